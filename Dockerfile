@@ -2,10 +2,10 @@ FROM node:24.21.0-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
-COPY bundle.js bundle-page.js ./
+COPY scripts scripts
 COPY src src
 COPY page page
-RUN node bundle.js && npm prune --omit=dev --ignore-scripts && mkdir -p volumes/data
+RUN npm run --silent bundle && npm prune --omit=dev --ignore-scripts && mkdir -p volumes/data
 
 FROM node:24.21.0-bookworm-slim
 ENV NODE_ENV=production HOLDOVER_LISTEN=0.0.0.0 HOLDOVER_DATA_DIR=/data

@@ -18,7 +18,6 @@ export default defineConfig({
   test: {
     // For servers in this process, too, and for commands and workers that tests start.
     env: {
-      HOLDOVER_WARM_UP: 'off',
       // Node reads the certificates of this file at each start: a quarter of the processor time of a starting server.
       // Only npm calls other machines.
       NODE_EXTRA_CA_CERTS: '',

@@ -1,10 +1,10 @@
 // Builds Holdover's own page from `page` into `dist/page`: scripts, one style sheet, and the files that are sent as
 // they are. A later part of the page (the inspector, the graph, the plots) is a file of its own, loaded when it is opened.
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { brotliCompressSync } from 'node:zlib';
 import OpenProps from 'open-props';
 import { build } from 'rolldown';
+import { writeLicenses } from './licenses.js';
 
 const OUT = 'dist/page';
 /** What a first visit loads, compressed. */
@@ -53,11 +53,12 @@ const first = ['index.html', 'page.css', 'icon.svg', ...filesOf('page.js')];
 const bytes = first.reduce((sum, name) => sum + brotliCompressSync(readFileSync(`${OUT}/${name}`)).length, 0);
 if (bytes > MAX_FIRST_LOAD_BYTES) throw new Error(`A first visit loads ${bytes} bytes: ${first.join(', ')}`);
 
-/** Packages that the page is made of: their licences go with it, in the file that bundle.js writes. */
-export const pagePackages = [
-  ...output.flatMap((file) => file.moduleIds ?? []).flatMap((id) => /^.*\/node_modules\/(@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []),
-  ...['lucide-static', 'open-props'].map((name) => fileURLToPath(new URL(`node_modules/${name}`, import.meta.url))),
-];
+const modules = output.flatMap((file) => file.moduleIds ?? []);
+writeLicenses('dist/LICENSES.txt', [
+  ...modules.flatMap((id) => /^.*\/(node_modules\/(?:@[^/]+\/)?[^/]+)/.exec(id)?.[1] ?? []),
+  'node_modules/lucide-static',
+  'node_modules/open-props',
+]);
 
 /** A file and all that it imports at once. */
 function filesOf(fileName, found = new Set()) {

@@ -3,11 +3,11 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-const tsc = fileURLToPath(new URL('node_modules/typescript/bin/tsc', import.meta.url));
+const tsc = fileURLToPath(new URL('../node_modules/typescript/bin/tsc', import.meta.url));
 const server = ['--watch', '--watch-preserve-output', 'dist/main.js', ...process.argv.slice(2)];
 
 const children = [[tsc, '--watch', '--preserveWatchOutput'], server].map((args) =>
-  spawn(process.execPath, args, { stdio: 'inherit', cwd: fileURLToPath(new URL('.', import.meta.url)) }),
+  spawn(process.execPath, args, { stdio: 'inherit', cwd: fileURLToPath(new URL('..', import.meta.url)) }),
 );
 
 function stop() {

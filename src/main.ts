@@ -1,3 +1,9 @@
+#!/usr/bin/env node
+import * as nodeModule from 'node:module';
+
+// Node 20 does not have it, nor do its types.
+(nodeModule as { enableCompileCache?: () => void }).enableCompileCache?.();
+
 /** Each is loaded only when it is asked for; without one of these names it is the server. */
 const COMMANDS: ReadonlyMap<string, () => Promise<(argv: readonly string[]) => Promise<number>>> =
   new Map([

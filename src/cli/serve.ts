@@ -1,6 +1,4 @@
 import { parseConfig } from '../config/config.ts';
-import { collectAfterStart } from '../lib/collect-after-start.ts';
-import { delayOptimization, saveCompiledCode } from '../lib/compile-cache.ts';
 import { createLogger, logProcessErrors } from '../observability/log.ts';
 import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
 import { stopSignal } from './stop-signal.ts';
@@ -35,10 +33,6 @@ export async function serve(argv: readonly string[]): Promise<void> {
     });
     // Launch scripts wait for this line of the v1 server.
     process.stdout.write(`To see the GUI go to: ${server.url}\n`);
-    saveCompiledCode();
-    delayOptimization();
-    // Tests turn this off: their servers often end too soon to profit from it.
-    if (process.env['HOLDOVER_WARM_UP'] !== 'off') collectAfterStart();
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     process.stderr.write(`error: ${withoutCredentialsIn(message)}\n`);

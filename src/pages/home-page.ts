@@ -17,7 +17,7 @@ type PageFile = {
   readonly compressed: Map<Encoding, Promise<Buffer>>;
 };
 
-/** `bundle-page.js` writes it. */
+/** `scripts/build-page.js` writes it. */
 const PAGE_FOLDER = packageUrl('dist/page/');
 
 type Page = {

@@ -29,11 +29,6 @@ export function createBlobPaths(given: string) {
   return {
     dir,
     markersDir,
-    /** Returns all folders that may exist. */
-    folders: (): string[] =>
-      Array.from({ length: 16 ** FOLDER_DIGITS }, (_, n) =>
-        folderOf(n.toString(16).padStart(FOLDER_DIGITS, '0')),
-      ),
     pathOf: (hash: string): string => {
       const hex = hexOf(hash);
       return `${folderOf(hex)}${sep}${hex}`;

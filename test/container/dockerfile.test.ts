@@ -27,7 +27,7 @@ const manifest = JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8'))
 
 test.each([
   ['src/main.ts', true],
-  ['bundle.js', true],
+  ['scripts/build-page.js', true],
   ['page/index.html', true],
   ['docs/differences.md', true],
   ['deploy/health.mjs', true],

@@ -71,7 +71,6 @@ function createAskingPlacer(ask: AskMainThread): OutputPlacer {
       await ask({ kind: 'store', ask: { hash, bytes: Uint8Array.from(bytes) } });
       return hash;
     },
-    prepare: async () => {},
     // The bucket has the bytes on its disks already.
     sync: async () => {},
   };

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { syncAll, syncPath } from '../../lib/durability.ts';
+import { syncAll } from '../../lib/durability.ts';
 import { hashOf } from '../../lib/hash.ts';
 import { createBlobPaths } from '../blob-paths.ts';
 
@@ -9,11 +9,6 @@ import { createBlobPaths } from '../blob-paths.ts';
 export type OutputPlacer = {
   /** Puts bytes into place, complete, and returns their hash. */
   place(this: void, bytes: Uint8Array): string | Promise<string>;
-  /**
-   * Makes the folders for outputs at once. Otherwise each first output would make its folder, with
-   * a sync of its own.
-   */
-  prepare(this: void): Promise<void>;
   /**
    * Makes all bytes that were put into place since the last call, and their names, survive a power
    * cut.
@@ -29,7 +24,7 @@ export function createOutputPlacer(dirs: {
   readonly spoolDir: string;
   readonly blobsDir: string;
 }): Omit<OutputPlacer, 'place'> & { place(this: void, bytes: Uint8Array): string } {
-  const { dir, folders, markersDir, pathOf, markerOf } = createBlobPaths(dirs.blobsDir);
+  const { dir, markersDir, pathOf, markerOf } = createBlobPaths(dirs.blobsDir);
   const durableFolders = new Set<string>();
   const unsynced = new Set<string>();
   const writeMarker = (hash: string): void =>
@@ -55,12 +50,6 @@ export function createOutputPlacer(dirs: {
     }
   };
   return {
-    async prepare() {
-      const all = folders();
-      for (const folder of all) mkdirSync(folder, { recursive: true });
-      await syncPath(dir);
-      for (const folder of all) durableFolders.add(folder);
-    },
     place(bytes) {
       const hash = hashOf(bytes);
       const found = statSync(pathOf(hash), { throwIfNoEntry: false });

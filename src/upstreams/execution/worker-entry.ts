@@ -14,13 +14,10 @@ import { openWorkerFiles } from './job-files.ts';
 import type { OutputPlacer } from './place-output.ts';
 import { type MessageBatch, createMessageBatch } from './message-batch.ts';
 import { runJob } from './run-job.ts';
-import { warmUp } from './warm-up.ts';
 
 type NodeModule = {
   readonly ALL_NODES: ReadonlyMap<string, NodeDef>;
 };
-
-const WARM_UP_DELAY_MS = 200;
 
 if (!parentPort) throw new Error('worker-entry must be started as a worker thread');
 void serve(parentPort, workerData as WorkerSetup);
@@ -37,17 +34,9 @@ async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
     ask: requests.ask,
     messages,
   };
-  // A job that comes earlier is not delayed.
-  const warmUpTimer = setTimeout(() => {
-    void warmUp(nodes);
-    // Folders that could not be created are created with the first output, which reports the
-    // failure.
-    deps.outputs.prepare().catch(() => {});
-  }, WARM_UP_DELAY_MS);
   port.on('message', (message: ToWorker) => {
     if (message.type === 'reply') return requests.settle(message);
     if (message.type === 'forget') return cache.forget(message.user);
-    clearTimeout(warmUpTimer);
     void runJob(message, deps).then((end) => {
       messages.post({ type: 'end', end });
       void syncOutputs(deps.outputs, new Int32Array(message.flags));

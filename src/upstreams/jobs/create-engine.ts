@@ -12,12 +12,6 @@ import type { StoredOutput } from './worker-protocol.ts';
 import { createWorkerRequestHandler, type HandleWorkerRequest } from './worker-requests.ts';
 
 /**
- * The delay before threads start: a starting thread would slow down the first calls. A first job
- * does not wait for this.
- */
-const THREADS_DELAY_MS = 100;
-
-/**
  * The parts that differ between one process and several: the queue, the state of runs, the
  * clean-up.
  */
@@ -38,7 +32,7 @@ type Options = Omit<EngineOptions, 'clock' | 'spoolDir'> & EngineParts;
  * runs none.
  */
 export async function createEngine(options: Options): Promise<Engine> {
-  const { limits, jobFiles, clock, queue, runs, cleanUp } = options;
+  const { limits, jobFiles, queue, runs, cleanUp } = options;
   const { threads, runner } = openRunner(options);
   const unfinished = await runs.recover?.((job, end) => runner.end(job, end));
   await queue.add(unfinished ?? []);
@@ -50,19 +44,16 @@ export async function createEngine(options: Options): Promise<Engine> {
           run: (id, stop) => runner.run(id, stop),
           giveUp: (id, reason) => runner.giveUp(id, reason),
         });
-  let cancelThreadStart = (): void => {};
   return {
     ...createJobCalls({ ...options, ...limits, ...jobFiles, runner }),
     ...createAssetApi(jobFiles.assets),
     health: async () => ok({ status: 'healthy', upstream: 'embedded' }),
     forgetResults: (user) => threads.forgetResults(user),
     start() {
-      if (worker) cancelThreadStart = clock.callAfter(THREADS_DELAY_MS, () => threads.start());
       worker?.start();
       cleanUp.start();
     },
     async close() {
-      cancelThreadStart();
       await worker?.close();
       await threads.terminate();
       await cleanUp.close();

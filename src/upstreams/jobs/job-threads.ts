@@ -57,10 +57,6 @@ export class JobThreads {
     };
   }
 
-  start(): void {
-    for (const { thread } of this.#assignments) thread.start();
-  }
-
   /** Runs the nodes of a job on a free thread. */
   async run(job: LiveJob): Promise<JobEnd> {
     const assignment = this.#choose(job.user);

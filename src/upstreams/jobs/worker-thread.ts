@@ -63,13 +63,6 @@ export function createWorkerThread(setup: WorkerSetup) {
     /** Drops the results that the thread keeps for a user. */
     forget: (user: string): void =>
       worker?.postMessage({ type: 'forget', user } satisfies ToWorker),
-    /**
-     * Starts the thread before its first job. Servers of tests do not call it, as they often end
-     * without a job.
-     */
-    start(): void {
-      if (process.env['HOLDOVER_WARM_UP'] !== 'off') worker ??= spawn();
-    },
     /** Terminates the thread now. A running job ends as lost. */
     async terminate(): Promise<void> {
       const ending = worker;

@@ -78,17 +78,6 @@ test('a cut-off file is replaced', async () => {
   expect([await readFile(blobs.pathOf(HASH) ?? ''), await markers()]).toEqual([BYTES, []]);
 });
 
-test('its folder may be made before, more than once', async () => {
-  const { placer, blobs } = await setup();
-  await placer.prepare();
-  await placer.prepare();
-  const hex = Array.from({ length: 256 }, (_, n) => n.toString(16).padStart(2, '0'));
-  expect((await readdir(blobs.blobsDir)).toSorted()).toEqual(hex);
-  placer.place(BYTES);
-  await placer.sync();
-  expect(await readFile(blobs.pathOf(HASH) ?? '')).toEqual(BYTES);
-});
-
 test('an output that cannot be written leaves nothing, and says why without a path', async () => {
   const { placer, blobs, spooled } = await setup();
   await mkdir(path.dirname(blobs.blobsDir), { recursive: true });

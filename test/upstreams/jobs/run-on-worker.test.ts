@@ -39,7 +39,6 @@ function fakeThread() {
     },
     reply: (message) => void state.replies.push(message),
     forget() {},
-    start() {},
     async terminate() {
       state.terminations++;
       finish(LOST);

@@ -1,0 +1,152 @@
+import { c as InvalidArgumentError, l as Option } from "./ledger-Bul7BDb8.js";
+// src/config/flags.ts
+/** An option whose name and value the compiler knows. */
+var Setting = class extends Option {
+	byDefault(value) {
+		return this.default(value);
+	}
+	oneOf(words) {
+		return this.choices(words);
+	}
+	integer(min, max) {
+		return this.#number(/^-?\d+$/, min, max);
+	}
+	decimal(min, max) {
+		return this.#number(/^-?\d+(\.\d+)?$/, min, max);
+	}
+	/** It may be given several times, or with several values. */
+	several() {
+		const collect = (text, earlier = []) => [...earlier, text];
+		return this.argParser(collect);
+	}
+	#number(form, min, max) {
+		const parse = (text) => {
+			const value = form.test(text) ? Number(text) : NaN;
+			if (value >= min && value <= max) return value;
+			throw new InvalidArgumentError(`It must be a number from ${min} to ${max}.`);
+		};
+		return this.argParser(parse);
+	}
+};
+/** By this day the documentation of the hosted v1 API called it deprecated. */
+const DEPRECATION_DATE = "2026-08-21";
+const LOG_LEVELS = [
+	"fatal",
+	"error",
+	"warn",
+	"info",
+	"debug",
+	"trace",
+	"silent"
+];
+const VIEW_MODES = [
+	"auto",
+	"redirect",
+	"stream"
+];
+const DIALECTS = [
+	"auto",
+	"local",
+	"hosted"
+];
+const PREVIEW_METHODS = [
+	"default",
+	"auto",
+	"latent2rgb",
+	"taesd",
+	"negotiated",
+	"none"
+];
+const ASSET_MODES = [
+	"auto",
+	"object",
+	"string"
+];
+const LABEL_MODES = [
+	"auto",
+	"map",
+	"string",
+	"none"
+];
+/** No known upstream refuses so many. */
+const MAX_STREAMS = 6;
+/** One row per setting: flag, environment variable, help, default, parser. Names are v1's where v1 has the setting. */
+const OPTIONS = [
+	setting("--listen [ADDR]", "address to bind; bare: 0.0.0.0").byDefault("127.0.0.1"),
+	setting("--port <PORT>", "port to bind; 0 picks a free one").integer(0, 65535).byDefault(8188),
+	setting("--upstream <URL>", "what runs the jobs: \"embedded\", or the address of a v2 service").byDefault("embedded"),
+	flag("--upstream-key <FILE>", "file with the one key used for all callers (env: HOLDOVER_UPSTREAM_KEY, the key itself)"),
+	setting("--upstream-assets <MODE>", "how workflows name files upstream").oneOf(ASSET_MODES).byDefault("auto"),
+	setting("--upstream-labels <MODE>", "how jobs are labelled upstream").oneOf(LABEL_MODES).byDefault("auto"),
+	setting("--upstream-streams <N>", "event streams open at a time; 0: poll instead").integer(0, MAX_STREAMS).byDefault(MAX_STREAMS),
+	setting("--upstream-redirects <HOST...>", "private hosts (HOST or HOST:PORT) where the upstream may keep its files").several(),
+	setting("--upstream-limits <JSON>", "times and bounds of the upstream client").byDefault("{}").hideHelp(),
+	setting("--router-prefix <PATH>", "where the upstream has its model router").byDefault("/v1/models"),
+	setting("--outbox-limit <N>", "prompts of one user that may wait for the upstream to have room").integer(0, 1e6).byDefault(1e3),
+	setting("--object-info <SOURCE>", "node definitions: a file, a URL, \"embedded\", or \"auto\" (the upstream, else embedded)").byDefault("auto"),
+	setting("--data-dir <DIR>", "where everything is kept").byDefault("./data"),
+	setting("--files <WHERE>", "\"folder\" in the data directory, or s3://BUCKET/PREFIX: where uploads, outputs and saved files are").byDefault("folder"),
+	setting("--s3-endpoint <URL>", "server of the bucket; default: that of Amazon S3 in the region"),
+	setting("--s3-public-endpoint <URL>", "the same server as callers reach it, for --view redirect"),
+	setting("--s3-region <NAME>", "region of the bucket; default: AWS_REGION, or us-east-1"),
+	setting("--ledger <URL>", "\"sqlite\" in the data directory, or redis://… shared by several processes; with commas, nodes of a cluster").byDefault("sqlite"),
+	setting("--start-anew", "start although the ledger is new or damaged: move all files aside first (nothing is removed)"),
+	setting("--worker-limits <JSON>", "times after which jobs of dead workers are taken up").byDefault("{}").hideHelp(),
+	setting("--max-upload-size <MB>", "largest request body").decimal(.001, 1e6).byDefault(100),
+	setting("--max-json-values <N>", "JSON values in one request body").integer(1e3, 1e8).byDefault(5e5),
+	setting("--max-nodes <N>", "nodes of one graph").integer(1, 1e6).byDefault(1e4),
+	setting("--enable-cors-header [ORIGIN]", "allow this origin instead of checking origins; bare: *"),
+	setting("--log-level <LEVEL>", "how much to log").oneOf(LOG_LEVELS).byDefault("info"),
+	setting("--trace-prompt <ID>", "log only lines about this prompt, with each of its calls, frames and events"),
+	setting("--local-token <TOKEN>", "only callers presenting this token are served; better set in the environment"),
+	setting("--allow-insecure-bind", "bind beyond loopback without a token"),
+	setting("--public-url <URL>", "address at which callers reach the server, path prefix included"),
+	setting("--trust-proxy <ADDRESS...>", "proxies whose Forwarded and X-Forwarded-* headers count: addresses, CIDR blocks, \"loopback\"").several(),
+	setting("--allowed-hosts <HOST...>", "hosts that calls may name beside loopback (HOST, HOST:PORT, .example.com)").several(),
+	setting("--view <MODE>", "/view and /api/view: as v1 (auto), always redirect, always stream").oneOf(VIEW_MODES).byDefault("auto"),
+	setting("--dialect <DIALECT>", "v1 as the local or the hosted server speaks it; auto: the form of each call tells").oneOf(DIALECTS).byDefault("auto"),
+	setting("--preview-method <METHOD>", "previews of samplers to browsers and to sockets that negotiated them (default), to all sockets (auto, latent2rgb, taesd), to those that negotiated them (negotiated), to none").oneOf(PREVIEW_METHODS).byDefault("default"),
+	setting("--concurrency <N>", "jobs the embedded engine runs in parallel; 0: only workers do").integer(0, 64).byDefault(1),
+	setting("--queue-limit <N>", "jobs that may wait in the embedded engine").integer(1, 1e6).byDefault(1e3),
+	setting("--job-timeout <SECONDS>", "longest run of one job").integer(1, 604800).byDefault(1800),
+	setting("--job-memory <MB>", "most memory the pictures and texts of one job may take").integer(16, 1e6).byDefault(4096),
+	setting("--history-limit <N>", "history entries kept for each user").integer(1, 1e6).byDefault(1e4),
+	setting("--history-size <MB>", "history kept for each user; the oldest entries go first").decimal(.001, 1e6).byDefault(1024),
+	setting("--history-graph-limit <MB>", "graph and extra data of one prompt that history keeps whole").decimal(.001, 400).byDefault(16),
+	setting("--disk-budget <MB>", "most disk space for stored files").integer(16, 1e8).byDefault(20480),
+	setting("--retention-days <DAYS>", "how long jobs and their outputs are kept").decimal(.001, 36500).byDefault(7),
+	setting("--max-sockets <N>", "WebSocket connections in all").integer(1, 1e5).byDefault(1e3),
+	setting("--max-sockets-per-user <N>", "WebSocket connections of one user").integer(1, 1e5).byDefault(500),
+	setting("--shutdown-delay <SECONDS>", "how long calls are still taken when it is to stop, while /healthz answers 503").integer(0, 600).byDefault(0),
+	setting("--v2-rate <N>", "requests of one key to /api/v2 in a rolling minute").integer(1, 1e8).byDefault(6e4),
+	setting("--front-end-root <DIR>", "folder of a browser front end to serve at /"),
+	setting("--input-directory <DIR>", "plain folder whose files are inputs, and uploads appear in"),
+	setting("--output-directory <DIR>", "plain folder that outputs are written to as well"),
+	setting("--userdata-quota <MB>", "most disk space for the workflows and other files of one user").decimal(.001, 1e8).byDefault(1024),
+	setting("--tls-keyfile <FILE>", "private key (PEM); with --tls-certfile: serve https and wss"),
+	setting("--tls-certfile <FILE>", "certificate chain (PEM) of --tls-keyfile"),
+	setting("--deprecation-date <DATE>", "since when v1 answers say they are deprecated").byDefault(DEPRECATION_DATE),
+	setting("--sunset <DATE>", "when v1 is to end, as v1 answers say"),
+	setting("--brownout <SPEC>", "rehearse the end of v1: from=TIME,to=TIME,percent=N,delay-ms=MS,client=TEXT; repeatable").several(),
+	setting("--model-keys <FILE>", "who may call the model router; without it: every caller with a key"),
+	setting("--model-calls <N>", "model calls of one workspace that may run at a time").integer(1, 1e4).byDefault(8),
+	setting("--model-spend <CENTS>", "what the running model calls of one workspace may cost").integer(0, 1e9).byDefault(1e3),
+	setting("--model-rate <N>", "model router requests of one key in a rolling minute").integer(1, 1e6).byDefault(600),
+	setting("--model-timeout <SECONDS>", "longest run of one model call").integer(1, 86400).byDefault(600),
+	setting("--model-limits <JSON>", "times and bounds of the model router").byDefault("{}").hideHelp()
+];
+function flag(form, help) {
+	return new Setting(form, help);
+}
+/** A flag and its environment variable. */
+function setting(form, help) {
+	const option = flag(form, help);
+	return option.env(`HOLDOVER_${option.name().replaceAll("-", "_").toUpperCase()}`);
+}
+/** Gives a command flags of the server. */
+function addServerOptions(command, names) {
+	const wanted = new Set(names);
+	for (const option of OPTIONS) if (wanted.has(option.attributeName())) command.addOption(option);
+	return command;
+}
+export { addServerOptions as n, OPTIONS as t };

@@ -1,0 +1,91 @@
+import { t as defineScripts } from "./redis-scripts-4m5gDXsy.js";
+import { randomUUID } from "node:crypto";
+import { setTimeout } from "node:timers/promises";
+// src/ledger/leases.ts
+/** The leases of prompts: the process that holds one is the leader of the prompt. */
+const PROMPT_LEASES = {
+	leases: "leases",
+	holders: "leaders",
+	counter: "fence"
+};
+/**
+* Lua functions for leases. A holder may write while its token is the last one: the end of the lease does not stop
+* it, but the next token does. Expects `P`, the prefix of all keys.
+*/
+const leasesLua = ({ leases, holders, counter }) => `
+local LEASES, HOLDERS = P .. '${leases}', P .. '${holders}'
+local function nowMs()
+  local t = redis.call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+local function holderOf(key) return redis.call('HGET', HOLDERS, key) or '' end
+local function holds(key, token) return token ~= '' and holderOf(key) == token end
+local function extend(key, leaseMs) redis.call('ZADD', LEASES, nowMs() + leaseMs, key) end
+local function take(key, instance, leaseMs)
+  local token = instance .. ':' .. redis.call('INCR', P .. '${counter}')
+  redis.call('HSET', HOLDERS, key, token)
+  extend(key, leaseMs)
+  return token
+end
+-- May run twice: the second time it returns the token of the first.
+local function takeIfFree(key, instance, leaseMs)
+  local untilMs = redis.call('ZSCORE', LEASES, key)
+  if not untilMs or tonumber(untilMs) <= nowMs() then return take(key, instance, leaseMs) end
+  local token = holderOf(key)
+  return string.sub(token, 1, #instance) == instance and token
+end
+local function release(key)
+  redis.call('HDEL', HOLDERS, key)
+  redis.call('ZREM', LEASES, key)
+end
+`;
+/**
+* A Lua function: false for the write of a process that does not lead the prompt. A write without a token is allowed
+* when the prompt has no leader. Expects `P`, the prefix of all keys.
+*/
+const MAY_WRITE_LUA = `
+local function mayWrite(key, token)
+  return (redis.call('HGET', P .. '${PROMPT_LEASES.holders}', key) or '') == token
+end
+`;
+const PROCESS_LEASES = {
+	leases: "process-leases",
+	holders: "process-holders",
+	counter: "process-fence"
+};
+const SCRIPTS = {
+	take: "return takeIfFree(ARGV[1], ARGV[2], ARGV[3])",
+	drop: "if holds(ARGV[1], ARGV[2]) then release(ARGV[1]) end"
+};
+const POLL_MS = 100;
+/** Leases on work that one process does for all. `prefix`: the prefix of keys in one slot. */
+function createProcessLeases(redis, prefix) {
+	const scripts = defineScripts(redis, SCRIPTS, {
+		namespace: "process_leases",
+		key: prefix,
+		prelude: `local P = KEYS[1]${leasesLua(PROCESS_LEASES)}`
+	});
+	const instance = randomUUID();
+	/** Runs the work and returns true; returns false when another process holds the lease. */
+	async function tryWith({ name, leaseMs }, work) {
+		const token = await scripts.take(name, instance, leaseMs);
+		if (token === null) return false;
+		try {
+			await work();
+		} finally {
+			await scripts.drop(name, token);
+		}
+		return true;
+	}
+	return {
+		tryWith,
+		/** Waits until no other process holds the lease, then runs the work. */
+		async with(lease, work) {
+			let result;
+			const run = async () => void (result = { value: await work() });
+			while (!await tryWith(lease, run)) await setTimeout(POLL_MS);
+			return result.value;
+		}
+	};
+}
+export { leasesLua as i, PROMPT_LEASES as n, createProcessLeases as r, MAY_WRITE_LUA as t };

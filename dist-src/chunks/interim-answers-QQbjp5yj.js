@@ -1,0 +1,14 @@
+// src/http/interim-answers.ts
+/** No real server sends more interim answers (`103 Early Hints`) to one request than this. */
+const MAX_INTERIM_ANSWERS = 16;
+var TooManyInterimAnswers = class extends Error {
+	name = "TooManyInterimAnswers";
+};
+/** Counts the interim answers to one request. Throws at the first one above the limit. */
+function createInterimAnswerCounter() {
+	let count = 0;
+	return () => {
+		if (++count > MAX_INTERIM_ANSWERS) throw new TooManyInterimAnswers("the service sends interim answers without an end");
+	};
+}
+export { createInterimAnswerCounter as n, TooManyInterimAnswers as t };

@@ -1,0 +1,1 @@
+export { t as ALL_NODES } from "../chunks/library-CGWaePEd.js";
