@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
 import type { ResultForm } from '../translate/stored-history-entry.ts';
 import { readTarget } from '../protocol/request-target.ts';
-import { hasLogin } from '../protocol/url-credentials.ts';
+import { loginIn } from '../protocol/url-credentials.ts';
 
 /** The v1 server that a client was written for: the original one, or the hosted service. */
 export type Dialect = 'local' | 'hosted';
@@ -89,6 +89,12 @@ function rulesAt(index: 0 | 1): DialectRules {
   return Object.fromEntries(rules) as DialectRules;
 }
 
+/**
+ * A token of ComfyUI-Login, an extension of the original server: a bcrypt hash. No key of the hosted
+ * service has this form.
+ */
+const LOCAL_LOGIN = /^\$2[aby]\$/;
+
 type RequestForm = Pick<IncomingMessage, 'headers' | 'url'>;
 
 /** Decides the dialect of calls and sockets: by their form, or by the setting. */
@@ -104,9 +110,12 @@ export function createDialects(setting: DialectSetting): Dialects {
     // behind it.
     ofCall({ headers, url = '' }) {
       const isHosted = headers['x-api-key'] !== undefined && isBelowApi(url);
-      return isHosted ? 'hosted' : 'local';
+      return isHosted && !LOCAL_LOGIN.test(loginIn(url) ?? '') ? 'hosted' : 'local';
     },
-    ofSocket: ({ url = '' }) => (hasLogin(url) ? 'hosted' : 'local'),
+    ofSocket({ url = '' }) {
+      const login = loginIn(url) ?? '';
+      return login === '' || LOCAL_LOGIN.test(login) ? 'local' : 'hosted';
+    },
   };
 }
 

@@ -30,12 +30,6 @@ export function loginIn(url: string): string | undefined {
   return query === '' ? undefined : partsOf(query).find(isLogin)?.value;
 }
 
-/** True when a request target names a login, even an empty one. */
-export function hasLogin(url: string): boolean {
-  const { query } = readTarget(url);
-  return query !== '' && partsOf(query).some(isLogin);
-}
-
 /**
  * Returns the query without the login. The rest stays unchanged byte for byte. With `keys`, only a
  * `token` that equals one of them is removed.

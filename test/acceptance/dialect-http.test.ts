@@ -69,7 +69,7 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
 
   test('apiErrors: a refused upgrade too, by the form of the socket', async () => {
     const { port } = servers.get(setting)!;
-    const login = form === 'hosted' ? '&token=' : '';
+    const login = form === 'hosted' ? '&token=k' : '';
     const text = upgradeText(`/ws?clientId=${'x'.repeat(129)}${login}`);
     const { status, headers: told, body } = await say(port, text);
     const summary = errorSummary({ status, headers: told, text: body });

@@ -24,6 +24,10 @@ import { endless, flat, growing, loading, streaming } from '../support/graphs/wo
 
 const MEBIBYTE = 1024 * 1024;
 
+/** The key of a user with sockets of both dialects: those with `token` in their address are hosted. */
+const KEY = { 'X-API-Key': 'frames-key' };
+const HOSTED = 'token=frames-key';
+
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
@@ -45,8 +49,12 @@ async function open(options: Parameters<typeof connect>[1] = {}): Promise<Record
   return socket;
 }
 
-async function post(graph: object, extra: object = { client_id: 'test-client' }): Promise<string> {
-  const { status, body } = await postPrompt(holdover.url, { prompt: graph, ...extra });
+async function post(
+  graph: object,
+  extra: object = { client_id: 'test-client' },
+  headers: Record<string, string> = {},
+): Promise<string> {
+  const { status, body } = await postPrompt(holdover.url, { prompt: graph, ...extra }, { headers });
   expect(status).toBe(200);
   return body.prompt_id;
 }
@@ -330,14 +338,15 @@ describe('21: previews', () => {
     ['a program that sends an Origin', { Origin: 'SELF' }, '', 0],
     ['a program that calls itself a browser', { 'User-Agent': BROWSER }, '', 0],
     ['a browser', { Origin: 'SELF', 'User-Agent': BROWSER }, '', 1],
-    ['a hosted program', {}, 'token=', 1],
+    ['a hosted program', KEY, HOSTED, 1],
   ])('with default settings, those of samplers to %s', async (_who, given, query, type) => {
     const headers = Object.fromEntries(
       Object.entries(given).map(([name, value]) => [name, value.replace('SELF', holdover.url)]),
     );
     const clientId = `previews ${_who}`;
     const socket = await open({ clientId, headers, query });
-    const id = await post(growing({ seed: 2090 + _who.length }), { client_id: clientId });
+    const graph = growing({ seed: 2090 + _who.length });
+    const id = await post(graph, { client_id: clientId }, query === HOSTED ? KEY : {});
     await socket.untilDone(id);
     expect(binaries(socket)[0]?.readUInt32BE(0) ?? 0).toBe(type);
   });
@@ -418,12 +427,15 @@ describe('22: frames go where the client_id says', () => {
   });
 
   test('of a prompt without one every local socket hears the broadcasts, every hosted one all', async () => {
-    const local = [await open({ clientId: 'one' }), await open({ clientId: 'two' })];
-    const hosted = [
-      await open({ clientId: 'one', query: 'token=' }),
-      await open({ clientId: 'three', query: 'token=' }),
+    const local = [
+      await open({ clientId: 'one', headers: KEY }),
+      await open({ clientId: 'two', headers: KEY }),
     ];
-    const id = await post(flat({ color: 221 }), {});
+    const hosted = [
+      await open({ clientId: 'one', query: HOSTED }),
+      await open({ clientId: 'three', query: HOSTED }),
+    ];
+    const id = await post(flat({ color: 221 }), {}, KEY);
     await Promise.all(hosted.map((socket) => socket.untilDone(id)));
     for (const socket of hosted) {
       expect(socket.outline(id)).toEqual(hosted[0]!.outline(id));
@@ -436,9 +448,9 @@ describe('22: frames go where the client_id says', () => {
   });
 
   test('a hosted socket is told the class of each node, a local one is not', async () => {
-    const hosted = await open({ clientId: 'three', query: 'token=' });
-    const local = await open({ clientId: 'three' });
-    const id = await post(flat({ color: 223 }), { client_id: 'three' });
+    const hosted = await open({ clientId: 'three', query: HOSTED });
+    const local = await open({ clientId: 'three', headers: KEY });
+    const id = await post(flat({ color: 223 }), { client_id: 'three' }, KEY);
     await Promise.all([hosted.untilDone(id), local.untilDone(id)]);
     const classesOn = (socket: Recorder) => {
       const states = socket.frames.filter((frame) => isText(frame, 'progress_state'));
@@ -450,9 +462,9 @@ describe('22: frames go where the client_id says', () => {
   });
 
   test('a hosted socket hears what a client id of its user is sent, a local one does not', async () => {
-    const hosted = await open({ clientId: 'three', query: 'token=' });
-    const local = await open({ clientId: 'three' });
-    const id = await post(flat({ color: 222 }), { client_id: 'own' });
+    const hosted = await open({ clientId: 'three', query: HOSTED });
+    const local = await open({ clientId: 'three', headers: KEY });
+    const id = await post(flat({ color: 222 }), { client_id: 'own' }, KEY);
     await hosted.untilDone(id);
     expect(hosted.outline(id)).toContain('execution_success');
     expect(local.outline(id)).toEqual([]);
@@ -513,13 +525,13 @@ describe('30: sockets', () => {
     ['in the list of jobs', () => '/api/jobs'],
   ])('a result that a program fetched %s is told to no late socket', async (_how, path) => {
     const clientId = `fetched ${path('')}`;
-    const ids = [await post(flat({ color: 303 }), { client_id: clientId })];
+    const ids = [await post(flat({ color: 303 }), { client_id: clientId }, KEY)];
     await ended();
-    ids.push(await post(flat({ color: 304 }), {}));
+    ids.push(await post(flat({ color: 304 }), {}, KEY));
     await ended();
-    for (const id of ids) await getJson(`${holdover.url}${path(id)}`);
-    for (const query of ['', 'token=']) {
-      const late = await open({ clientId, query });
+    for (const id of ids) await getJson(`${holdover.url}${path(id)}`, KEY);
+    for (const query of ['', HOSTED]) {
+      const late = await open({ clientId, query, headers: KEY });
       await handedAll(late);
       for (const id of ids) expect(late.outline(id)).toEqual([]);
     }
@@ -527,16 +539,16 @@ describe('30: sockets', () => {
 
   test('a list that a browser or the own page fetched, or a look before the end, takes nothing away', async () => {
     const clientId = 'waits-on';
-    await post(endless({ seed: 304 }));
-    await untilRunning(holdover.url);
-    const id = await post(growing({ seed: 305, steps: 8 }), { client_id: clientId });
+    await post(endless({ seed: 304 }), {}, KEY);
+    await untilRunning(holdover.url, KEY);
+    const id = await post(growing({ seed: 305, steps: 8 }), { client_id: clientId }, KEY);
     // It waits: a look that shows its end would be the answer that a late socket need not repeat.
-    expect((await getJson(`${holdover.url}/api/job/${id}/status`)).status).not.toBe('success');
-    await interrupt(holdover.url);
+    expect((await getJson(`${holdover.url}/api/job/${id}/status`, KEY)).status).not.toBe('success');
+    await interrupt(holdover.url, KEY);
     await ended();
-    await getJson(`${holdover.url}/history`, { 'User-Agent': 'Mozilla/5.0 (a browser)' });
-    await getJson(`${holdover.url}/api/jobs/${id}`, { 'Holdover-Page': '1' });
-    const late = await open({ clientId });
+    await getJson(`${holdover.url}/history`, { ...KEY, 'User-Agent': 'Mozilla/5.0 (a browser)' });
+    await getJson(`${holdover.url}/api/jobs/${id}`, { ...KEY, 'Holdover-Page': '1' });
+    const late = await open({ clientId, headers: KEY });
     await late.untilDone(id);
     expect(late.outline(id)).toContain('execution_start');
   });
@@ -544,24 +556,26 @@ describe('30: sockets', () => {
   /** Not by asking for it: a result that was fetched is not told to a late socket. */
   const ended = () =>
     expect
-      .poll(async () => (await getJson(`${holdover.url}/prompt`)).exec_info, { timeout: 20_000 })
+      .poll(async () => (await getJson(`${holdover.url}/prompt`, KEY)).exec_info, {
+        timeout: 20_000,
+      })
       .toEqual({ queue_remaining: 0 });
 
   test.each([
     ['local', 'the same client id', '', { client_id: 'latecomer' }],
-    ['hosted', 'the same client id', 'token=', { client_id: 'latecomer' }],
-    ['hosted', 'no client id', 'token=', {}],
+    ['hosted', 'the same client id', HOSTED, { client_id: 'latecomer' }],
+    ['hosted', 'no client id', HOSTED, {}],
   ])(
     'a %s socket that comes after the end of a prompt of %s hears all of it',
     async (_dialect, _which, query, extra) => {
-      const id = await post(growing({ seed: 301, steps: 4 }), extra);
+      const id = await post(growing({ seed: 301, steps: 4 }), extra, KEY);
       await ended();
-      const late = await open({ clientId: 'latecomer', query });
+      const late = await open({ clientId: 'latecomer', query, headers: KEY });
       await late.untilDone(id);
       const outline = late.outline(id).filter((word) => !word.startsWith('binary'));
       expect(outline[0]).toBe('execution_start');
       expect(outline).toContain('executed:9');
-      const again = await open({ clientId: 'latecomer', query });
+      const again = await open({ clientId: 'latecomer', query, headers: KEY });
       await handedAll(again);
       expect(again.outline(id)).toEqual([]);
     },
@@ -570,19 +584,19 @@ describe('30: sockets', () => {
   test('several hosted clients that come after their prompts each get the end of their own', async () => {
     const names = ['late-0', 'late-1', 'late-2', 'late-3'];
     const ids = await Promise.all(
-      names.map((client_id, i) => post(flat({ color: 310 + i }), { client_id })),
+      names.map((client_id, i) => post(flat({ color: 310 + i }), { client_id }, KEY)),
     );
     await ended();
     for (const [i, clientId] of names.entries()) {
-      const late = await open({ clientId, query: 'token=' });
+      const late = await open({ clientId, query: HOSTED });
       await late.untilDone(ids[i]!);
     }
   });
 
   test('a socket of another client id does not hear what it missed', async () => {
-    const id = await post(flat({ color: 302 }), { client_id: 'no-listener' });
+    const id = await post(flat({ color: 302 }), { client_id: 'no-listener' }, KEY);
     await ended();
-    const stranger = await open({ clientId: 'stranger' });
+    const stranger = await open({ clientId: 'stranger', headers: KEY });
     await handedAll(stranger);
     expect(stranger.outline(id)).toEqual([]);
   });

@@ -87,6 +87,7 @@ async function slowConsumers({ workDir, keep }: Context): Promise<Row[]> {
   holdover.resetPeak();
   const answer = await fetch(`${holdover.url}/prompt`, {
     method: 'POST',
+    headers: { 'X-API-Key': 'watcher' },
     body: `{"prompt":${smallGraph()}}`,
   });
   if (!answer.ok) throw new Error(`the prompt was answered with ${answer.status}`);

@@ -19,9 +19,6 @@ export const keyless: Caller = { ...LOCAL, user: 'local', headers: {}, socketHea
 /** open-webui without a key: it always sends the header. */
 export const emptyBearer: Caller = withHeader(keyless.user, 'Authorization', 'Bearer ');
 
-/** A sample of the hosted documentation whose key was never filled in. */
-export const emptyKey: Caller = { ...hosted(''), user: keyless.user };
-
 /** Dify, open-webui and others: `Authorization: Bearer`, on the socket as well. */
 export function bearer(key: string): Caller {
   return withHeader(key, 'Authorization', `Bearer ${key}`);
@@ -53,20 +50,22 @@ function withHeader(user: string, name: string, value: string): Caller {
 export type Callers = {
   readonly keyless: Caller;
   readonly emptyBearer: Caller;
-  readonly emptyKey: Caller;
+  readonly sample: Caller;
   readonly bearer: (key: string) => Caller;
   readonly bareKey: (key: string) => Caller;
   readonly hosted: (key: string) => Caller;
 };
 
-export const BY_KEY: Callers = { keyless, emptyBearer, emptyKey, bearer, bareKey, hosted };
+const sample = hosted('sample-key');
+
+export const BY_KEY: Callers = { keyless, emptyBearer, sample, bearer, bareKey, hosted };
 
 export function byToken(token: string): Callers {
   const same = (caller: Caller): Caller => ({ ...caller, user: 'local' });
   return {
     keyless: same(bearer(token)),
     emptyBearer: same(bearer(token)),
-    emptyKey: same(hosted(token)),
+    sample: same(hosted(token)),
     bearer: () => same(bearer(token)),
     bareKey: () => same(bareKey(token)),
     hosted: () => same(hosted(token)),

@@ -16,6 +16,8 @@ const basic = (text: string): Headers => ({
   Authorization: `Basic ${Buffer.from(text).toString('base64')}`,
 });
 
+const LOGIN = '$2b$12$abcdefghijklmnopqrstuu/x.y';
+
 const BY_KEY: readonly Form[] = [
   ['/ws', {}, '', 'local'],
   ['/api/ws', {}, '', 'local'],
@@ -29,13 +31,13 @@ const BY_KEY: readonly Form[] = [
   ['/ws', { 'X-API-Key': '' }, '', 'local'],
   ['/ws', { 'X-API-Key': '  ' }, '', 'local'],
   ['/ws', basic(':'), '', 'local'],
-  ['/ws?token=', {}, '', 'hosted'],
-  ['/ws?token', {}, '', 'hosted'],
-  ['/ws?&token&', {}, '', 'hosted'],
-  ['/api/ws?clientId=x&token=', {}, '', 'hosted'],
-  ['/ws?token=', { Authorization: 'Bearer ' }, '', 'hosted'],
-  ['/ws?token=', { 'X-API-Key': '' }, '', 'hosted'],
-  ['/ws?token=&token=k', {}, '', 'hosted'],
+  ['/ws?token=', {}, '', 'local'],
+  ['/ws?token', {}, '', 'local'],
+  ['/ws?&token&', {}, '', 'local'],
+  ['/api/ws?clientId=x&token=', {}, '', 'local'],
+  ['/ws?token=', { Authorization: 'Bearer ' }, '', 'local'],
+  ['/ws?token=', { 'X-API-Key': '' }, '', 'local'],
+  ['/ws?token=&token=k', {}, '', 'local'],
   ['/ws', { 'X-API-Key': 'k' }, 'k', 'local'],
   ['/api/ws', { 'X-API-Key': 'k' }, 'k', 'local'],
   ['/ws', { 'x-api-key': 'k' }, 'k', 'local'],
@@ -53,11 +55,14 @@ const BY_KEY: readonly Form[] = [
   ['/ws?%74oken=k', {}, 'k', 'hosted'],
   ['/ws?token=k&token=', {}, 'k', 'hosted'],
   ['/ws?token=k&token=other', {}, 'k', 'hosted'],
-  ['/ws?token=', { 'X-API-Key': 'k' }, 'k', 'hosted'],
-  ['/ws?token=', { Authorization: 'Bearer k' }, 'k', 'hosted'],
+  ['/ws?token=', { 'X-API-Key': 'k' }, 'k', 'local'],
+  ['/ws?token=', { Authorization: 'Bearer k' }, 'k', 'local'],
   ['/ws?token=other', { 'X-API-Key': 'k' }, 'k', 'hosted'],
   ['/ws?token=other', { Authorization: 'Bearer k' }, 'k', 'hosted'],
   ['/ws?token=k', { Authorization: 'Bearer ' }, 'k', 'hosted'],
+  // The same token of ComfyUI-Login, as it is and encoded, is one user.
+  [`/ws?clientId=same&token=${LOGIN}`, {}, LOGIN, 'local'],
+  [`/api/ws?token=${encodeURIComponent(LOGIN)}`, {}, LOGIN, 'local'],
   // Keys are compared as they are.
   ['/ws?token=K', {}, 'K', 'hosted'],
   ['/ws', { 'X-API-Key': 'K' }, 'K', 'local'],
@@ -71,7 +76,7 @@ const BY_TOKEN: readonly Form[] = [
   ['/ws', basic(`me:${TOKEN}`), '', 'local'],
   [`/ws?token=${TOKEN}`, {}, '', 'hosted'],
   [`/ws?token=${TOKEN}`, { 'X-API-Key': 'other' }, '', 'hosted'],
-  ['/ws?token=', { 'X-API-Key': TOKEN }, '', 'hosted'],
+  ['/ws?token=', { 'X-API-Key': TOKEN }, '', 'local'],
   ['/ws?token=other', { Authorization: `Bearer ${TOKEN}` }, '', 'hosted'],
 ];
 
@@ -127,7 +132,8 @@ const WHOLE = [
   'progress_state',
 ];
 
-const promptIdOf = (user: string): string => `prompt-of-${user || 'anonymous'}`;
+const promptIdOf = (user: string): string =>
+  `prompt-of-${user.replaceAll(/\W/g, '') || 'anonymous'}`;
 
 function opened(holdover: Holdover, [path, headers]: Form): Promise<Recorder> {
   const [base, query = ''] = path.split('?') as [string, string?];

@@ -99,4 +99,4 @@ async function inTime(program: Promise<unknown>, at: number): Promise<void> {
 const PATIENCE_MS = 90_000;
 
 /** Whose prompts fail by a broken upload. */
-const KEYS = ['tabs-key', 'local-tabs', 'n8n-key', 'mixed-key', 'namesake-2'];
+const KEYS = ['tabs-key', 'local-tabs', 'n8n-key', 'mixed-key', 'sample-key', 'namesake-2'];

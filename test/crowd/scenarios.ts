@@ -13,21 +13,21 @@ import {
   useV2,
 } from './client-programs.ts';
 
-/** Programs of one user in every form, all at once; it is without a key, or all hold the token. */
+/** Programs of all forms at once: those for the original server without a key, or all with the token. */
 export function sharedUser(group: ClientGroup, callers: Callers): Promise<unknown>[] {
-  const { keyless, emptyBearer, emptyKey } = callers;
+  const { keyless, emptyBearer, sample } = callers;
   return [
     listen(group, keyless, { name: 'script', kinds: ['grown', 'failed', 'sized'] }),
     listen(group, keyless, { name: 'waits-for-one', kinds: ['streamed'] }),
     listen(group, emptyBearer, { name: 'open-webui', kinds: ['grown'] }),
     listen(group, keyless, { name: 'front-end', kinds: ['grown', 'failed'], negotiates: true }),
-    listen(group, emptyKey, { name: 'hosted-sample', kinds: ['grown', 'failed'] }),
-    listen(group, emptyKey, { name: 'hosted-front-end', kinds: ['sized'], negotiates: true }),
+    listen(group, sample, { name: 'hosted-sample', kinds: ['grown', 'failed'] }),
+    listen(group, sample, { name: 'hosted-front-end', kinds: ['sized'], negotiates: true }),
     poll(group, keyless, 'grown'),
     poll(group, keyless, 'failed'),
     poll(group, keyless, 'streamed'),
-    poll(group, emptyKey, 'sized'),
-    poll(group, emptyKey, 'failed'),
+    poll(group, sample, 'sized'),
+    poll(group, sample, 'failed'),
     cancel(group, keyless),
     cancel(group, keyless, 'canceller'),
     takeBack(group, keyless),

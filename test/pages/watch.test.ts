@@ -44,12 +44,13 @@ describe('/ws?watch=1', () => {
 
   test.each([
     [{ client_id: 'late' }, ''],
-    [{}, 'token='],
+    [{}, 'token=late-key'],
   ])('takes nothing away from a client that comes later (%j %s)', async (whose, query) => {
-    const watcher = await watch();
-    const id = await submit({ prompt: streaming(), ...whose });
+    const headers = { 'X-API-Key': 'late-key' };
+    const watcher = await watch('late-key');
+    const id = await submit({ prompt: streaming(), ...whose }, 'late-key');
     await watcher.untilDone(id);
-    const client = await connect(holdover.wsUrl, { clientId: 'late', query });
+    const client = await connect(holdover.wsUrl, { clientId: 'late', query, headers });
     await client.untilDone(id);
     expect(client.outline()).toContain('binary:1');
     await Promise.all([watcher.close(), client.close()]);

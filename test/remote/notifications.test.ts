@@ -8,6 +8,7 @@ import { flat } from '../support/graphs/workflows.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
+const KEY = { 'X-API-Key': 'k' };
 const NEXT_YEAR = new Date().getUTCFullYear() + 1;
 
 const notices = ({ frames }: Recorder): string[] =>
@@ -27,7 +28,7 @@ async function open(args: string[] = []) {
   const pair = await openPair({ args, limits: LIMITS });
   pair.upstream.script(runsToCompletion());
   const socketOf = async (query: string): Promise<Recorder> => {
-    const socket = await connect(pair.holdover.wsUrl, { clientId: 'mine', query });
+    const socket = await connect(pair.holdover.wsUrl, { clientId: 'mine', query, headers: KEY });
     onTestFinished(() => socket.socket.terminate());
     return socket;
   };
@@ -35,13 +36,17 @@ async function open(args: string[] = []) {
     await pair.holdover.dispose();
     await pair.upstream.close();
   });
-  return { ...pair, hosted: await socketOf('token='), local: await socketOf('') };
+  return { ...pair, hosted: await socketOf('token=k'), local: await socketOf('') };
 }
 
 test('a prompt that waits for room is said to wait, to hosted sockets only', async () => {
   const { holdover, upstream, hosted, local } = await open();
   upstream.once('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '0' }));
-  const { status, body } = await postPrompt(holdover.url, { prompt: flat(), client_id: 'mine' });
+  const { status, body } = await postPrompt(
+    holdover.url,
+    { prompt: flat(), client_id: 'mine' },
+    { headers: KEY },
+  );
   expect(status).toBe(200);
   await Promise.all([hosted, local].map((socket) => socket.untilDone(body.prompt_id)));
   expect(notices(hosted)).toEqual([
@@ -54,7 +59,11 @@ test('a prompt that the service lost is said to be retried, to hosted sockets on
   const { holdover, upstream, hosted, local } = await open();
   upstream.script(async () => {});
   const first = flat({ prefix: 'lost' });
-  const { body } = await postPrompt(holdover.url, { prompt: first, client_id: 'mine' });
+  const { body } = await postPrompt(
+    holdover.url,
+    { prompt: first, client_id: 'mine' },
+    { headers: KEY },
+  );
   expect(notices(hosted)).toEqual([]);
   upstream.script(runsToCompletion());
   upstream.jobs.clear();
@@ -70,7 +79,11 @@ test('a prompt whose outcome is unknown is said to be looked for, to hosted sock
   upstream.once('submit', fault.claimAndDie({ withJob: true }));
   upstream.always('list', fault.refuse(503, 'upstream_unreachable'));
   const prompt_id = 'which-was-sent';
-  const answer = await postPrompt(holdover.url, { prompt: flat(), client_id: 'mine', prompt_id });
+  const answer = await postPrompt(
+    holdover.url,
+    { prompt: flat(), client_id: 'mine', prompt_id },
+    { headers: KEY },
+  );
   expect(answer.status).toBe(500);
   await expect.poll(() => notices(hosted)).toHaveLength(1);
   upstream.always('list', (exchange) => exchange.honestly());
@@ -103,7 +116,7 @@ test('a brownout is announced to the program it is for, also on a socket that is
   const headers = { 'User-Agent': 'Old-Script/1.0' };
   const expectedDifferences = await connect(holdover.wsUrl, {
     clientId: 'old',
-    query: 'token=',
+    query: 'token=k',
     headers,
   });
   onTestFinished(() => expectedDifferences.socket.terminate());

@@ -37,7 +37,7 @@ async function openStalled(url: string): Promise<void> {
 }
 
 async function open(url: string): Promise<WebSocket> {
-  const socket = new WebSocket(`${url.replace('http', 'ws')}/ws?token=`, {
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/ws?token=watcher`, {
     perMessageDeflate: false,
   });
   await once(socket, 'open');
