@@ -138,6 +138,10 @@ describe('LoadImage', () => {
   ])('refuses a $what of more than 64 megapixels before decoding it', async ({ bytes }) => {
     await expect(loadImage(bytes)).rejects.toBeInstanceOf(OutOfMemory);
   });
+
+  test('refuses frames that are together larger than that on a canvas of one pixel', async () => {
+    await expect(loadImage(await apngOfLargeFrames())).rejects.toBeInstanceOf(OutOfMemory);
+  });
 });
 
 test('a bitmap of OS/2 is read', async () => {
@@ -245,6 +249,18 @@ function hugeBmp(): Uint8Array {
   bytes.writeUInt16LE(1, 26);
   bytes.writeUInt16LE(24, 28);
   return bytes;
+}
+
+/** Two frames of 6000×6000 without their data, on a canvas of 1×1. */
+async function apngOfLargeFrames(): Promise<Uint8Array> {
+  const [header, ...rest] = readPngChunks(await rgba(1, '#ff0000'));
+  const idat = rest.filter(({ type }) => type === 'IDAT');
+  const control = (sequence: number) => ({
+    type: 'fcTL',
+    data: Buffer.concat([words(sequence, 6000, 6000, 0, 0), Buffer.from([0, 1, 0, 10, 0, 1])]),
+  });
+  const frames = [control(0), ...idat, control(1), ...idat];
+  return writePng([header!, { type: 'acTL', data: words(2, 0) }, ...frames]);
 }
 
 /** Red 4×1, then green 2×1 in the middle with this dispose rule, then blue 1×1 at the end. */

@@ -102,7 +102,9 @@ async function decodeApng(bytes: Uint8Array): Promise<readonly DecodedPicture[]>
   const { width, height } = sizeAt(header, 0);
   const frames = readFrames(chunks);
   if (frames.length === 0) return [await decodeStill(bytes)];
-  refuseTooManyPixels(width * height * frames.length);
+  // A frame may be larger than the canvas.
+  const pixels = frames.map((frame) => Math.max(width * height, frame.width * frame.height));
+  refuseTooManyPixels(pixels.reduce((sum, ofFrame) => sum + ofFrame, 0));
   const shared = chunks.filter(({ type }) => type === 'PLTE' || type === 'tRNS');
   let canvas: Uint8Array = new Uint8Array(width * height * 4);
   const pictures: DecodedPicture[] = [];
