@@ -1,4 +1,4 @@
-import { invalidRequest } from '../dialects/errors.ts';
+import { V1Error, invalidRequest, plainError } from '../dialects/errors.ts';
 import type { PromptRow } from '../ledger/ledger.ts';
 import { planFrom } from '../migration/plan-session.ts';
 import { CODE_FILES, LANGUAGES, type Language, codeOf } from '../migration/session-code.ts';
@@ -26,6 +26,11 @@ type CodeRequest = {
   readonly baseUrl: string;
 };
 
+/** The most characters of workflows that are written as code: the event loop waits for it. */
+const MAX_WORKFLOW_CHARS = 2_000_000;
+
+const TOO_LONG = 'The workflows have more than 2 million characters, too many to write as code.';
+
 /** Returns the language that the query names. Throws a 400 when there is none. */
 export function readLanguage(query: URLSearchParams): Language {
   const found = LANGUAGES.find((language) => language === query.get('language'));
@@ -35,10 +40,12 @@ export function readLanguage(query: URLSearchParams): Language {
 
 /**
  * Returns the v2 code that uploads the inputs of these prompts, runs them and downloads their
- * outputs.
+ * outputs. Throws a 413 when their workflows are too long.
  */
 export async function writeCode(services: CodeServices, request: CodeRequest): Promise<CodeAnswer> {
-  const { caller, language, baseUrl } = request;
+  const { caller, language, baseUrl, rows } = request;
+  const chars = rows.reduce((sum, { graphJson }) => sum + graphJson.length, 0);
+  if (chars > MAX_WORKFLOW_CHARS) throw new V1Error(413, plainError('workflow_too_long', TOO_LONG));
   const session = withoutSecrets(await sessionOf(services, request), [caller.credential ?? '']);
   const plan = planFrom(session);
   return {

@@ -207,11 +207,22 @@ test('a job says why it has not started, as long as it has not', async () => {
   expect((await jobOf(second)).pending).toBeNull();
 });
 
+function longText(length: number): object {
+  const source = { class_type: 'PrimitiveString', inputs: { value: 'x'.repeat(length) } };
+  return { '1': source, '2': { class_type: 'PreviewAny', inputs: { source: ['1', 0] } } };
+}
+
 test('a refused path, parameter or key says so', async () => {
   expect((await ask('nope')).status).toBe(404);
   expect((await ask('job-list?limit=0')).status).toBe(400);
   expect((await ask('job-list?status=done')).status).toBe(400);
   expect((await ask('job/code?language=cobol&id=x')).status).toBe(400);
+  const id = await submit({ prompt: longText(9_000_000) }, '');
+  const { status, json } = await ask(`job/code?language=python&id=${id}`);
+  expect([status, json.error]).toMatchObject([
+    413,
+    { type: 'workflow_too_long', message: expect.stringContaining('2 million') },
+  ]);
   const keyed = await startHoldover({ args: ['--local-token', 'token'], upstream: 'embedded' });
   const refused = await fetch(`${keyed.url}/holdover/api/session`);
   const headers = { 'X-API-Key': 'token', ...PROXIED };
