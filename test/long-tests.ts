@@ -7,7 +7,6 @@ const COMPUTING: readonly string[] = [
   'test/browser/first-run.test.ts',
   'test/restart/clock.test.ts',
   'test/deploy/stack.test.ts',
-  'test/upgrade/data.test.ts',
   'test/container/dockerfile.test.ts',
   'test/pages/changes.test.ts',
   'test/faults/crash.test.ts',

@@ -36,7 +36,7 @@ export async function bindDataDir(
   const recordedBy = readIdIn(root, 'ledger.id');
   if (boundFolderId !== undefined) refuseOtherFolder({ root, ledger, boundFolderId, hasFiles });
   if (hasFiles && recordedBy !== ledger.id) {
-    const isLost = boundFolderId === undefined && !ledger.predatesFolders;
+    const isLost = boundFolderId === undefined;
     if (isLost && !acceptFiles) throw new LedgerLacksFiles(newLedgerText(root, ledger.storedIn));
     if (recordedBy !== undefined && !acceptFiles) throw new Error(otherLedgerText(root));
   }

@@ -4,8 +4,6 @@ export type LedgerIdentity = {
   readonly id: string;
   /** `folder`: the ledger is a file in the data folder. `service`: it is in Redis. */
   readonly storedIn: 'folder' | 'service';
-  /** True for a ledger of a version that stored no folder id: then the files beside it belong to it. */
-  readonly predatesFolders: boolean;
   /** The id of the data folder; `undefined` for a new ledger. */
   folder(): Promise<string | undefined>;
   /** Ties the ledger to a data folder unless it has one; returns the id of the folder that it has. */

@@ -19,7 +19,6 @@ import { FollowedUsers } from './followed-users.ts';
 import { type PartitionHandlers, type PromptPartition, PromptPartitions } from './partitions.ts';
 import { keysAndTokens, LogStreams } from './log-streams.ts';
 import { LEASE_MS } from './scripts.ts';
-import { refuseFormerServers } from './former-servers.ts';
 
 type SharedEventLogOptions = {
   readonly links: RedisConnections;
@@ -88,7 +87,6 @@ export class SharedEventLog implements PromptEventLog {
 
   async start(handlers: LogHandlers, live: readonly PromptOfUser[]): Promise<void> {
     this.#handlers = handlers;
-    await refuseFormerServers(this.#options.links);
     await this.#partitions.each(live, ({ scripts }, some) =>
       scripts.register(...some.flatMap(({ key, user }) => [key, user])),
     );

@@ -20,7 +20,6 @@ function ledger(id: string, storedIn: LedgerIdentity['storedIn']): LedgerIdentit
   return {
     id,
     storedIn,
-    predatesFolders: false,
     folder: async () => folders.get(id),
     tie: async (folderId) => {
       folders.set(id, folders.get(id) ?? folderId);
@@ -130,13 +129,6 @@ describe('a data directory', () => {
     await expect(openDataDir(root, inFolder('d1'))).rejects.toThrow(
       `the ledger ${root}/holdover.db does not belong to the files in --data-dir ${root}`,
     );
-  });
-
-  test('with files is taken by a database that was written before ledgers knew their folder', async () => {
-    await storeBlob(root);
-    const old = { ...inFolder('d1'), predatesFolders: true };
-    await expect(openDataDir(root, old)).resolves.toMatchObject({ root });
-    await expect(openDataDir(root, inFolder('d2'))).rejects.toBeInstanceOf(LedgerLacksFiles);
   });
 
   test.each([

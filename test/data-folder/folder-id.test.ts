@@ -29,7 +29,6 @@ test('a start on a full disk leaves a folder that can be used later', async () =
   const ledger: LedgerIdentity = {
     id: 'l-1',
     storedIn: 'folder',
-    predatesFolders: false,
     folder: async () => tied,
     tie: async (folderId) => (tied ??= folderId),
   };

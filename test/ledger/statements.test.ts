@@ -5,7 +5,7 @@ import { assetStore } from '../../src/ledger/sqlite/assets.ts';
 import { fileStore, createFileListCache } from '../../src/ledger/sqlite/files.ts';
 import { jobStore } from '../../src/ledger/sqlite/jobs.ts';
 import { promptStore } from '../../src/ledger/sqlite/prompts.ts';
-import { MIGRATIONS } from '../../src/ledger/sqlite/schema.ts';
+import { SCHEMA } from '../../src/ledger/sqlite/schema.ts';
 import { addMissingColumns } from '../../src/ledger/sqlite/sql-columns.ts';
 import { createWriter } from '../../src/ledger/sqlite/writer.ts';
 import type { Database } from '../../src/ledger/sqlite/database.ts';
@@ -61,7 +61,7 @@ function openFiles() {
 beforeEach(() => {
   [executed, prepared, failOn] = [[], [], undefined];
   db = new DatabaseSync(':memory:');
-  for (const step of MIGRATIONS) db.exec(step);
+  db.exec(SCHEMA);
   addMissingColumns(db, 'prompts', PROMPT_COLUMNS);
 });
 

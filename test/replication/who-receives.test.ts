@@ -115,14 +115,6 @@ describe.skipIf(redisMissing() !== '')(`who receives entries${redisMissing()}`, 
     const { vacant } = await open({ read });
     expect(read.map(({ key }) => vacant.has(key))).toEqual([false, true]);
   });
-
-  test('a server of an earlier version beside it is refused', async () => {
-    const former = openRedis(server.url, { log }).connect();
-    await former.subscribe('holdover:events');
-    await expect(open()).rejects.toThrow('a server of an earlier version still runs on this Redis');
-    former.disconnect();
-    await expect.poll(() => open().then(() => 'started', String)).toBe('started');
-  });
 });
 
 const ignoreAll = {

@@ -13,11 +13,9 @@ import {
 } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from '@photostructure/sqlite';
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
-import { MIGRATIONS } from '../../src/ledger/sqlite/schema.ts';
 import { uploadInput } from '../support/clients/client-helpers.ts';
 import { postPrompt } from '../support/clients/v1-client.ts';
 
@@ -96,26 +94,6 @@ async function filesIn(root: string): Promise<ReadonlyMap<string, string>> {
     if (/^(blobs|userdata|in|out)\//.test(name)) found.set(name, await readFile(path, 'utf8'));
   }
   return found;
-}
-
-/** The steps of the schema before ledgers had an identity. */
-const VERSIONS_WITHOUT_FOLDERS = 9;
-
-/** Rewrites the database as that version would have written it, with the same rows. */
-async function writtenByEarlierVersion(version: number): Promise<void> {
-  await rename(database(), `${database()}.now`);
-  const db = new DatabaseSync(database());
-  for (const step of MIGRATIONS.slice(0, version)) db.exec(step);
-  db.exec(`ATTACH '${database()}.now' AS now`);
-  const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
-  for (const { name } of tables as { name: string }[]) {
-    const found = db.prepare(`SELECT name FROM pragma_table_info('${name}')`).all();
-    const columns = (found as { name: string }[]).map((column) => column.name).join(', ');
-    db.exec(`INSERT INTO main.${name} (${columns}) SELECT ${columns} FROM now.${name}`);
-  }
-  db.exec(`PRAGMA user_version = ${version}`);
-  db.close();
-  await rm(`${database()}.now`);
 }
 
 const LOSSES: readonly [string, () => Promise<void>][] = [
@@ -211,16 +189,6 @@ describe('a database that is', () => {
     const { code, stderr } = await refused();
     expect(code).toBe(1);
     expect(stderr).toContain(`its own are in ${join(dataDir, 'set-aside', aside)}`);
-  });
-
-  test('of a version that knew no folders is taken with the files beside it', async () => {
-    await fill();
-    await writtenByEarlierVersion(VERSIONS_WITHOUT_FOLDERS);
-    for (const name of ['folder.id', 'ledger.id']) await rm(join(dataDir, name));
-    const before = await filesIn(dataDir);
-    server = await start();
-    expect((await fetch(`${server.url}/view?filename=b.png&type=input`)).status).toBe(200);
-    expect(await filesIn(dataDir)).toEqual(before);
   });
 });
 

@@ -100,7 +100,6 @@ function redisIdentity(links: RedisConnections, id: string): LedgerIdentity {
   return {
     id,
     storedIn: 'service',
-    predatesFolders: false,
     folder: async () => (await links.commands.get(`${links.prefix}folder`)) ?? undefined,
     tie: async (folderId) => String(await setOnce(links, 'folder', Buffer.from(folderId))),
     secret: (proposal) => setOnce(links, 'secret', proposal),

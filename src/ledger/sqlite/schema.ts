@@ -1,17 +1,27 @@
-/** Never edit a released step. Each step changes the schema to the next version. */
-export const MIGRATIONS: readonly string[] = [
-  `
+/**
+ * Written into a new database. Change it together with `SCHEMA_VERSION`. A column that a later version
+ * adds is a row with `added` in `../columns.ts` instead.
+ */
+export const SCHEMA = `
   CREATE TABLE prompts (
     key TEXT PRIMARY KEY, user TEXT NOT NULL, prompt_id TEXT NOT NULL, job_id TEXT,
     number REAL NOT NULL, client_id TEXT, created_at_ms INTEGER NOT NULL,
     graph_json TEXT NOT NULL, extra_data_json TEXT NOT NULL, targets_json TEXT NOT NULL,
     state TEXT NOT NULL, entry_json TEXT, status_word TEXT,
-    started_at_ms INTEGER, ended_at_ms INTEGER, done_seq INTEGER
+    started_at_ms INTEGER, ended_at_ms INTEGER, done_seq INTEGER,
+    intent_json TEXT NOT NULL DEFAULT '{}', cancel_asked_at_ms INTEGER,
+    stored_bytes INTEGER NOT NULL DEFAULT 0
   ) STRICT;
   CREATE INDEX prompts_by_id ON prompts (user, prompt_id);
-  CREATE INDEX prompts_by_job ON prompts (user, job_id);
-  CREATE INDEX prompts_live ON prompts (created_at_ms) WHERE state <> 'done';
-  CREATE INDEX prompts_done ON prompts (user, done_seq) WHERE state = 'done';
+  -- A job that one user's prompt has must not be linked to another user's prompt.
+  CREATE INDEX prompts_by_job_alone ON prompts (job_id) WHERE job_id IS NOT NULL;
+  -- Front ends poll the list of all jobs. It is read from this index alone, without the large texts.
+  CREATE INDEX prompts_done ON prompts (user, done_seq, key, prompt_id, status_word, created_at_ms,
+    started_at_ms, ended_at_ms, stored_bytes) WHERE state = 'done';
+  -- The triggers remove the long texts of a removed row. A start removes those without a row, which a crashed
+  -- process may have left.
+  CREATE TRIGGER prompts_long_texts AFTER DELETE ON prompts
+    BEGIN DELETE FROM long_texts WHERE owner = old.key; END;
 
   CREATE TABLE files (
     user TEXT NOT NULL, type TEXT NOT NULL, subfolder TEXT NOT NULL, filename TEXT NOT NULL,
@@ -20,6 +30,8 @@ export const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (user, type, subfolder, filename)
   ) STRICT;
   CREATE INDEX files_by_asset ON files (user, asset_id);
+  -- Files are also searched by name in all folders.
+  CREATE INDEX files_by_name ON files (user, filename, type, modified_at_ms);
 
   CREATE TABLE jobs (
     id TEXT PRIMARY KEY, user TEXT NOT NULL, status TEXT NOT NULL, turn REAL NOT NULL,
@@ -27,9 +39,12 @@ export const MIGRATIONS: readonly string[] = [
     expires_at_ms INTEGER NOT NULL, workflow_json TEXT NOT NULL, provenance_json TEXT,
     metadata_json TEXT, outputs_json TEXT NOT NULL, error_json TEXT, extras_json TEXT
   ) STRICT;
-  CREATE INDEX jobs_by_user ON jobs (user, created_at_ms);
-  CREATE INDEX jobs_by_expiry ON jobs (expires_at_ms);
-  CREATE INDEX jobs_unfinished ON jobs (turn) WHERE status IN ('queued', 'running', 'canceling');
+  CREATE INDEX jobs_by_user ON jobs (user);
+  CREATE TRIGGER jobs_long_texts AFTER DELETE ON jobs
+    BEGIN DELETE FROM long_texts WHERE owner = 'job ' || old.id; END;
+  -- A job enters this index when it ends: the unfinished jobs are those without an entry.
+  CREATE INDEX jobs_by_expiry ON jobs (expires_at_ms)
+    WHERE status NOT IN ('queued', 'running', 'canceling');
 
   CREATE TABLE assets (
     id TEXT PRIMARY KEY, user TEXT NOT NULL, hash TEXT NOT NULL, size_bytes INTEGER NOT NULL,
@@ -48,28 +63,16 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX keys_by_age ON keys (claimed_at_ms);
 
+  CREATE TABLE asset_keys (
+    user TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT NULL, asset_id TEXT NOT NULL,
+    created_new INTEGER NOT NULL, claimed_at_ms INTEGER NOT NULL, PRIMARY KEY (user, key)
+  ) STRICT;
+  CREATE INDEX asset_keys_by_age ON asset_keys (claimed_at_ms);
+
   CREATE TABLE settings (
     user TEXT NOT NULL, id TEXT NOT NULL, value_json TEXT NOT NULL, PRIMARY KEY (user, id)
   ) STRICT;
-  `,
-  // In order of insertion, not by time: the clock may be set back while prompts and jobs wait.
-  `
-  DROP INDEX jobs_by_user;
-  CREATE INDEX jobs_by_user ON jobs (user);
-  DROP INDEX prompts_live;
-  CREATE INDEX prompts_live ON prompts (user) WHERE state <> 'done';
-  `,
-  // Front ends poll the list of all jobs. It is read from this index alone, without the large texts.
-  `
-  DROP INDEX prompts_done;
-  CREATE INDEX prompts_done ON prompts (user, done_seq, key, prompt_id, status_word, created_at_ms,
-    started_at_ms, ended_at_ms) WHERE state = 'done';
-  `,
-  `
-  ALTER TABLE prompts ADD COLUMN intent_json TEXT NOT NULL DEFAULT '{}';
-  ALTER TABLE prompts ADD COLUMN cancel_asked_at_ms INTEGER;
-  `,
-  `
+
   CREATE TABLE model_replays (
     scope TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT NULL, request_id TEXT NOT NULL,
     state TEXT NOT NULL, at_ms INTEGER NOT NULL, status INTEGER, content_type TEXT,
@@ -77,6 +80,7 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX model_replays_by_age ON model_replays (at_ms);
   CREATE INDEX model_replays_recorded ON model_replays (body_bytes) WHERE state = 'recorded';
+
   CREATE TABLE model_calls (
     request_id TEXT PRIMARY KEY, workspace TEXT NOT NULL, user TEXT NOT NULL, model TEXT NOT NULL,
     started_at_ms INTEGER NOT NULL, ended_at_ms INTEGER NOT NULL, status INTEGER NOT NULL,
@@ -85,74 +89,21 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX model_calls_charged ON model_calls (workspace, charged_cents)
     WHERE charged_cents > 0;
   CREATE INDEX model_calls_by_age ON model_calls (ended_at_ms);
-  `,
-  `
+
   CREATE TABLE v1_calls (
     user TEXT NOT NULL, agent TEXT NOT NULL, client_id TEXT NOT NULL, route TEXT NOT NULL,
     count INTEGER NOT NULL, first_at_ms INTEGER NOT NULL, last_at_ms INTEGER NOT NULL,
     PRIMARY KEY (user, agent, client_id, route)
   ) STRICT;
-  `,
-  // A new prompt has no job: with a partial index its insertion changes one index less.
-  `
-  DROP INDEX prompts_by_job;
-  CREATE INDEX prompts_by_job ON prompts (user, job_id) WHERE job_id IS NOT NULL;
-  `,
-  // A job that one user's prompt has must not be linked to another user's prompt.
-  `
-  CREATE INDEX prompts_by_job_alone ON prompts (job_id) WHERE job_id IS NOT NULL;
-  `,
-  // Each index costs each prompt one page of the log. These two are not needed: unfinished prompts are searched once,
-  // at a start, and the job of a user is found by its id alone.
-  `
-  DROP INDEX prompts_live;
-  DROP INDEX prompts_by_job;
-  `,
-  // `user_version` is still the version before this transaction, which is 0 in a new database.
-  `
-  CREATE TABLE identity (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-  INSERT INTO identity VALUES ('id', lower(hex(randomblob(16))));
-  INSERT INTO identity SELECT 'predates_folders', user_version FROM pragma_user_version
-    WHERE user_version > 0;
-  `,
-  // The bytes of the texts of a done prompt. They are in the index from which history is counted and listed.
-  `
-  ALTER TABLE prompts ADD COLUMN stored_bytes INTEGER NOT NULL DEFAULT 0;
-  UPDATE prompts SET stored_bytes = length(CAST(entry_json AS BLOB))
-    + length(CAST(graph_json AS BLOB)) + length(CAST(extra_data_json AS BLOB))
-    WHERE state = 'done' AND entry_json IS NOT NULL;
-  DROP INDEX prompts_done;
-  CREATE INDEX prompts_done ON prompts (user, done_seq, key, prompt_id, status_word, created_at_ms,
-    started_at_ms, ended_at_ms, stored_bytes) WHERE state = 'done';
-  `,
-  // The triggers remove the long texts of a removed row. A start removes long texts without a row, which a crashed
-  // process may have left.
-  `
+
   CREATE TABLE long_texts (
     owner TEXT NOT NULL, name TEXT NOT NULL, part INTEGER NOT NULL, text TEXT NOT NULL,
     PRIMARY KEY (owner, name, part)
   ) STRICT;
-  CREATE TRIGGER prompts_long_texts AFTER DELETE ON prompts
-    BEGIN DELETE FROM long_texts WHERE owner = old.key; END;
-  CREATE TRIGGER jobs_long_texts AFTER DELETE ON jobs
-    BEGIN DELETE FROM long_texts WHERE owner = 'job ' || old.id; END;
-  `,
-  `
-  CREATE TABLE asset_keys (
-    user TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT NULL, asset_id TEXT NOT NULL,
-    created_new INTEGER NOT NULL, claimed_at_ms INTEGER NOT NULL, PRIMARY KEY (user, key)
-  ) STRICT;
-  CREATE INDEX asset_keys_by_age ON asset_keys (claimed_at_ms);
-  `,
-  // Files are also searched by name in all folders.
-  `
-  CREATE INDEX files_by_name ON files (user, filename, type, modified_at_ms);
-  `,
-  // A job enters the index of its expiry when it ends: the unfinished jobs are those without an entry.
-  `
-  DROP INDEX jobs_unfinished;
-  DROP INDEX jobs_by_expiry;
-  CREATE INDEX jobs_by_expiry ON jobs (expires_at_ms)
-    WHERE status NOT IN ('queued', 'running', 'canceling');
-  `,
-];
+
+  CREATE TABLE identity (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+  INSERT INTO identity VALUES ('id', lower(hex(randomblob(16))));
+`;
+
+/** Stored as `user_version`. A database with another one is refused. */
+export const SCHEMA_VERSION = 15;

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, closeSync, mkdirSync, openSync, readSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 // This package has the API of node:sqlite, which Node 20 lacks. Import node:sqlite when Node 20 is no longer supported.
 import { DatabaseSync } from '@photostructure/sqlite';
@@ -12,7 +12,7 @@ import { jobStore } from './jobs.ts';
 import { longTexts } from './long-texts.ts';
 import { modelCallStore, replayStore } from './models.ts';
 import { promptStore } from './prompts.ts';
-import { MIGRATIONS } from './schema.ts';
+import { SCHEMA, SCHEMA_VERSION } from './schema.ts';
 import { addMissingColumns } from './sql-columns.ts';
 import { JOB_COLUMNS, PROMPT_COLUMNS } from '../columns.ts';
 import { createLogSync } from './log-sync.ts';
@@ -27,10 +27,12 @@ const BUSY_TIMEOUT_MS = 1000;
 const SQLITE_BUSY = 5;
 /** The codes SQLITE_CORRUPT and SQLITE_NOTADB. */
 const DAMAGED: readonly unknown[] = [11, 26];
+/** The first bytes of a database. */
+const MAGIC = 'SQLite format 3\0';
 
 /**
  * Opens the ledger in one SQLite file, which one process at a time may use. Throws an error with a sentence for the
- * operator when the file is in use, damaged, or of a newer version. Never replaces an existing file.
+ * operator when the file is in use, damaged, or of another version. Never replaces an existing file.
  */
 export function openSqliteLedger(options: { readonly path: string }): SqliteLedger {
   const { path } = options;
@@ -41,6 +43,7 @@ export function openSqliteLedger(options: { readonly path: string }): SqliteLedg
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
       opened.push(lockFile(path));
       createPrivate(path);
+      refuseOtherVersion(versionInHeader(path));
     }
     const db = refuseNulTexts(
       new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false }),
@@ -160,34 +163,60 @@ function prepare(db: Database): void {
     quick_check: string;
   };
   if (verdict !== 'ok') throw Object.assign(new Error(verdict), { errcode: DAMAGED[0] });
-  migrate(db);
+  createSchema(db);
   // With NORMAL a commit writes to the operating system only; `createLogSync` syncs to the disk.
   db.exec('PRAGMA synchronous = NORMAL');
 }
 
-/** Updates the schema in one transaction, so that after a kill the earlier schema is complete. */
-function migrate(db: Database): void {
+/** Creates the schema in one transaction, so that a kill leaves an empty database. */
+function createSchema(db: Database): void {
   const { user_version: version } = db.prepare('PRAGMA user_version').get() as {
     user_version: number;
   };
-  if (version > MIGRATIONS.length) {
-    throw new Error(`it was written by a newer Holdover (schema ${version})`);
-  }
-  if (version < MIGRATIONS.length) {
-    db.exec('BEGIN IMMEDIATE');
-    for (const step of MIGRATIONS.slice(version)) db.exec(step);
-    db.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
-    db.exec('COMMIT');
+  refuseOtherVersion(version);
+  if (version === 0) {
+    db.exec(`BEGIN IMMEDIATE; ${SCHEMA} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
   }
   addMissingColumns(db, 'prompts', PROMPT_COLUMNS);
   addMissingColumns(db, 'jobs', JOB_COLUMNS);
 }
+
+/** Where the header of a database has its version, as four bytes. */
+const VERSION_OFFSET = 60;
+
+/**
+ * Reads the version from the file itself: opening a database would write the log of a killed process
+ * into it. 0: there is no schema, or it is in that log.
+ */
+function versionInHeader(path: string): number {
+  const header = Buffer.alloc(VERSION_OFFSET + 4);
+  const file = openSync(path, 'r');
+  try {
+    readSync(file, header, 0, header.length, 0);
+  } finally {
+    closeSync(file);
+  }
+  const isDatabase = header.toString('latin1', 0, MAGIC.length) === MAGIC;
+  return isDatabase ? header.readUInt32BE(VERSION_OFFSET) : 0;
+}
+
+function refuseOtherVersion(version: number): void {
+  if (version === 0 || version === SCHEMA_VERSION) return;
+  throw new OtherVersion(
+    `was written by another version of Holdover (schema ${version}, this one has ${SCHEMA_VERSION}): ` +
+      'use that version, or another --data-dir',
+  );
+}
+
+/** The database is one of another version. */
+class OtherVersion extends Error {}
 
 /** The rest of the message that begins with "the ledger <path>". */
 function failureReason(cause: unknown): string {
   if (cause instanceof LedgerInUse) {
     return 'is in use by another Holdover: stop it, or use another --data-dir';
   }
+  if (cause instanceof OtherVersion) return cause.message;
   // The check reports each fault on a line of its own: the first is enough.
   const reason = (cause instanceof Error ? cause.message : String(cause)).split('\n', 1)[0];
   if (!isDamage(cause)) return `cannot be opened: ${reason}`;
@@ -253,7 +282,6 @@ function sqliteIdentity(db: Database, writer: Writer): LedgerIdentity {
   return {
     id: valueOf('id') ?? '',
     storedIn: 'folder',
-    predatesFolders: valueOf('predates_folders') !== undefined,
     folder: async () => valueOf('folder'),
     tie: (folderId) =>
       writer.write(() => {
