@@ -8,6 +8,7 @@ import { OWN_SEGMENTS } from '../config/proxy.ts';
 import { createPrefixRemover } from '../http/prefix.ts';
 import { createPublicAddresses } from '../http/public-address.ts';
 import { createGuard } from '../auth/guard.ts';
+import type { OwnHosts } from '../auth/host-check.ts';
 import { CONSOLE_PATHS } from '../console/console-routes.ts';
 import { pagePaths } from '../pages/home-page.ts';
 
@@ -23,7 +24,7 @@ type AuthParts = {
 
 /** Identifies callers, finds the public address of each call, and refuses calls by their host and origin. */
 export function createAuth({ config, identify, secrets, runner }: AuthParts) {
-  const { listen, corsOrigin, proxy } = config;
+  const { corsOrigin, proxy } = config;
   const keyring = createKeyring();
   const addresses = createPublicAddresses(proxy);
   const ownPaths = new Set([...pagePaths(), ...CONSOLE_PATHS]);
@@ -35,7 +36,7 @@ export function createAuth({ config, identify, secrets, runner }: AuthParts) {
   return {
     addresses,
     guard: createGuard({
-      loopbackOnly: isLoopback(listen),
+      ownHosts: ownHostsOf(config),
       corsOrigin,
       allowedHosts: proxy.allowedHosts,
       publicOrigin: proxy.publicUrl?.origin,
@@ -54,4 +55,10 @@ export function createAuth({ config, identify, secrets, runner }: AuthParts) {
     keyring,
     dialects: createDialects(config.dialect),
   };
+}
+
+/** A page that has rebound its name has no token: then any host may be named. */
+function ownHostsOf({ listen, localToken, proxy }: Config): OwnHosts {
+  if (isLoopback(listen)) return 'loopback';
+  return localToken === undefined || proxy.allowedHosts.length > 0 ? 'private' : 'any';
 }

@@ -3,7 +3,7 @@ import { type PublicAddresses, readHost } from '../http/public-address.ts';
 import { targetHasControlCharacter } from '../protocol/control-characters.ts';
 import { readTarget } from '../protocol/request-target.ts';
 import { isSignedContent } from '../protocol/v2-paths.ts';
-import { isBrowser } from './calling-client.ts';
+import { type HostOptions, createHostCheck } from './host-check.ts';
 import { SIGNED_VIEW_PATH } from './signed-view.ts';
 
 /** A refusal of the guard, made before routing and authentication. */
@@ -22,7 +22,7 @@ const RULES = {
   control_character: [400, 'There is a control character in the path or in a parameter.'],
   foreign_host: [
     403,
-    'Host check: this server answers to localhost and 127.0.0.1, and to the hosts it is told of. Call it by one of these, or start it with --listen, or behind a proxy with --allowed-hosts HOST.',
+    'Host check: this server is not told of the host that the call names. Start it with --allowed-hosts HOST to allow that host, or call it by localhost or by its IP address.',
   ],
   foreign_origin: [
     403,
@@ -34,7 +34,7 @@ const RULES = {
   ],
   cross_site_request: [
     403,
-    'Origin check: the browser says that another site makes this call (Sec-Fetch-Site: cross-site).',
+    'Origin check: the browser says that another site makes this call (Sec-Fetch-Site: cross-site). Pages of other sites may only link to the start page, and link to or show files of /view and of signed links. Start it with --enable-cors-header ORIGIN to allow the calls of a page.',
   ],
 } as const satisfies { readonly [rule: string]: readonly [GuardStatus, string] };
 
@@ -52,60 +52,49 @@ export function refusalOf(rule: RuleName): GuardRefusal {
 
 export type Guard = (request: IncomingMessage) => GuardRefusal | undefined;
 
-type GuardOptions = {
-  /**
-   * True when the server is bound to loopback. Then only loopback names are its own, whatever DNS
-   * says.
-   */
-  readonly loopbackOnly: boolean;
+type GuardOptions = Pick<HostOptions, 'ownHosts' | 'allowedHosts'> & {
   /** The origin of CORS mode, which replaces the origin check, as on the v1 server. */
   readonly corsOrigin: string | undefined;
-  /**
-   * The hosts that are allowed beside loopback names. When any is given, all other hosts are
-   * refused, whatever address is bound.
-   */
-  readonly allowedHosts?: readonly AllowedHost[];
   /** The address of the server as its operator gives it. */
   readonly publicOrigin?: string | undefined;
   readonly addresses?: Pick<PublicAddresses, 'forwardedHostOf'>;
 };
 
-/** A host that calls may name. Without a port, all of its ports are allowed. */
-type AllowedHost = {
-  readonly hostname: string;
-  readonly port: string | undefined;
-  /** True when hosts below it are allowed too. */
-  readonly hasSubdomains: boolean;
-};
-
-/** A host without a port may be on either port: the scheme outside is not known here. */
-const DEFAULT_PORTS: ReadonlySet<string> = new Set(['80', '443']);
-const LOOPBACK_NAMES = new Set(['localhost', '[::1]']);
-/**
- * Programs reach loopback by this address, and scripts name it. Browsers send no fetch metadata to
- * it, so calls of a foreign page by this name could not be told from those of our own pages.
- */
-const ANY_ADDRESS = '0.0.0.0';
-
-/**
- * The paths to which people follow links: pages, and signed links, which carry their own
- * authorization.
- */
-const LINK_TARGETS: ReadonlySet<string> = new Set([
-  '/',
-  '/holdover',
-  SIGNED_VIEW_PATH,
-  `/api${SIGNED_VIEW_PATH}`,
+/** The pages to which other sites may link. */
+const PAGES: ReadonlySet<string> = new Set(['/', '/holdover']);
+/** Files that other sites may link to and show; the links to signed ones are their authorization. */
+const FILES: ReadonlySet<string> = new Set(
+  ['/view', SIGNED_VIEW_PATH].flatMap((path) => [path, `/api${path}`]),
+);
+/** The browser hides the answers from the page that has these made, unless it opens them. */
+const MODES_OF_FILES: ReadonlySet<unknown> = new Set(['navigate', 'no-cors']);
+const DESTINATIONS_OF_FILES: ReadonlySet<unknown> = new Set([
+  'document',
+  'image',
+  'video',
+  'audio',
 ]);
 
 const WITHOUT_HOST = new URL('http://localhost');
 
 /**
  * v1 compares the hosts of `Origin` and `Host`, and accepts an origin without a scheme. Browsers
- * never send one; some libraries do (an empty one, or `127.0.0.1:8188`). A page in a local file
- * sends `file://` or `null`; it may be a download.
+ * never send one; some libraries do (an empty one, or `127.0.0.1:8188`).
  */
 const WITHOUT_SCHEME = /^[^/]*$/;
+
+/**
+ * Apps that load their page from a file send this origin (Electron, Cordova), as Chromium does with
+ * `--allow-file-access-from-files`. Without that option a page in a file, which may be a download,
+ * sends `null` by `fetch` and by WebSocket.
+ */
+const APP_ORIGIN = 'file://';
+
+/** The port that an origin leaves out. Apps have origins of other schemes, without ports. */
+const PORT_OF_SCHEME: ReadonlyMap<string, string> = new Map([
+  ['http:', '80'],
+  ['https:', '443'],
+]);
 
 /** Node silently ignores further headers, so an `Origin` among them would not be seen. */
 const MAX_HEADERS = 100;
@@ -119,15 +108,14 @@ const MAX_HEADERS = 100;
  * states.
  */
 export function createGuard(options: GuardOptions): Guard {
-  const { loopbackOnly, corsOrigin, allowedHosts = [], addresses } = options;
+  const { ownHosts, allowedHosts, corsOrigin, addresses } = options;
   const readSingleHost = createHostReader();
   const publicUrl = options.publicOrigin === undefined ? undefined : new URL(options.publicOrigin);
-  const checksHosts = loopbackOnly || allowedHosts.length > 0;
-  const isAcceptedHost = (host: URL, request: IncomingMessage): boolean =>
-    isLoopbackName(host.hostname) ||
-    (host.hostname === ANY_ADDRESS && !isBrowser(request)) ||
-    host.hostname === publicUrl?.hostname ||
-    allowedHosts.some((allowed) => isAllowed(allowed, host));
+  const isAcceptedHost = createHostCheck({
+    ownHosts,
+    allowedHosts,
+    publicHostname: publicUrl?.hostname,
+  });
   return (request) => {
     if (request.rawHeaders.length / 2 > MAX_HEADERS) return refusalOf('too_many_headers');
     const host = readSingleHost(request);
@@ -138,11 +126,12 @@ export function createGuard(options: GuardOptions): Guard {
       if (!targetsHost(request.url ?? '', host)) return refusalOf('foreign_target');
     }
     if (targetHasControlCharacter(request.url ?? '')) return refusalOf('control_character');
-    if (checksHosts && ![host, calledHost].every((name) => isAcceptedHost(name, request)))
+    if (![host, calledHost].every((name) => isAcceptedHost(name, request)))
       return refusalOf('foreign_host');
     const isOwn = (origin: URL): boolean =>
       isSameHost(origin, calledHost) || origin.origin === publicUrl?.origin;
     if (corsOrigin !== undefined) return corsRefusal(request, isOwn, corsOrigin);
+    if (request.headers.origin === APP_ORIGIN) return undefined;
     return originRefusal(request, isOwn) ?? fetchMetadataRefusal(request);
   };
 }
@@ -181,28 +170,36 @@ function originRefusal(request: IncomingMessage, isOwn: IsOwn): GuardRefusal | u
   return isSameOrigin ? undefined : refusalOf('foreign_origin');
 }
 
-/** Compares names, and ports when both have one, as v1 does. `localhost` and `127.0.0.1` differ. */
+/**
+ * Compares names, and ports unless `Host` has none, as some proxies send it. `localhost` and
+ * `127.0.0.1` differ.
+ */
 function isSameHost(origin: URL, host: URL): boolean {
-  const isSamePort = origin.port === '' || host.port === '' || origin.port === host.port;
+  const port = origin.port || PORT_OF_SCHEME.get(origin.protocol);
+  const isSamePort = port === undefined || host.port === '' || port === host.port;
   return origin.hostname === host.hostname && isSamePort;
 }
 
-/**
- * Refuses a call that another site made the browser send. To follow a link to a page is allowed.
- */
+/** Refuses a call that another site made the browser send. */
 function fetchMetadataRefusal({ method, url, headers }: IncomingMessage): GuardRefusal | undefined {
   if (String(headers['sec-fetch-site']).toLowerCase() !== 'cross-site') return undefined;
-  const isNavigation =
-    (method === 'GET' || method === 'HEAD') &&
-    headers['sec-fetch-mode'] === 'navigate' &&
-    headers['sec-fetch-dest'] === 'document' &&
-    isLinkTarget(url ?? '');
-  return isNavigation ? undefined : refusalOf('cross_site_request');
+  const isRead = method === 'GET' || method === 'HEAD';
+  const isLink = isRead && (opensPage(url ?? '', headers) || showsFile(url ?? '', headers));
+  return isLink ? undefined : refusalOf('cross_site_request');
 }
 
-function isLinkTarget(url: string): boolean {
-  const { path } = readTarget(url);
-  return LINK_TARGETS.has(path) || isSignedContent(url);
+function opensPage(url: string, headers: IncomingMessage['headers']): boolean {
+  const isNavigation = headers['sec-fetch-mode'] === 'navigate';
+  return (
+    isNavigation && headers['sec-fetch-dest'] === 'document' && PAGES.has(readTarget(url).path)
+  );
+}
+
+function showsFile(url: string, headers: IncomingMessage['headers']): boolean {
+  const isShown =
+    MODES_OF_FILES.has(headers['sec-fetch-mode']) &&
+    DESTINATIONS_OF_FILES.has(headers['sec-fetch-dest']);
+  return isShown && (FILES.has(readTarget(url).path) || isSignedContent(url));
 }
 
 function createHostReader(): (request: IncomingMessage) => URL | undefined {
@@ -230,16 +227,4 @@ function hasSingleHost(rawHeaders: readonly string[]): boolean {
 
 function targetsHost(target: string, host: URL): boolean {
   return URL.canParse(target) && new URL(target).origin === host.origin;
-}
-
-function isAllowed({ hostname, port, hasSubdomains }: AllowedHost, host: URL): boolean {
-  const name = host.hostname.replace(/\.$/, '');
-  const isAtPort = host.port === '' ? DEFAULT_PORTS.has(port ?? '') : port === host.port;
-  if (port !== undefined && !isAtPort) return false;
-  return name === hostname || (hasSubdomains && name.endsWith(`.${hostname}`));
-}
-
-function isLoopbackName(hostname: string): boolean {
-  const name = hostname.replace(/\.$/, '');
-  return LOOPBACK_NAMES.has(name) || /^127\.\d+\.\d+\.\d+$/.test(name);
 }

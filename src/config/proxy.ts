@@ -4,7 +4,7 @@ import { InvalidSetting } from './invalid-setting.ts';
 import { parseHost, splitList, withoutLogin } from './parse-values.ts';
 
 /** A host that calls may name; without a port: all of its ports. */
-type AllowedHost = {
+export type AllowedHost = {
   readonly hostname: string;
   readonly port: string | undefined;
   /** Written `.example.com`: the host and all hosts below it. */

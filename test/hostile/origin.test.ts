@@ -1,4 +1,5 @@
 // perf-reliability.md 3.5 A, and the headers of F and G that come into us.
+import { hostname } from 'node:os';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import {
@@ -12,14 +13,19 @@ import { CANARY, expectNoLeak, expectHealthy } from '../support/processes/expect
 
 let server: Holdover;
 let named: Holdover;
+let open: Holdover;
 
 beforeAll(async () => {
-  [server, named] = await Promise.all([
+  const openBind = ['--listen', '0.0.0.0', '--allow-insecure-bind'];
+  [server, named, open] = await Promise.all([
     startHoldover(),
     startHoldover({ args: ['--enable-cors-header', 'https://app.x'] }),
+    startHoldover({
+      args: [...openBind, '--allowed-hosts', 'comfy.x', '--public-url', 'https://public.x'],
+    }),
   ]);
 });
-afterAll(() => Promise.all([server.dispose(), named.dispose()]));
+afterAll(() => Promise.all([server.dispose(), named.dispose(), open.dispose()]));
 afterEach(() => expectHealthy(server));
 
 async function ask(
@@ -54,6 +60,13 @@ describe('a name that is not ours', () => {
     ['127.0.0.1', 200],
     ['127.9.9.9', 200],
     ['0.0.0.0:8188', 200],
+    ['host.docker.internal:8188', 200],
+    ['gateway.docker.internal', 200],
+    ['comfy.localhost:8188', 200],
+    ['evil.host.docker.internal', 403],
+    ['host.docker.internal.evil', 403],
+    ['box.local', 403],
+    ['box', 403],
   ])('Host: %s is answered %i', async (host, status) => {
     expect(await ask('/queue', { headers: [`Host: ${host}`] })).toMatchObject({ status });
   });
@@ -98,6 +111,46 @@ describe('a name that is not ours', () => {
   });
 });
 
+describe('on a bind that is open to all without a token', () => {
+  test.each([
+    '192.168.0.1:8188',
+    '203.0.113.9',
+    '[2001:db8::1]:8188',
+    '127.0.0.1',
+    'box:8188',
+    'comfy.localhost',
+    'Box.local',
+    'box.lan',
+    'box.home.arpa',
+    'host.docker.internal',
+    'db.corp.internal',
+    'holdover.ns.svc',
+    'holdover.ns.svc.cluster.local:80',
+    `${hostname()}:8188`,
+    'comfy.x',
+    'public.x',
+  ])('Host: %s is served', async (host) => {
+    expect(await ask('/queue', { headers: [`Host: ${host}`] }, open)).toMatchObject({
+      status: 200,
+    });
+  });
+
+  test.each(['rebound.example', 'holdover.ns.svc.evil.example', 'evillan.example', 'box.lan.evil'])(
+    'a page of %s does nothing, and the refusal names --allowed-hosts',
+    async (host) => {
+      const headers = [`Host: ${host}:8188`, `Origin: http://${host}:8188`];
+      const options = { method: 'POST', body: '{"clear":true}', headers };
+      const answer = await ask('/history', options, open);
+      expect(answer).toMatchObject({ status: 403 });
+      const { error } = JSON.parse(answer.body);
+      expect(error).toMatchObject({ type: 'foreign_host' });
+      expect(error.message).toContain('--allowed-hosts');
+      const socket = await say(open.port, upgradeText('/ws', { headers: { Host: host } }));
+      expect(socket).toMatchObject({ status: 403 });
+    },
+  );
+});
+
 describe('a page of another site', () => {
   test.each([
     'https://evil',
@@ -107,7 +160,6 @@ describe('a page of another site', () => {
     'http://127.0.0.1.evil',
     'chrome-extension://abc',
     '//evil',
-    'file://',
     'file://evil',
     '%://evil',
   ])('POST /prompt from %s is 403 without CORS headers', async (origin) => {
@@ -119,8 +171,13 @@ describe('a page of another site', () => {
     expect(answer.raw).not.toMatch(/access-control/i);
   });
 
-  test('on another port of this machine is 403', async () => {
-    const headers = ['Host: 127.0.0.1:8188', 'Origin: http://127.0.0.1:9999'];
+  test.each([
+    ['127.0.0.1:8188', 'http://127.0.0.1:9999'],
+    ['127.0.0.1:8188', 'http://127.0.0.1'],
+    ['localhost:8188', 'http://localhost'],
+    ['localhost:8188', 'https://localhost'],
+  ])('on another port of this machine is 403: Host %s, Origin %s', async (host, origin) => {
+    const headers = [`Host: ${host}`, `Origin: ${origin}`];
     expect(await ask('/prompt', { ...EMPTY_PROMPT, headers })).toMatchObject({ status: 403 });
   });
 
@@ -144,15 +201,71 @@ describe('a page of another site', () => {
     },
   );
 
-  test('may link to the start page, and to nothing else', async () => {
-    const headers = [
+  describe('may link to', () => {
+    const ofMode = (mode: string, dest: string): string[] => [
       'Sec-Fetch-Site: cross-site',
-      'Sec-Fetch-Mode: navigate',
-      'Sec-Fetch-Dest: document',
+      `Sec-Fetch-Mode: ${mode}`,
+      `Sec-Fetch-Dest: ${dest}`,
     ];
-    expect(await ask('/', { headers })).toMatchObject({ status: 200 });
-    expect(await ask('/view?filename=a.png', { headers })).toMatchObject({ status: 403 });
-    expect(await ask('/', { headers, method: 'POST' })).toMatchObject({ status: 403 });
+
+    test('the start page, and to no other', async () => {
+      const headers = ofMode('navigate', 'document');
+      expect(await ask('/', { headers })).toMatchObject({ status: 200 });
+      expect(await ask('/queue', { headers })).toMatchObject({ status: 403 });
+      expect(await ask('/api/v2/assets/x/content', { headers })).toMatchObject({ status: 403 });
+      expect(await ask('/', { headers, method: 'POST' })).toMatchObject({ status: 403 });
+      expect(await ask('/', { headers: ofMode('navigate', 'iframe') })).toMatchObject({
+        status: 403,
+      });
+    });
+
+    describe.each([
+      ['/view?filename=example.png&type=input', 200],
+      // With a key it is a redirect to a signed link.
+      ['/api/view?filename=example.png&type=input', 302],
+      ['a signed link', 200],
+      // The signature is checked, and refused.
+      ['/api/v2/assets/x/content?signature=s', 404],
+    ])('%s', (link, status) => {
+      let target = link;
+      beforeAll(async () => {
+        if (link !== 'a signed link') return;
+        const { headers } = await ask('/api/view?filename=example.png&type=input');
+        target = headers['location'] ?? '';
+      });
+
+      test.each([
+        ['navigate', 'document'],
+        ['no-cors', 'image'],
+        ['no-cors', 'video'],
+        ['no-cors', 'audio'],
+        // A media file that is opened by itself.
+        ['navigate', 'video'],
+      ])('by %s for a %s', async (mode, dest) => {
+        const headers = [...ofMode(mode, dest), 'User-Agent: Mozilla/5.0'];
+        expect(await ask(target, { headers })).toMatchObject({ status });
+        expect(await ask(target, { headers, method: 'HEAD' })).toMatchObject({ status });
+        expect(await ask(target, { headers, method: 'POST' })).toMatchObject({ status: 403 });
+        const other = await ask('/queue', { headers });
+        expect(JSON.parse(other.body)).toMatchObject({
+          error: {
+            type: 'cross_site_request',
+            message: expect.stringContaining('--enable-cors-header'),
+          },
+        });
+      });
+
+      test.each([
+        ['cors', 'image'],
+        ['cors', 'empty'],
+        ['no-cors', 'empty'],
+        ['no-cors', 'script'],
+        ['navigate', 'iframe'],
+        ['websocket', 'websocket'],
+      ])('not by %s for %s', async (mode, dest) => {
+        expect(await ask(target, { headers: ofMode(mode, dest) })).toMatchObject({ status: 403 });
+      });
+    });
   });
 
   test('asking beforehand is 403 and is allowed nothing', async () => {
@@ -169,7 +282,8 @@ describe('a page of another site', () => {
     [null, 101],
     ['http://127.0.0.1', 101],
     ['127.0.0.1', 101],
-    ['file://', 403],
+    ['file://', 101],
+    ['file://evil', 403],
   ])('opening a socket with Origin %s is answered %i', async (origin, status) => {
     const wire = await dial(server.port);
     wire.send(upgradeText('/ws', { headers: { Origin: origin } }));
@@ -234,6 +348,14 @@ describe('a script, or a page of ours', () => {
       expect(JSON.parse(body)).toMatchObject({ error: { type: 'prompt_no_outputs' } });
     },
   );
+
+  test('of an app that is loaded from files may post, whatever its browser says of the site', async () => {
+    const headers = ['Origin: file://', 'Sec-Fetch-Site: cross-site', 'Sec-Fetch-Mode: no-cors'];
+    const { body } = await ask('/prompt', { ...EMPTY_PROMPT, headers });
+    expect(JSON.parse(body)).toMatchObject({ error: { type: 'prompt_no_outputs' } });
+    const foreign = await ask('/queue', { headers: ['Host: evil.x', 'Origin: file://'] });
+    expect(foreign).toMatchObject({ status: 403 });
+  });
 
   test.each(['text/plain', 'application/x-www-form-urlencoded', undefined])(
     'may label its JSON %s',

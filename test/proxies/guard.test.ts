@@ -183,21 +183,3 @@ describe('--trust-proxy', () => {
     expect(distrusting.log()).not.toContain('203.0.113.77');
   });
 });
-
-test('people may follow a signed link from another site; nothing else of that site is let in', async () => {
-  const headers = {
-    'Sec-Fetch-Site': 'cross-site',
-    'Sec-Fetch-Mode': 'navigate',
-    'Sec-Fetch-Dest': 'document',
-  };
-  const status = async (path: string, more: Headers = {}) =>
-    (await call(bare.url, path, { headers: { ...headers, ...more } })).status;
-  expect(await status('/api/v2/assets/x/content?user=u&expires=1&signature=s')).toBe(404);
-  expect(await status('/signed/view?filename=x&signature=s')).toBe(403);
-  expect((await call(bare.url, '/signed/view?signature=s', { headers })).text).toContain('expired');
-  expect(await status('/api/v2/assets/x/content')).toBe(403);
-  expect(await status('/api/v2/assets/x/content?signature=s', { 'Sec-Fetch-Dest': 'image' })).toBe(
-    403,
-  );
-  expect(await status('/view?filename=x&signature=s')).toBe(403);
-});

@@ -33,7 +33,7 @@ const upgrade = createUpgrade({
     },
   },
   dialects: createDialects('auto'),
-  guard: createGuard({ loopbackOnly: true, corsOrigin: undefined }),
+  guard: createGuard({ ownHosts: 'loopback', corsOrigin: undefined }),
   authenticate: async () => ({ user: 'local' }),
   deprecation: createDeprecation({
     deprecatedAtMs: 0,

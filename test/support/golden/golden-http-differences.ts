@@ -136,6 +136,8 @@ export const CALL_CASES: readonly Case[] = [
       explained('6 GET /prompt', 'foreign_origin'),
       explained('7 POST /interrupt', 'foreign_origin'),
       closed('9 POST /interrupt', 'opaque_origin'),
+      closedJson('10 GET /prompt'),
+      closed('11 POST /interrupt', 'foreign_origin'),
       closedJson('14 GET /prompt'),
       closed('15 POST /interrupt', 'foreign_host'),
       closedJson('18 GET /prompt'),
