@@ -1,23 +1,21 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
-import { yieldToEventLoop } from '../lib/event-loop.ts';
+import type { TextDecoder } from 'node:util';
+import { runInSteps, yieldToEventLoop } from '../lib/event-loop.ts';
 import { tooLargeText } from '../lib/spool.ts';
-import { type Json, isJsonObject, jsonFault } from '../protocol/json.ts';
-import { BodyBytes } from './json/body-bytes.ts';
+import { type JsonLimits, JsonReader } from '../protocol/json-reader.ts';
+import { type Json, MAX_JSON_DEPTH, jsonFault } from '../protocol/json.ts';
 import {
   type BodyMemory,
   type MemoryReservation,
   bodyMemoryBytes,
   createBodyMemory,
 } from './json/body-memory.ts';
-import { NotUtf8, buildJson } from './json/builder.ts';
-import { transcoderFor } from './json/charset.ts';
-import { type JsonLimits, type Scan, type ScanFault, tooManyNodes } from './json/limits.ts';
-import { JsonScanner } from './json/scanner.ts';
+import { decoderFor } from './json/charset.ts';
 import {
   type BodyRefusal,
   isUnpackError,
-  refusedBody as refused,
+  refusedBody,
   refusedByHeaders,
   stopUnpacking,
   unpackedBody,
@@ -43,12 +41,9 @@ type ReadOptions = {
 /** Reads bodies as JSON, whatever their content type. Only the charset of the type counts. */
 export type BodyReader = ReturnType<typeof createBodyReader>;
 
-/** The deepest nesting of a body. */
-const MAX_JSON_DEPTH = 200;
-
 const DEFAULT_LIMITS = { maxValues: 500_000, maxNodes: 10_000 } as const;
-/** The number of bytes that are scanned before other work gets its turn. */
-const BYTES_PER_STEP = 1024 * 1024;
+/** The number of characters that are read before other work gets its turn. */
+const CHARS_PER_STEP = 1024 * 1024;
 const RETRY_AFTER_S = 5;
 /** The first reservation for a body without an announced length. */
 const FIRST_RESERVATION_BYTES = 64 * 1024;
@@ -71,33 +66,39 @@ export function createBodyReader(readerOptions: {
     reservedBytes: memory.reservedBytes,
     async read(httpExchange: HttpExchange, options: ReadOptions = {}): Promise<JsonBody> {
       const maxBytes = Math.min(readerMaxBytes, options.maxBytes ?? readerMaxBytes);
-      const refusal = refusedByHeaders(httpExchange.req, maxBytes);
-      if (refusal) return refusal;
+      const refused = refusedByHeaders(httpExchange.req, maxBytes);
+      if (refused) return refused;
       const reserveMore = reserverFor(httpExchange, memory);
-      const scanner = new JsonScanner(limits, options.graphMember);
-      const bytes = new BodyBytes(announcedBytes(httpExchange.req));
-      const received = await receive(httpExchange.req, { scanner, bytes, reserveMore, maxBytes });
-      if ('ok' in received) return received;
-      const { values } = received;
+      const reader = new JsonReader({ limits, graphMember: options.graphMember });
+      const texts: string[] | undefined = options.withText && [];
+      const receiving = { reader, texts, reserveMore, maxBytes };
+      const refusal = await receive(httpExchange.req, receiving);
+      if (refusal) return refusal;
+      const { values } = reader;
       if (values > MANY_VALUES && !(await reserveMore(values * MEMORY_PER_VALUE)))
         return memoryFull();
-      return await build(received, bytes, { limits, ...options });
+      try {
+        const value = await runInSteps(reader.end());
+        return { ok: true, value, text: texts?.join('') };
+      } catch (error) {
+        return notJson(error);
+      }
     },
   };
 }
 
 /**
- * Parses a complete text as JSON within the usual limits. `undefined` when it is not JSON or holds
- * too much. Other work runs in between.
+ * Parses a complete text as JSON within the usual limits. `undefined` when it holds too much.
+ * Throws SyntaxError. Other work runs in between.
  */
-export async function parseWithinLimits(text: Buffer): Promise<Json | undefined> {
-  const scanner = new JsonScanner({ ...DEFAULT_LIMITS, maxDepth: MAX_JSON_DEPTH });
-  for (let at = 0; at < text.length; at += BYTES_PER_STEP) {
+export async function parseWithinLimits(bytes: Buffer): Promise<Json | undefined> {
+  const reader = new JsonReader({ limits: { ...DEFAULT_LIMITS, maxDepth: MAX_JSON_DEPTH } });
+  const text = decoderFor(undefined).decode(bytes);
+  for (let at = 0; at < text.length; at += CHARS_PER_STEP) {
     if (at > 0) await yieldToEventLoop();
-    if (scanner.push(text.subarray(at, at + BYTES_PER_STEP))) return undefined;
+    if (reader.push(text.slice(at, at + CHARS_PER_STEP)) !== undefined) return undefined;
   }
-  const scan = scanner.end();
-  return 'kind' in scan ? undefined : await buildJson(scan, text.subarray.bind(text));
+  return await runInSteps(reader.end());
 }
 
 /** Reserves this many bytes more. `false` when there is no memory. */
@@ -122,34 +123,37 @@ function announcedBytes({ headers }: IncomingMessage): number {
 }
 
 type Receiving = {
-  readonly scanner: JsonScanner;
-  readonly bytes: BodyBytes;
+  readonly reader: JsonReader;
+  /** Gets the text of the body, if it is needed. */
+  readonly texts: string[] | undefined;
   readonly reserveMore: ReserveMore;
   readonly maxBytes: number;
 };
 
-/** Counts the body while its bytes arrive. After bad JSON the rest is read and dropped. */
+/** Counts the body while its bytes arrive. */
 async function receive(
   request: IncomingMessage,
-  { scanner, bytes, reserveMore, maxBytes }: Receiving,
-): Promise<Scan | BodyRefusal> {
+  { reader, texts, reserveMore, maxBytes }: Receiving,
+): Promise<BodyRefusal | undefined> {
   let reservedForBody = announcedBytes(request);
   if (!(await reserveMore(reservedForBody))) return memoryFull();
-  if (request.destroyed) return refused(400, CUT_OFF);
+  if (request.destroyed) return refusedBody(400, CUT_OFF);
   let size = 0;
-  const transcode = transcoderFor(request.headers['content-type']);
-  const takeChunk = (received: Buffer): Taken | Promise<Taken> => {
-    const chunk = transcode?.(received) ?? received;
-    size += chunk.length;
-    if (size > maxBytes) return refused(413, tooLargeText(maxBytes));
-    const fault = scanner.push(chunk);
-    if (fault?.kind === 'too much') return refused(413, fault.message);
-    if (fault) {
-      bytes.clear();
-      return undefined;
+  const decoder = decoderFor(request.headers['content-type']);
+  const takeText = (bytes: Buffer | undefined): Taken => {
+    const text = decoded(decoder, bytes);
+    if (text === undefined) {
+      return refusedBody(400, `The body is not ${decoder.encoding.toUpperCase()} text.`);
     }
-    bytes.add(chunk);
-    if (size <= reservedForBody) return undefined;
+    texts?.push(text);
+    const fault = reader.push(text);
+    return fault === undefined ? undefined : refusedBody(413, fault);
+  };
+  const takeChunk = (chunk: Buffer): Taken | Promise<Taken> => {
+    size += chunk.length;
+    if (size > maxBytes) return refusedBody(413, tooLargeText(maxBytes));
+    const refusal = takeText(chunk);
+    if (refusal || size <= reservedForBody) return refusal;
     const more = Math.max(reservedForBody, size - reservedForBody);
     reservedForBody += more;
     return reserveMore(more).then((isReserved) => (isReserved ? undefined : memoryFull()));
@@ -157,9 +161,16 @@ async function receive(
   const body = unpackedBody(request);
   const refusal = await eachChunk(body, takeChunk);
   stopUnpacking(body, request);
-  if (refusal) return refusal;
-  const scan = scanner.end();
-  return 'kind' in scan ? refusedScan(scan) : scan;
+  return refusal ?? takeText(undefined);
+}
+
+/** Decodes the next bytes, or the end. `undefined` when they are no text. */
+function decoded(decoder: TextDecoder, bytes: Buffer | undefined): string | undefined {
+  try {
+    return bytes ? decoder.decode(bytes, { stream: true }) : decoder.decode();
+  } catch {
+    return undefined;
+  }
 }
 
 const CUT_OFF = 'The body was cut off.';
@@ -182,7 +193,7 @@ function eachChunk(
       resolve(refusal);
     };
     const onError = (cause?: unknown): void =>
-      stop(refused(400, isUnpackError(cause) ? NOT_PACKED : CUT_OFF));
+      stop(refusedBody(400, isUnpackError(cause) ? NOT_PACKED : CUT_OFF));
     const onEnd = (): void => stop(undefined);
     function onData(chunk: Buffer): void {
       const taken = takeChunk(chunk);
@@ -198,33 +209,13 @@ function eachChunk(
   });
 }
 
-async function build(
-  scan: Scan,
-  bytes: BodyBytes,
-  { limits, graphMember, withText }: ReadOptions & { readonly limits: JsonLimits },
-): Promise<JsonBody> {
-  const text = withText && bytes.take(0, scan.bytes);
-  try {
-    const value = await buildJson(scan, text ? text.subarray.bind(text) : bytes.take.bind(bytes));
-    // The scanner does not see a member name that is written with escapes.
-    const graph = graphMember !== undefined && isJsonObject(value) ? value[graphMember] : undefined;
-    const nodes = isJsonObject(graph) ? Object.keys(graph).length : 0;
-    if (nodes > limits.maxNodes) return refused(413, tooManyNodes(limits));
-    return { ok: true, value, text: text?.toString('utf8') };
-  } catch (error) {
-    if (error instanceof NotUtf8) return refused(400, 'The body is not UTF-8 text.');
-    return refusedScan({ kind: 'syntax', message: jsonFault(error) });
-  }
-}
-
-function refusedScan({ kind, message }: ScanFault): BodyRefusal {
-  if (kind === 'too much') return refused(413, message);
-  return { ...refused(400, `The body is not JSON: ${message}`), isSyntax: true };
+function notJson(error: unknown): BodyRefusal {
+  return { ...refusedBody(400, `The body is not JSON: ${jsonFault(error)}`), isSyntax: true };
 }
 
 function memoryFull(): BodyRefusal {
   const message = 'The bodies of other calls take up the memory of the server: try again later.';
-  return { ...refused(503, message), retryAfterSeconds: RETRY_AFTER_S };
+  return { ...refusedBody(503, message), retryAfterSeconds: RETRY_AFTER_S };
 }
 
 /** Creates the reader of all JSON bodies. One memory budget covers them and the queued prompts. */

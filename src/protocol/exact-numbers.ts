@@ -1,0 +1,67 @@
+import { isSafeNumber } from 'lossless-json';
+import { type Json, LosslessNumber } from './json-value.ts';
+import type { Steps } from './steps.ts';
+
+/**
+ * The first of the numbers that stand for others while a text is parsed. They are whole and exact.
+ * Every number from here on is replaced.
+ */
+const FIRST_PLACEHOLDER = 2 ** 52;
+const NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/;
+/** The number of members that are restored in one step. */
+const MEMBERS_AT_ONCE = 1000;
+
+type Container = unknown[] | { [name: string]: unknown };
+
+/** The numbers of a text that are replaced while it is parsed, because a double does not keep them. */
+export class ExactNumbers {
+  readonly #numbers: (LosslessNumber | number)[] = [];
+  #last = '';
+  #lastPlaceholder: string | undefined;
+
+  get isEmpty(): boolean {
+    return this.#numbers.length === 0;
+  }
+
+  /** Returns the placeholder of a number, if it needs one. */
+  placeholderOf(token: string): string | undefined {
+    // A text may repeat a number very often.
+    if (token === this.#last) return this.#lastPlaceholder;
+    // A slice is a view that keeps the whole text in memory.
+    this.#last = Buffer.from(token, 'latin1').toString('latin1');
+    this.#lastPlaceholder = this.#addIfNeeded(this.#last);
+    return this.#lastPlaceholder;
+  }
+
+  #addIfNeeded(token: string): string | undefined {
+    const value = Number(token);
+    const isKept = String(value) === token;
+    if (isKept && Math.abs(value) < FIRST_PLACEHOLDER) return undefined;
+    // The parser refuses what is no number.
+    if (!NUMBER.test(token)) return undefined;
+    const isExact = isKept || isSafeNumber(token);
+    if (isExact && Math.abs(value) < FIRST_PLACEHOLDER) return undefined;
+    this.#numbers.push(isExact ? value : new LosslessNumber(token));
+    return String(FIRST_PLACEHOLDER + this.#numbers.length - 1);
+  }
+
+  /** Puts the numbers back. The value is not shared yet, so it is changed in place. */
+  *restore(root: unknown): Steps<Json> {
+    // A reviver would take five times as long as the parsing.
+    const holder = [root];
+    const open: Container[] = [holder];
+    let restored = 0;
+    for (let next = open.pop(); next !== undefined; next = open.pop()) {
+      const members = next as { [name: string]: unknown };
+      for (const name of Object.keys(members)) {
+        const member = members[name];
+        if (typeof member === 'number') {
+          if (member >= FIRST_PLACEHOLDER)
+            members[name] = this.#numbers[member - FIRST_PLACEHOLDER];
+        } else if (typeof member === 'object' && member !== null) open.push(member as Container);
+        if (++restored % MEMBERS_AT_ONCE === 0) yield MEMBERS_AT_ONCE;
+      }
+    }
+    return holder[0] as Json;
+  }
+}

@@ -1,0 +1,274 @@
+import { ExactNumbers } from './exact-numbers.ts';
+import type { Json } from './json-value.ts';
+import type { Steps } from './steps.ts';
+
+/** The most JSON that one text may hold. The name of a member counts as a value. */
+export type JsonLimits = {
+  readonly maxValues: number;
+  readonly maxDepth: number;
+  /** The limit for the members of the graph. */
+  readonly maxNodes: number;
+};
+
+type ReaderOptions = {
+  readonly limits: JsonLimits;
+  /** The member of the outermost object that is the graph. */
+  readonly graphMember?: string | undefined;
+};
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COLON = 0x3a;
+const OPEN_OBJECT = 0x7b;
+
+/** Longer names do not name the graph. */
+const MAX_KNOWN_NAME_CHARS = 256;
+/** Shorter numbers without an exponent fit a double. */
+const LONG_NUMBER_CHARS = 16;
+/** Small pieces are joined, since a text of two characters takes 24 bytes. */
+const MAX_SMALL_PIECES = 1000;
+const SMALL_CHARS = 64 * 1024;
+/** The native parser reads so many characters in the time of a value of a step. */
+const CHARS_A_VALUE = 64;
+
+/**
+ * Reads JSON while its text arrives: counts values, nesting and nodes, and puts a placeholder in
+ * place of each number that a double does not keep. The native parser builds the value and finds
+ * the faults of syntax.
+ */
+export class JsonReader {
+  readonly #limits: JsonLimits;
+  readonly #graphMember: string | undefined;
+  readonly #numbers = new ExactNumbers();
+  readonly #pieces = new Pieces();
+  /** The part of the current text from here on is not among the pieces. */
+  #from = 0;
+  #fault: string | undefined;
+  #values = 0;
+  #nodes = 0;
+  /** The open containers, outermost first. */
+  readonly #open: number[] = [];
+  /** The last bracket, comma or colon. */
+  #last = 0;
+  #rootName = '';
+  #isGraph = false;
+  #isInString = false;
+  #isEscaped = false;
+  /** The beginning of a name that has not arrived as a whole. */
+  #heldName = '';
+  /** The beginning of a number or word that has not arrived as a whole. */
+  #token: string | undefined;
+
+  constructor({ limits, graphMember }: ReaderOptions) {
+    this.#limits = limits;
+    this.#graphMember = graphMember;
+  }
+
+  get values(): number {
+    return this.#values;
+  }
+
+  /** Reads the next text. Returns the fault when a limit is exceeded; read no further then. */
+  push(chunk: string): string | undefined {
+    const text = this.#heldName + chunk;
+    this.#heldName = '';
+    this.#from = 0;
+    let at = this.#token === undefined ? 0 : this.#endToken(text, 0);
+    while (at < text.length && this.#fault === undefined) {
+      at = this.#isInString ? this.#endString(text, at) : this.#structure(text, at);
+    }
+    this.#emit(text, text.length - this.#heldName.length);
+    return this.#fault;
+  }
+
+  /** Builds the value. Throws SyntaxError. */
+  *end(): Steps<Json> {
+    if (this.#token !== undefined) this.#pieces.add(this.#replaced(this.#token));
+    this.#pieces.add(this.#heldName);
+    const text = this.#pieces.take();
+    yield text.length / CHARS_A_VALUE;
+    const value = JSON.parse(text) as Json;
+    yield text.length / CHARS_A_VALUE + this.#values;
+    return this.#numbers.isEmpty ? value : yield* this.#numbers.restore(value);
+  }
+
+  #structure(text: string, at: number): number {
+    const code = text.charCodeAt(at);
+    switch (code) {
+      case 0x20:
+      case 0x09:
+      case 0x0a:
+      case 0x0d:
+        return at + 1;
+      case QUOTE:
+        return this.#beginString(text, at);
+      case OPEN_OBJECT:
+      case 0x5b:
+        this.#openContainer(code);
+        break;
+      case 0x7d:
+      case 0x5d:
+        this.#open.pop();
+        if (this.#open.length < 2) this.#isGraph = false;
+        break;
+      case 0x2c:
+      case COLON:
+        break;
+      default:
+        this.#count();
+        return this.#endToken(text, at);
+    }
+    this.#last = code;
+    return at + 1;
+  }
+
+  #count(): void {
+    const { maxValues } = this.#limits;
+    if (++this.#values > maxValues) {
+      this.#fault ??= `Maximum number of JSON values ${maxValues} exceeded.`;
+    }
+  }
+
+  #openContainer(code: number): void {
+    this.#count();
+    if (this.#open.length === 1) {
+      this.#isGraph = this.#last === COLON && this.#rootName === this.#graphMember;
+      this.#nodes = 0;
+    }
+    const { maxDepth } = this.#limits;
+    if (this.#open.push(code) > maxDepth) {
+      this.#fault ??= `Maximum JSON depth ${maxDepth} exceeded.`;
+    }
+  }
+
+  #beginString(text: string, at: number): number {
+    const isName = this.#open.at(-1) === OPEN_OBJECT && this.#last !== COLON;
+    this.#isInString = true;
+    const end = this.#endString(text, at + 1);
+    if (isName && this.#isInString && end - at < MAX_KNOWN_NAME_CHARS) {
+      this.#heldName = text.slice(at);
+      this.#isInString = false;
+      this.#isEscaped = false;
+      return end;
+    }
+    this.#count();
+    if (isName) this.#name(text, at + 1, end - 1);
+    return end;
+  }
+
+  #name(text: string, start: number, end: number): void {
+    const depth = this.#open.length;
+    if (depth === 1) this.#rootName = unescaped(text.slice(start, end));
+    const { maxNodes } = this.#limits;
+    if (this.#isGraph && depth === 2 && ++this.#nodes > maxNodes) {
+      this.#fault ??= `Maximum number of nodes ${maxNodes} exceeded.`;
+    }
+  }
+
+  /** Reads on inside a string. Returns the position behind its end, or the end of the text. */
+  #endString(text: string, start: number): number {
+    for (let quote = text.indexOf('"', start); ; quote = text.indexOf('"', quote + 1)) {
+      const end = quote < 0 ? text.length : quote;
+      let slashes = 0;
+      while (end - slashes > start && text.charCodeAt(end - 1 - slashes) === BACKSLASH) slashes++;
+      const reachesStart = end - slashes === start;
+      const isEscaped = (slashes + (reachesStart && this.#isEscaped ? 1 : 0)) % 2 === 1;
+      if (quote >= 0 && isEscaped) continue;
+      this.#isEscaped = isEscaped;
+      this.#isInString = quote < 0;
+      return quote < 0 ? end : end + 1;
+    }
+  }
+
+  /** Reads on in a number or word. Returns the position behind it, or the end of the text. */
+  #endToken(text: string, start: number): number {
+    let end = this.#token === undefined ? start + 1 : start;
+    while (end < text.length && !isDelimiter(text.charCodeAt(end))) end++;
+    if (end === text.length) {
+      this.#emit(text, start);
+      this.#token = (this.#token ?? '') + text.slice(start);
+      this.#from = end;
+    } else if (this.#token !== undefined || mayNeedPlaceholder(text, start, end)) {
+      const token = (this.#token ?? '') + text.slice(start, end);
+      const replaced = this.#replaced(token);
+      if (this.#token !== undefined || replaced !== token) {
+        this.#emit(text, start);
+        this.#pieces.add(replaced);
+        this.#from = end;
+      }
+      this.#token = undefined;
+    }
+    return end;
+  }
+
+  #replaced(token: string): string {
+    return this.#numbers.placeholderOf(token) ?? token;
+  }
+
+  /** Moves the current text up to `end` to the pieces. */
+  #emit(text: string, end: number): void {
+    this.#pieces.add(text.slice(this.#from, end));
+    this.#from = end;
+  }
+}
+
+/** Texts that are joined at the end. */
+class Pieces {
+  #large: string[] = [];
+  #small: string[] = [];
+  #smallChars = 0;
+
+  add(piece: string): void {
+    if (piece === '') return;
+    this.#small.push(piece);
+    this.#smallChars += piece.length;
+    if (this.#small.length < MAX_SMALL_PIECES && this.#smallChars < SMALL_CHARS) return;
+    this.#large.push(this.#small.join(''));
+    this.#small = [];
+    this.#smallChars = 0;
+  }
+
+  take(): string {
+    const text = [...this.#large, ...this.#small].join('');
+    this.#large = [];
+    this.#small = [];
+    return text;
+  }
+}
+
+function isDelimiter(code: number): boolean {
+  switch (code) {
+    case QUOTE:
+    case 0x2c:
+    case COLON:
+    case 0x5b:
+    case 0x5d:
+    case OPEN_OBJECT:
+    case 0x7d:
+      return true;
+    default:
+      return code <= 0x20;
+  }
+}
+
+/** True for a number that is long or has an exponent. */
+function mayNeedPlaceholder(text: string, start: number, end: number): boolean {
+  const first = text.charCodeAt(start);
+  if (first !== 0x2d && (first < 0x30 || first > 0x39)) return false;
+  if (end - start >= LONG_NUMBER_CHARS) return true;
+  for (let at = start; at < end; at++) {
+    const code = text.charCodeAt(at);
+    if (code === 0x65 || code === 0x45) return true;
+  }
+  return false;
+}
+
+/** Returns a name as it is after its escapes are read. */
+function unescaped(written: string): string {
+  if (!written.includes('\\')) return written;
+  try {
+    return JSON.parse(`"${written}"`) as string;
+  } catch {
+    return written;
+  }
+}
