@@ -90,6 +90,8 @@ describe('--allowed-hosts', () => {
     const local = (server: Holdover) => ({ ...server, url: `http://127.0.0.1:${server.port}` });
     expect(await statusOf(local(open), headers)).toBe(200);
     expect(await statusOf(local(checked), headers)).toBe(403);
+    // A probe of Kubernetes names the address of the pod.
+    expect(await statusOf(local(checked), { ...headers, Host: '10.0.0.9:8188' })).toBe(200);
     expect(await statusOf(local(checked), { ...headers, Host: 'comfy.example.com' })).toBe(200);
     await Promise.all([open.dispose(), checked.dispose()]);
   });
