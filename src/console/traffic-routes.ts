@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { V1Error, plainError } from '../dialects/errors.ts';
+import { dispositionOf } from '../http/file-headers.ts';
 import type { SecretRedactor } from '../observability/secret-redactor.ts';
 import type { SessionAnswer, TrafficAnswer, TrafficDetail } from './api-types.ts';
 import { type ConsoleHandlers, type ConsoleRequest, requireOperator } from './console-routes.ts';
@@ -78,7 +79,7 @@ export function trafficHandlers(services: TrafficServices): ConsoleHandlers {
       const { ctx } = request;
       ctx.status = 200;
       ctx.set('Content-Type', 'application/json; charset=utf-8');
-      ctx.set('Content-Disposition', 'attachment; filename="holdover.har"');
+      ctx.set('Content-Disposition', dispositionOf('holdover.har', 'attachment'));
       ctx.body = Readable.from(harText(entries, { ...services, base: baseOf(request), showText }));
       return undefined;
     },

@@ -39,8 +39,11 @@ export function closingAnswer(
   return [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines, '', body].join('\r\n');
 }
 
+/** Returns the lines of a head. Nothing but this keeps a control character out of them. */
 export function headerLines(headers: { readonly [name: string]: string }): string[] {
-  return Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  return Object.entries(headers).map(
+    ([name, value]) => `${name}: ${value.replaceAll(/\p{Cc}/gu, '?')}`,
+  );
 }
 
 /** When this many calls of one connection wait for their turn, no more are read. */

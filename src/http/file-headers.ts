@@ -52,13 +52,15 @@ export function fileHeaders(
 ): { readonly [header: string]: string } {
   const type =
     contentTypeOf(file.filename) ?? file.contentType.toLowerCase().split(';', 1)[0] ?? '';
-  const disposition = dispositionOf(file.filename);
   if (!ACTIVE_TYPES.test(type))
-    return { 'Content-Type': type || UNKNOWN_TYPE, 'Content-Disposition': disposition };
+    return {
+      'Content-Type': type || UNKNOWN_TYPE,
+      'Content-Disposition': dispositionOf(file.filename),
+    };
   const isImageElement = type === SVG && fetchDest === 'image';
   return {
     'Content-Type': isImageElement ? SVG : UNKNOWN_TYPE,
-    'Content-Disposition': isImageElement ? disposition : `attachment; ${disposition}`,
+    'Content-Disposition': dispositionOf(file.filename, isImageElement ? 'inline' : 'attachment'),
     'Content-Security-Policy': "sandbox; default-src 'none'; style-src 'unsafe-inline'",
     'Cache-Control': 'no-store',
     Vary: 'Sec-Fetch-Dest',
@@ -66,14 +68,13 @@ export function fileHeaders(
 }
 
 /**
- * Returns v1's `filename="…"` alone, in unencoded UTF-8: old clients take everything behind the
- * `=`. Node writes each character of a header as one byte.
- * @internal
+ * Returns the `Content-Disposition` of an answer. Inline it is v1's `filename="…"` alone, in
+ * unencoded UTF-8: old clients take everything behind the `=`. Node writes each character of a
+ * header as one byte.
  */
-export function dispositionOf(filename: string): string {
-  return Buffer.from(`filename=${quotedOf(filename.replaceAll(/\p{Cc}/gu, '?'))}`).toString(
-    'latin1',
-  );
+export function dispositionOf(filename: string, type: 'inline' | 'attachment' = 'inline'): string {
+  const parameter = `filename=${quotedOf(filename.replaceAll(/\p{Cc}/gu, '?'))}`;
+  return Buffer.from(type === 'inline' ? parameter : `attachment; ${parameter}`).toString('latin1');
 }
 
 /**

@@ -11,6 +11,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { Answer } from './answer.ts';
 import { closingAnswer, serveInOrder, lastAnswer } from './client-connection.ts';
 import { type DialectOf, earlyRefusal } from './unserved/early-refusal.ts';
 import { answerUnreadable } from './unserved/unreadable-request.ts';
@@ -56,7 +57,8 @@ export function createHttpServer(
 ): Server {
   const { tls, log, dialectOf = local, ...given } = options;
   const timeouts = { ...DEFAULT_TIMEOUTS, ...given };
-  const limits: ServerOptions = {
+  const limits: ServerOptions<typeof IncomingMessage, typeof Answer> = {
+    ServerResponse: Answer,
     maxHeaderSize: 16 * 1024,
     headersTimeout: timeouts.headersMs,
     connectionsCheckingInterval: Math.min(5000, timeouts.headersMs),

@@ -7,7 +7,7 @@ import { V1Error, plainError, sendEmpty } from '../../dialects/errors.ts';
 import { toV1FileError } from '../../dialects/file-error.ts';
 import { type Rendering, render } from './render.ts';
 import { disconnectSignal } from '../../http/client-connection.ts';
-import { fileHeaders, isCopyCurrent } from '../../http/file-headers.ts';
+import { dispositionOf, fileHeaders, isCopyCurrent } from '../../http/file-headers.ts';
 import { openContent, readImageBytes } from '../../files/asset-content.ts';
 import { type Readable, Transform, pipeline } from 'node:stream';
 
@@ -53,7 +53,7 @@ export async function serveRendered(
   if (!image.ok) throw new V1Error(400, plainError('invalid_picture', image.reason));
   ctx.status = 200;
   ctx.set('Content-Type', image.contentType);
-  ctx.set('Content-Disposition', fileHeaders(row, 'image')['Content-Disposition'] ?? '');
+  ctx.set('Content-Disposition', dispositionOf(row.filename));
   ctx.body = image.bytes;
 }
 

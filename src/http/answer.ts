@@ -1,0 +1,34 @@
+import { type IncomingMessage, ServerResponse } from 'node:http';
+
+const DISPOSITION = 'Content-Disposition';
+const LENGTH = 'Content-Length';
+
+/**
+ * The answer to a request, whose headers are sent byte by byte as they were set.
+ *
+ * Node refuses a header with a control character. But it decodes a `Content-Disposition` as UTF-8
+ * once it knows the length of the body (nodejs/node#46528), and then sends the low byte of each
+ * character, which may be a line feed. So its length comes last, and the head before the body.
+ */
+export class Answer<
+  Request extends IncomingMessage = IncomingMessage,
+> extends ServerResponse<Request> {
+  /** `rest`: reason and headers, each of which may be absent. */
+  override writeHead(status: number, ...rest: unknown[]): this {
+    const length = this.getHeader(LENGTH);
+    if (length !== undefined && this.hasHeader(DISPOSITION)) {
+      this.removeHeader(LENGTH);
+      this.setHeader(LENGTH, length);
+    }
+    return super.writeHead(status, ...(rest as []));
+  }
+
+  override end(...[chunk, ...rest]: unknown[]): this {
+    const isBody = typeof chunk === 'string' || chunk instanceof Uint8Array;
+    if (!isBody || this.headersSent || !this.hasHeader(DISPOSITION))
+      return super.end(chunk, ...(rest as []));
+    this.writeHead(this.statusCode);
+    // Node would send the head in the encoding of a text.
+    return super.end(typeof chunk === 'string' ? Buffer.from(chunk) : chunk, ...(rest as []));
+  }
+}
