@@ -265,6 +265,13 @@ describe('failures of our own speak its language', () => {
     expect(origin.heard.length).toBe(before + 1);
   });
 
+  test('a read that was lost: 503 service_unavailable', async () => {
+    origin.on('/v1/models', (req) => void req.socket.destroy());
+    const answer = await say(holdover.port, requestText('/v1/models'));
+    expectSpoken(answer, 503, 'service_unavailable');
+    expect(JSON.parse(answer.body).detail).not.toContain('effect');
+  });
+
   test('a path that climbs: 400 invalid_input', async () => {
     expectSpoken(await say(holdover.port, requestText('/proxy/../admin')), 400, 'invalid_input');
   });
