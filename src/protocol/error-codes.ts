@@ -31,6 +31,8 @@ type ErrorCode = {
   readonly isNotAboutContent?: true;
   /** With status 422: other names for the files would not change the refusal. */
   readonly isNotAboutFiles?: true;
+  /** No retry can succeed until an operator has acted: clients are not told when to try again. */
+  readonly needsOperator?: true;
 };
 
 /**
@@ -71,8 +73,9 @@ const ERROR_CODES = {
     isOfOneCall: true,
   },
   deployment_stopped: {
-    v1Status: 503,
+    v1Status: 400,
     v1Type: 'deployment_stopped',
+    needsOperator: true,
     isNotAboutContent: true,
     isNotAboutFiles: true,
   },

@@ -5,6 +5,7 @@ import {
   type MessageOf,
   withClassTypes,
 } from '../translate/progress-state.ts';
+import { documentedErrorData } from '../translate/exception-types.ts';
 import { withVideoList } from '../translate/outputs.ts';
 import { previewFrame, previewWithMetadataFrame, textFrame } from '../protocol/binary-frames.ts';
 import type { V1Message } from '../protocol/v1.ts';
@@ -62,11 +63,11 @@ export function encodeFrame(frame: Frame, promptId: string): EncodedFrame {
 
 function encodeState(
   message: MessageOf<'progress_state'>,
-  classTypes: ClassTypes = new Map(),
+  classTypes: ClassTypes | undefined,
 ): EncodedState {
   return {
     own: once(() => textOf(message)),
-    documented: once(() => textOf(withClassTypes(message, classTypes))),
+    documented: once(() => textOf(classTypes ? withClassTypes(message, classTypes) : message)),
   };
 }
 
@@ -85,7 +86,7 @@ function encodeJson(frame: Frame & { kind: 'json' }): EncodedFrame {
 /** The message as the hosted service documents it; the same one where that has no other form. */
 function documentedForm({ message, documented }: Frame & { kind: 'json' }): V1Message {
   if (message.type === 'execution_error' && documented !== undefined)
-    return { ...message, data: { ...message.data, exception_type: documented } };
+    return { ...message, data: documentedErrorData(message.data, documented) };
   if (message.type !== 'executed' || message.data.output === null) return message;
   const output = withVideoList(message.data.output);
   return output === message.data.output

@@ -91,7 +91,7 @@ export type FrameOf<P> =
       readonly kind: 'step';
       /** Absent while the `progress_state` of a large graph is delayed. */
       readonly state?: MessageOf<'progress_state'>;
-      readonly classTypes?: ClassTypes;
+      readonly classTypes: ClassTypes;
       readonly progress: MessageOf<'progress'>;
       readonly picture?: P;
     }

@@ -149,7 +149,7 @@ const MAY_BE_ABOUT_SUBSCRIPTION: ReadonlySet<number> = new Set([402, 403, 429]);
 /**
  * True when an error is about a subscription: by its code when that is specific, else by its text.
  */
-function isAboutSubscription({ status, code, message }: V2Error): boolean {
+export function isAboutSubscription({ status, code, message }: V2Error): boolean {
   if (!MAY_BE_ABOUT_SUBSCRIPTION.has(status)) return false;
   if (code === 'forbidden') return /subscription/i.test(message);
   return !hasV1Type(code) && /subscription/i.test(`${code} ${message}`);
@@ -201,7 +201,8 @@ function outputNodeErrors(nodeErrors: NodeErrors, outputs: readonly string[]): s
 
 function withRetryAfter<T extends object>(
   answer: T,
-  { retryAfterSeconds }: V2Error,
+  { code, retryAfterSeconds }: V2Error,
 ): T & { retryAfterSeconds?: number } {
-  return retryAfterSeconds === undefined ? answer : { ...answer, retryAfterSeconds };
+  if (retryAfterSeconds === undefined || errorCodeOf(code)?.needsOperator) return answer;
+  return { ...answer, retryAfterSeconds };
 }

@@ -7,7 +7,11 @@ import {
 } from '../protocol/json.ts';
 import type { HistoryEntry } from '../protocol/v1.ts';
 import type { JobError } from '../protocol/v2.ts';
-import { type DocumentedException, exceptionTypes } from './exception-types.ts';
+import {
+  type DocumentedException,
+  documentedErrorData,
+  exceptionTypes,
+} from './exception-types.ts';
 import { withVideoList } from './outputs.ts';
 
 /**
@@ -76,7 +80,7 @@ function inDocumentedWord(message: Json, documented: DocumentedException | undef
   if (!Array.isArray(message) || message[0] !== 'execution_error') return message;
   const [type, data] = message;
   if (!isJsonObject(data)) return message;
-  return [type, { ...data, exception_type: documented ?? documentedOf(data) }];
+  return [type, documentedErrorData(data, documented ?? documentedOf(data))];
 }
 
 /** Returns the documented name. Entries of earlier versions have one name only. */

@@ -84,7 +84,7 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
     const id = body.prompt_id as string;
     const ask = (path: string) => getJson(`${server.url}${path}`, headers);
     await expect.poll(async () => (await ask(`/api/jobs/${id}`)).status, PATIENCE).toBe('failed');
-    const word = isHosted ? 'ImageDownloadError' : 'PIL.UnidentifiedImageError';
+    const word = isHosted ? 'ValidationError' : 'PIL.UnidentifiedImageError';
     const said = async () => [
       errorIn((await ask('/api/history'))[id]),
       errorIn((await ask(`/api/history/${id}`))[id]),

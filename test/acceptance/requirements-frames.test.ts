@@ -447,18 +447,19 @@ describe('22: frames go where the client_id says', () => {
     }
   });
 
-  test('a hosted socket is told the class of each node, a local one is not', async () => {
+  test('a hosted socket is told the class of each node in every frame, a local one is not', async () => {
     const hosted = await open({ clientId: 'three', query: HOSTED });
     const local = await open({ clientId: 'three', headers: KEY });
-    const id = await post(flat({ color: 223 }), { client_id: 'three' }, KEY);
+    const id = await post(growing({ seed: 223, steps: 4 }), { client_id: 'three' }, KEY);
     await Promise.all([hosted.untilDone(id), local.untilDone(id)]);
     const classesOn = (socket: Recorder) => {
       const states = socket.frames.filter((frame) => isText(frame, 'progress_state'));
-      const { nodes } = (states.at(-1) as Received & { kind: 'text' }).data;
-      return new Set(Object.values(nodes).map((node: any) => node.class_type));
+      expect(states.length).toBeGreaterThan(4);
+      const nodes = (states as (Received & { kind: 'text' })[]).map(({ data }) => data.nodes);
+      return new Set(nodes.flatMap(Object.values).map((node: any) => node.class_type));
     };
     expect(classesOn(local)).toEqual(new Set([undefined]));
-    expect(classesOn(hosted)).toContain('EmptyImage');
+    expect(classesOn(hosted)).toEqual(new Set(['ReactionDiffusion', 'SaveImage']));
   });
 
   test('a hosted socket hears what a client id of its user is sent, a local one does not', async () => {

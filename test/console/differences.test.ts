@@ -43,6 +43,7 @@ const NOT_SHOWN: ReadonlySet<string> = new Set([
   'router-timeout-billing',
   'router-deadline',
   'router-provider-keys',
+  'router-schema-url',
   'router-statuses',
 ]);
 

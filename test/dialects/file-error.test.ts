@@ -10,6 +10,9 @@ describe('a v2 refusal about a file', () => {
     [500, 'upstream_error', 502],
     [999, 'upstream_error', 502],
     [409, 'hash_mismatch', 502],
+    [429, 'subscription_inactive', 429],
+    [403, 'inactive_subscription', 429],
+    [422, 'deployment_stopped', 400],
   ])('%i %s is %i', (status, code, v1Status) => {
     const error = { status, code, message: 'no', details: null };
     expect(toV1FileError(error)).toMatchObject({ status: v1Status, fault: { code } });

@@ -530,7 +530,7 @@ describe('users and keys', () => {
   });
 
   test.each([
-    ['deployment_stopped', 422, 503],
+    ['deployment_stopped', 422, 400],
     ['workflow_format_ui', 422, 400],
     ['payload_too_large', 413, 400],
     ['made_up_code', 422, 400],

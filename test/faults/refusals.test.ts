@@ -49,14 +49,18 @@ describe('of a file', () => {
     expect([status, headers.get('retry-after')]).toEqual([expected, '5']);
   });
 
-  test('and so it is for an upload', async () => {
+  test.each([
+    ['/upload/image', 'rate_limited', [503, '5']],
+    ['/api/upload/image', 'subscription_inactive', [429, '5']],
+    ['/upload/image', 'inactive_subscription', [429, '5']],
+  ])('and so it is for an upload: %s %s', async (path, code, expected) => {
     const client = await setup.client();
-    always(client, 'upload', fault.refuse(429, 'rate_limited', { 'Retry-After': '5' }));
+    always(client, 'upload', fault.refuse(429, code, { 'Retry-After': '5' }));
     const body = new FormData();
-    body.set('image', new Blob(['not seen before']), 'x.png');
-    const url = `${setup.holdover().url}/upload/image`;
+    body.set('image', new Blob([`not seen before: ${code}`]), 'x.png');
+    const url = `${setup.holdover().url}${path}`;
     const { status, headers } = await fetch(url, { method: 'POST', body, headers: client.headers });
-    expect([status, headers.get('retry-after')]).toEqual([503, '5']);
+    expect([status, headers.get('retry-after')]).toEqual(expected);
   });
 
   test('what an upstream says of its inside goes no further', async () => {

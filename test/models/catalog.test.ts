@@ -169,6 +169,9 @@ describe('GET /v1/models/{provider}/{model}', () => {
     );
     const open = await router.call('/v1/models/test/open', { headers });
     expect(open.json).not.toHaveProperty('input_schema_url');
+    const plain = await router.call('/v1/models/test/a');
+    expect(plain.json).not.toHaveProperty('input_schema_url');
+    expect((await router.call('/v1/models/test/a/openapi.json')).status).toBe(200);
   });
 
   test.each([

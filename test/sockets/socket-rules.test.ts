@@ -16,6 +16,7 @@ const STATE = json({ type: 'progress_state', data: { prompt_id: P, nodes: {} } }
 const NODE = json({ type: 'executing', data: { node: '1', display_node: '1', prompt_id: P } });
 const STEP: Frame = {
   kind: 'step',
+  classTypes: new Map(),
   progress: { type: 'progress', data: { value: 1, max: 2, prompt_id: P, node: '1' } },
 };
 const PNG = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0]);
@@ -173,18 +174,20 @@ test('a socket that watches hears everything of its user, and takes nothing from
   expect(openFake(hub, { dialect: 'local', clientId: 'id' }).heard()).toEqual(WHOLE);
 });
 
-describe('exception_type', () => {
+describe('exception_type and exception_message', () => {
   test.each<[Dialect, string]>([
     ['local', 'PIL.UnidentifiedImageError'],
     ['hosted', 'ImageDownloadError'],
   ])('to a %s socket, live and late', (dialect, type) => {
-    const typesOn = (socket: ReturnType<typeof openFake>) =>
-      socket.messages().map(({ data }) => data.exception_type);
+    const errorsOn = (socket: ReturnType<typeof openFake>) =>
+      socket.messages().map(({ data }) => [data.exception_type, data.exception_message]);
+    // Messages of the hosted service do not end in a newline.
+    const shown = [type, dialect === 'local' ? 'no\n' : 'no'];
     run(submit('id'), [ERROR, CLOSING]);
     const socket = openFake(hub, { dialect, clientId: 'id' });
-    expect(typesOn(socket)).toEqual([type, undefined]);
+    expect(errorsOn(socket)).toEqual([shown, [undefined, undefined]]);
     run(submit('id'), [ERROR]);
-    expect(typesOn(socket).at(-1)).toBe(type);
+    expect(errorsOn(socket).at(-1)).toEqual(shown);
   });
 });
 

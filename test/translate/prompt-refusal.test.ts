@@ -37,7 +37,7 @@ describe('POST /prompt refused by v2', () => {
     ['forbidden', 403, 403, 'forbidden'],
     ['rate_limited', 429, 503, 'rate_limited'],
     ['deployment_not_ready', 429, 503, 'deployment_not_ready'],
-    ['deployment_stopped', 422, 503, 'deployment_stopped'],
+    ['deployment_stopped', 422, 400, 'deployment_stopped'],
     ['upstream_error', 500, 500, 'upstream_error'],
     ['upstream_unreachable', 502, 503, 'upstream_unreachable'],
     ['sso_required', 403, 403, 'sso_required'],
@@ -81,6 +81,8 @@ describe('POST /prompt refused by v2', () => {
     expect(toPromptRefusal(refusal('queue_full', 429), GRAPH)).not.toHaveProperty(
       'retryAfterSeconds',
     );
+    const stopped = refusal('deployment_stopped', 422, null, { retryAfterSeconds: 7 });
+    expect(toPromptRefusal(stopped, GRAPH)).not.toHaveProperty('retryAfterSeconds');
   });
 
   test('errors in v1 shape pass through unchanged', () => {

@@ -22,15 +22,24 @@ function stored(error: JobError | null): string {
   return runSteps(historySteps(state, submitted, texts));
 }
 
-function typeIn(text: string, form: ResultForm): unknown {
+type ErrorData = { readonly exception_type?: string; readonly exception_message?: string };
+
+function errorIn(text: string, form: ResultForm): ErrorData | undefined {
   const { status: how } = JSON.parse(shownEntry(text, form)) as HistoryEntry;
   const said = how.messages.find(([type]) => type === 'execution_error');
-  return (said?.[1] as { exception_type?: string } | undefined)?.exception_type;
+  return said?.[1] as ErrorData | undefined;
 }
+
+const typeIn = (text: string, form: ResultForm) => errorIn(text, form)?.exception_type;
 
 test('an entry is shown with the word the client knows', () => {
   expect(typeIn(stored(FAILED), 'own')).toBe('requests.HTTPError');
   expect(typeIn(stored(FAILED), 'documented')).toBe('InsufficientFundsError');
+});
+
+test('the message ends in a newline for local clients only', () => {
+  expect(errorIn(stored(FAILED), 'own')?.exception_message).toBe('no\n');
+  expect(errorIn(stored(FAILED), 'documented')?.exception_message).toBe('no');
 });
 
 test('both have the members v1 has, in its order', () => {

@@ -51,6 +51,7 @@ describe('GET /api/job/{id}/status', () => {
     ['failed', 'insufficient_credits', 'non_retryable_error'],
     ['failed', 'subscription_inactive', 'non_retryable_error'],
     ['failed', 'content_policy', 'non_retryable_error'],
+    ['failed', 'deployment_stopped', 'non_retryable_error'],
     ['lost', 'lost', 'lost'],
     ['succeeded', undefined, 'success'],
     ['canceled', undefined, 'cancelled'],

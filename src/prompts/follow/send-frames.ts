@@ -72,8 +72,8 @@ export class FrameSender {
 function toFrame(effect: FrameEffect, picture: Picture | undefined): Frame | undefined {
   if (effect.kind === 'json' || effect.kind === 'text') return effect;
   if (effect.kind === 'picture') return picture && { kind: 'picture', picture };
-  const { state, progress } = effect;
-  return { kind: 'step', ...(state && { state }), progress, ...(picture && { picture }) };
+  const { picture: _, ...step } = effect;
+  return { ...step, ...(picture && { picture }) };
 }
 
 function toPicture(effect: PictureEffect, bytes: Uint8Array | undefined): Picture | undefined {

@@ -90,10 +90,8 @@ export function emitStep(
   state.hasStateChanged = true;
   update.effects.push({
     kind: 'step',
-    ...(isStateDue(state, update.atMs) && {
-      state: takeState(update),
-      classTypes: state.classTypes,
-    }),
+    ...(isStateDue(state, update.atMs) && { state: takeState(update) }),
+    classTypes: state.classTypes,
     progress: { type: 'progress', data },
     ...(picture && { picture }),
   });
