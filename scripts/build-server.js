@@ -11,8 +11,6 @@ const OUTSIDE = [
   '@napi-rs/blake-hash',
   '@cwasm/nsbmp',
   'aws4fetch',
-  'wink-nlp',
-  'wink-eng-lite-web-model',
 ];
 
 const ENTRIES = [

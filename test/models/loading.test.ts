@@ -1,17 +1,10 @@
 import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createEnglish } from '../../src/models/local/english.ts';
 import { createThreads } from '../../src/models/local/threads.ts';
 
 const NO_DESCRIPTORS = (): never => {
   throw new Error('EMFILE: too many open files');
 };
-
-/** Once for each name: an import puts all mocks in place that came before it, in no order. */
-function failToLoad(name: 'tinypool' | 'wink-nlp'): void {
-  vi.doMock(name, NO_DESCRIPTORS);
-  onTestFinished(() => vi.doUnmock(name));
-}
 
 function openThreads() {
   const limits = { threads: 1, maxWaiting: 1 };
@@ -21,7 +14,8 @@ function openThreads() {
 }
 
 test('threads that could not be opened are opened by the next task, or closed', async () => {
-  failToLoad('tinypool');
+  vi.doMock('tinypool', NO_DESCRIPTORS);
+  onTestFinished(() => vi.doUnmock('tinypool'));
   const { threads, run } = openThreads();
   await expect(run()).rejects.toThrow();
   const { threads: unopened, run: runUnopened } = openThreads();
@@ -37,12 +31,4 @@ test('threads that could not be opened are opened by the next task, or closed', 
   await threads.close();
   expect(destroy).toHaveBeenCalledOnce();
   await unopened.close();
-});
-
-test('a language that could not be loaded is loaded by the next text', async () => {
-  failToLoad('wink-nlp');
-  const read = createEnglish();
-  await expect(read('good')).rejects.toThrow();
-  vi.doUnmock('wink-nlp');
-  expect((await read('I love it.')).sentiment()).toBeGreaterThan(0);
 });

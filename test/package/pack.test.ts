@@ -77,7 +77,7 @@ describe('the package', () => {
       const status = async () =>
         (await getJson(`${url}/history`))[body.prompt_id]?.status.status_str;
       await expect.poll(status).toBe('success');
-      const model = await fetch(`${url}/v1/models/local/text-sentiment`, {
+      const model = await fetch(`${url}/v1/models/local/digest`, {
         method: 'POST',
         headers: { 'X-API-Key': 'me', 'Content-Type': 'application/json' },
         body: JSON.stringify({ text: 'What a wonderful day!' }),

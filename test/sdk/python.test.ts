@@ -150,7 +150,7 @@ describe.skipIf(!installed.ok && !MUST_RUN)(
             schema: ['3.1.0', false, true, null],
             conflict: { name: 'InvalidInput', http_status: 409 },
             unknown: { name: 'ModelNotFound', http_status: 404 },
-            invalid: { name: 'InvalidInput', places: ['body.image', 'body.sigma'] },
+            invalid: { name: 'InvalidInput', places: ['body.image', 'body.width'] },
             refused: { name: 'ContentPolicyViolation' },
             failed: { name: 'ProviderError' },
             late: { name: 'ProviderTimeout' },

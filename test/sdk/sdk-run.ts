@@ -15,7 +15,7 @@ export const MUST_RUN = process.env['HOLDOVER_TEST_MUST_RUN'] === '1';
 const KEYS = {
   user: {},
   unknown: undefined,
-  forbidden: { models: ['local/tone'] },
+  forbidden: { models: ['local/echo'] },
   disabled: { enabled: false },
   poor: { credits_cents: 1 },
   rare: { requests_per_minute: 1 },

@@ -109,7 +109,7 @@ describe.skipIf(!existsSync(NODE) && !MUST_RUN)(
           where: [true, true],
           conflict: { code: 'invalid_input', httpStatus: 409, hasRequestId: true },
           unknown: { name: 'NotFound', code: 'model_not_found' },
-          invalid: { code: 'invalid_input', places: ['body.image', 'body.sigma'] },
+          invalid: { code: 'invalid_input', places: ['body.image', 'body.width'] },
           refused: { code: 'content_policy_violation', httpStatus: 400 },
           failed: { code: 'provider_error', httpStatus: 502 },
           late: { code: 'provider_timeout', httpStatus: 504 },

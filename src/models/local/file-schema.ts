@@ -42,7 +42,7 @@ export function jsonAnswer(properties: { readonly [name: string]: JsonObject }):
 
 /** Returns the schema of an answer with a file under `name`, as JSON and as bytes. */
 export function fileAnswer(
-  name: 'image' | 'audio',
+  name: 'image',
   contentTypes: readonly string[],
   facts: { readonly [name: string]: JsonObject },
 ): Outputs {

@@ -2,7 +2,6 @@ import type { FitEnum, KernelEnum, Sharp } from 'sharp';
 import { InputError, type ThreadModel } from './thread-model.ts';
 import {
   choice,
-  decimal,
   fileAnswer,
   fileField,
   inputSchema,
@@ -16,14 +15,9 @@ import {
   IMAGE_FACTS,
   IMAGE_TYPES,
   MAX_SIDE,
-  encodeImage,
   openInputPicture,
   writePicture,
 } from './picture.ts';
-
-const IMAGE_INPUT = { image: fileField('the picture') };
-const IMAGE_OUTPUT_FIELDS = { ...ENCODING, output: outputField('base64', 'asset', 'binary') };
-const IMAGE_ANSWER = fileAnswer('image', IMAGE_TYPES, IMAGE_FACTS);
 
 type Size = { readonly width: number; readonly height: number };
 
@@ -52,7 +46,7 @@ export const imageResize: ThreadModel = {
   description: 'Resamples a picture to a size, cropping or padding as asked.',
   files: ['image'],
   input: inputSchema({
-    ...IMAGE_INPUT,
+    image: fileField('the picture'),
     width: integer({ min: 1, max: MAX_SIDE }, 'in pixels'),
     height: integer({ min: 1, max: MAX_SIDE }, 'in pixels'),
     fit: choice(['cover', 'contain', 'fill', 'inside', 'outside'], 'when the shapes differ'),
@@ -60,9 +54,10 @@ export const imageResize: ThreadModel = {
       ['lanczos3', 'lanczos2', 'mitchell', 'cubic', 'linear', 'nearest'],
       'resampling',
     ),
-    ...IMAGE_OUTPUT_FIELDS,
+    ...ENCODING,
+    output: outputField('base64', 'asset', 'binary'),
   }),
-  output: IMAGE_ANSWER,
+  output: fileAnswer('image', IMAGE_TYPES, IMAGE_FACTS),
   async compute(input, files) {
     const [width, height] = [numberOf(input, 'width'), numberOf(input, 'height')];
     const fit = textOf(input, 'fit') as keyof FitEnum;
@@ -75,42 +70,5 @@ export const imageResize: ThreadModel = {
       kernel: textOf(input, 'kernel') as keyof KernelEnum,
     });
     return await writePicture(image, input, 'image');
-  },
-};
-
-export const imageBlur: ThreadModel = {
-  model: 'image-blur',
-  title: 'Blur a picture',
-  description: 'Gaussian blur.',
-  files: ['image'],
-  input: inputSchema({
-    ...IMAGE_INPUT,
-    sigma: decimal({ min: 0.3, max: 100 }, 'standard deviation in pixels'),
-    ...IMAGE_OUTPUT_FIELDS,
-  }),
-  output: IMAGE_ANSWER,
-  async compute(input, files) {
-    const image = (await openInputPicture(files, 'image')).blur(numberOf(input, 'sigma'));
-    return await writePicture(image, input, 'image');
-  },
-};
-
-export const imageQuantize: ThreadModel = {
-  model: 'image-quantize',
-  title: 'Reduce the colours of a picture',
-  description: 'Chooses a palette and writes a PNG in its colours.',
-  files: ['image'],
-  input: inputSchema({
-    ...IMAGE_INPUT,
-    colors: integer({ min: 2, max: 256 }, 'most colours of the palette'),
-    dither: decimal({ min: 0, max: 1, default: 1 }, 'strength of the error diffusion'),
-    output: outputField('base64', 'asset', 'binary'),
-  }),
-  output: fileAnswer('image', ['image/png'], IMAGE_FACTS),
-  async compute(input, files) {
-    const image = await openInputPicture(files, 'image');
-    const colours = numberOf(input, 'colors');
-    const dither = numberOf(input, 'dither');
-    return await encodeImage(image.png({ palette: true, colours, dither }), 'image');
   },
 };

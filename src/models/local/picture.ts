@@ -51,7 +51,7 @@ export async function writePicture(
 }
 
 /** Runs the pipeline of a picture that came from `field`. */
-export async function encodeImage(image: Sharp, field: string): Promise<ModelProduct> {
+async function encodeImage(image: Sharp, field: string): Promise<ModelProduct> {
   const { data, info } = await image
     .toBuffer({ resolveWithObject: true })
     .catch(() => throwUnreadable(field));
@@ -60,6 +60,6 @@ export async function encodeImage(image: Sharp, field: string): Promise<ModelPro
 }
 
 /** Throws the error of a picture that cannot be read. */
-export function throwUnreadable(field: string): never {
+function throwUnreadable(field: string): never {
   throw new InputError(field, { type: 'image_load_error', msg: 'The picture cannot be read' });
 }

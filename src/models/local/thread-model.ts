@@ -1,6 +1,5 @@
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ValidationDetail } from '../../protocol/router.ts';
-import type { English } from './english.ts';
 
 /** The files that an input names, by field. */
 export type Files = { readonly [field: string]: Uint8Array };
@@ -15,9 +14,6 @@ export type ModelProduct =
       readonly facts: JsonObject;
     };
 
-/** The state of a worker thread between its tasks. */
-type ThreadContext = { readonly readEnglish: English };
-
 /** A model whose whole work runs on a worker thread. */
 export type ThreadModel = {
   readonly model: string;
@@ -28,11 +24,7 @@ export type ThreadModel = {
   readonly output: { readonly [contentType: string]: JsonObject };
   /** The input fields that hold a file: base64, a `data:` URL, or the id of an asset. */
   readonly files?: readonly string[];
-  readonly compute: (
-    input: JsonObject,
-    files: Files,
-    context: ThreadContext,
-  ) => Promise<ModelProduct>;
+  readonly compute: (input: JsonObject, files: Files) => Promise<ModelProduct>;
 };
 
 /** A task for a worker thread. Files that came as assets are beside the input. */

@@ -1,6 +1,5 @@
 /** Entry of the worker threads that run models. */
 import type { JsonObject } from '../../protocol/json.ts';
-import { createEnglish } from './english.ts';
 import {
   type Files,
   InputError,
@@ -10,15 +9,13 @@ import {
 } from './thread-model.ts';
 import { THREAD_MODELS } from './thread-models.ts';
 
-const context = { readEnglish: createEnglish() };
-
 /** Runs one model. An input that it cannot process is returned as a value. */
 export async function runTask({ model, input, files }: Task): Promise<TaskEnd> {
   const def = THREAD_MODELS.find((each) => each.model === model);
   if (def === undefined) throw new Error(`no model ${model}`);
   try {
     const allFiles = { ...decodeFiles(input, def.files ?? [], files), ...files };
-    return toTaskEnd(await def.compute(input, allFiles, context), input);
+    return toTaskEnd(await def.compute(input, allFiles), input);
   } catch (error) {
     if (error instanceof InputError) return { kind: 'invalid', detail: [error.detail] };
     throw error;

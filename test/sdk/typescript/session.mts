@@ -238,7 +238,9 @@ async function models() {
     where: [resolveBaseUrl() === target, resolveCredentials() === keys['user']],
     conflict: await refusal(() => run(image, { ...input, seed: 6 }, options)),
     unknown: await refusal(() => run('local/digset', {}, { retry: false })),
-    invalid: await refusal(() => run('local/image-blur', { sigma: 0 }, { retry: false })),
+    invalid: await refusal(() =>
+      run('local/image-resize', { width: 0, height: 8 }, { retry: false }),
+    ),
     refused: await delay({ outcome: 'content_policy_violation' }),
     failed: await delay({ outcome: 'provider_error' }),
     late: await delay({ outcome: 'provider_timeout' }),
@@ -254,7 +256,7 @@ const toRouterError = noted('routerErrors.toRouterError', sdk.routerErrors.toRou
 async function routerErrors() {
   const cases: readonly [string, string, object][] = [
     ['user', 'digset', {}],
-    ['user', 'image-blur', { sigma: 0 }],
+    ['user', 'image-resize', { width: 0, height: 8 }],
     ['user', 'delay', { outcome: 'content_policy_violation' }],
     ['user', 'delay', { outcome: 'provider_error' }],
     ['user', 'delay', { outcome: 'provider_timeout' }],

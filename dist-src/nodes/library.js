@@ -1,1 +1,0 @@
-export { t as ALL_NODES } from "../chunks/library-CGWaePEd.js";

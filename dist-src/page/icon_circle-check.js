@@ -1,1 +1,0 @@
-var e=[[`circle`,{cx:`12`,cy:`12`,r:`10`}],[`path`,{d:`m16 9-5.5 5.5L8 12`}]];export{e as t};
