@@ -3,6 +3,7 @@ import { createKeyring } from '../auth/keyring.ts';
 import { type Config, isLoopback } from '../config/config.ts';
 import { createDialects } from '../dialects/dialect.ts';
 import type { SecretRedactor } from '../observability/secret-redactor.ts';
+import type { Caller } from '../protocol/job-api.ts';
 import type { OpenedUpstream } from './upstream.ts';
 import { OWN_SEGMENTS } from '../config/proxy.ts';
 import { createPrefixRemover } from '../http/prefix.ts';
@@ -17,7 +18,7 @@ export type Auth = ReturnType<typeof createAuth>;
 type AuthParts = {
   readonly config: Config;
   readonly identify: Identify;
-  /** Gets each key that is sent, so that no log line shows it. */
+  /** Gets the key of each caller that is accepted, so that no log line shows it. */
   readonly secrets: Pick<SecretRedactor, 'add'>;
   readonly runner: OpenedUpstream;
 };
@@ -28,11 +29,6 @@ export function createAuth({ config, identify, secrets, runner }: AuthParts) {
   const keyring = createKeyring();
   const addresses = createPublicAddresses(proxy);
   const ownPaths = new Set([...pagePaths(), ...CONSOLE_PATHS]);
-  const identifyCaller: Identify = (request) => {
-    const caller = identify(request);
-    secrets.add(caller?.credential);
-    return caller;
-  };
   return {
     addresses,
     guard: createGuard({
@@ -46,11 +42,20 @@ export function createAuth({ config, identify, secrets, runner }: AuthParts) {
       addresses,
       isOwnPath: (path, prefix) => ownPaths.has(path) || OWN_SEGMENTS.has(prefix.slice(1)),
     }),
-    identify: identifyCaller,
+    identify,
+    /** For APIs that accept every caller who can be identified. */
+    identifyAccepted: (request: Parameters<Identify>[0]): Caller | undefined => {
+      const caller = identify(request);
+      secrets.add(caller?.credential);
+      return caller;
+    },
     authenticate: createAuthenticate({
-      identify: identifyCaller,
+      identify,
       acceptsCaller: runner.acceptsCaller,
-      onCaller: (caller) => keyring.remember(caller),
+      onCaller(caller) {
+        secrets.add(caller.credential);
+        keyring.remember(caller);
+      },
     }),
     keyring,
     dialects: createDialects(config.dialect),

@@ -28,7 +28,7 @@ export function mountEmbeddedV2(services: Services): Koa.Middleware[] {
       addresses: auth.addresses,
       rate: { limiter: createRateLimiter(now), perMinute: config.v2RequestsPerMinute },
       signer: createContentSigner({ secret: store.dir.secret, now }),
-      identify: (ctx) => auth.identify(ctx.req),
+      identify: (ctx) => auth.identifyAccepted(ctx.req),
       onSubmit: (submitted) => externalJobs.importJob(externalJobOfEngine(submitted)),
       onFetch: markJobFetched,
     }),
@@ -53,7 +53,7 @@ export async function openEmbeddedRouter(services: Services): Promise<LazyModelR
       limits: config.models.limits,
       secret: store.dir.secret,
       spoolDir: store.dir.spool,
-      callerOf: (key) => auth.identify({ headers: { 'x-api-key': key }, url: '' }),
+      callerOf: (key) => auth.identifyAccepted({ headers: { 'x-api-key': key }, url: '' }),
     });
   });
   // Opened now, so that a broken file of keys is reported at the start.

@@ -4,6 +4,7 @@ import { targetHasControlCharacter } from '../protocol/control-characters.ts';
 import { readTarget } from '../protocol/request-target.ts';
 import { isSignedContent } from '../protocol/v2-paths.ts';
 import { type HostOptions, createHostCheck } from './host-check.ts';
+import { longKeyIn } from './identity.ts';
 import { SIGNED_VIEW_PATH } from './signed-view.ts';
 
 /** A refusal of the guard, made before routing and authentication. */
@@ -17,6 +18,7 @@ export type GuardRefusal = {
 /** Each rule with its status, and its message to the caller. */
 const RULES = {
   too_many_headers: [431, 'There are too many headers.'],
+  credential_too_long: [431, 'The credential is longer than 16 KiB'],
   invalid_host: [400, 'The Host header is missing, repeated, or no host.'],
   foreign_target: [400, 'The address asked for is not the one in the Host header.'],
   control_character: [400, 'There is a control character in the path or in a parameter.'],
@@ -118,6 +120,11 @@ export function createGuard(options: GuardOptions): Guard {
   });
   return (request) => {
     if (request.rawHeaders.length / 2 > MAX_HEADERS) return refusalOf('too_many_headers');
+    const longKey = longKeyIn(request);
+    if (longKey !== undefined) {
+      const { message, ...refusal } = refusalOf('credential_too_long');
+      return { ...refusal, message: `${message}: ${longKey}.` };
+    }
     const host = readSingleHost(request);
     const forwardedHost = addresses?.forwardedHostOf(request);
     const calledHost = forwardedHost === undefined ? host : readHost(forwardedHost);

@@ -93,6 +93,23 @@ function basicKeys(authorization: string): (string | undefined)[] {
   return [pair, password, name];
 }
 
+/** Tokens of an SSO are long; longer keys fill the memory. */
+const MAX_KEY_BYTES = 16 * 1024;
+
+/** Returns the name of the header or the parameter whose key is too long to be kept. */
+export function longKeyIn({
+  headers,
+  url = '',
+}: Pick<IncomingMessage, 'headers' | 'url'>): string | undefined {
+  const isLong = (key: string): boolean => key.length > MAX_KEY_BYTES;
+  if (isLong(String(headers['x-api-key'] ?? ''))) return 'X-API-Key';
+  const { authorization = '' } = headers;
+  if (isLong(authorization) && keysIn({ headers: { authorization } }).some(isLong))
+    return 'Authorization';
+  // Only a long address needs to be read.
+  return isLong(url) && isLong(loginIn(url) ?? '') ? '?token=' : undefined;
+}
+
 function userIdOf(secret: Buffer, key: string): string {
   return createHmac('sha256', secret).update(`user\0${key}`).digest('hex').slice(0, 32);
 }

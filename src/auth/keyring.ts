@@ -1,14 +1,15 @@
 import { LRUCache } from 'lru-cache';
 import type { Caller } from '../protocol/job-api.ts';
-import { atMost } from '../lib/lru-size.ts';
+import { bytesAtMost } from '../lib/lru-size.ts';
 
 export type Keyring = ReturnType<typeof createKeyring>;
 
-const MAX_USERS = 10_000;
+/** 10,000 users with keys of 1,500 characters. */
+const MAX_BYTES = 16 * 1024 * 1024;
 
 /** The keys of users as they sent them last: in memory only, lost with the process. */
 export function createKeyring() {
-  const keys = new LRUCache<string, string>(atMost(MAX_USERS));
+  const keys = new LRUCache<string, string>(bytesAtMost(MAX_BYTES));
   const listeners: ((caller: Caller) => void)[] = [];
   return {
     remember: (caller: Caller): void => {

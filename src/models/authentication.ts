@@ -27,7 +27,10 @@ export type AuthenticateModelCaller = (
   | { readonly ok: false; readonly refusal: ReplyError };
 
 type ModelAuthenticationOptions = {
-  /** Returns the user of a key; `undefined` when this server does not know the key. */
+  /**
+   * Returns the user of a key; `undefined` when this server does not know the key. It is remembered as a secret, so it
+   * is not called with a key that is refused.
+   */
   readonly callerOf: (key: string) => Caller | undefined;
   readonly keys: ModelKeys | undefined;
   readonly limits: Pick<ModelLimits, 'inFlight' | 'committedCents' | 'requestsPerMinute'>;
@@ -47,21 +50,21 @@ export function createModelAuthentication({
     if (credential === undefined) {
       return unauthorizedResult('A key is needed: X-API-Key, or Authorization: Bearer.');
     }
-    const caller = callerOf(credential);
-    if (caller === undefined) return unauthorizedResult('This key is not known here.');
-    if (keys === undefined) return authenticatedResult(caller, { workspace: caller.user }, limits);
-    if (!credential.startsWith(keys.prefix)) {
+    if (keys !== undefined && !credential.startsWith(keys.prefix)) {
       return unauthorizedResult('This is not a key, and no identity provider is configured here.');
     }
-    const grant = keys.find(credential);
-    if (grant === undefined) return unauthorizedResult('This key is not known here.');
-    if (grant.enabled === false) {
+    const grant = keys?.find(credential);
+    if (keys !== undefined && grant === undefined)
+      return unauthorizedResult('This key is not known here.');
+    if (grant?.enabled === false) {
       return {
         ok: false,
         refusal: replyError('not_enabled', 'The router is not enabled for you.'),
       };
     }
-    return authenticatedResult(caller, grant, limits);
+    const caller = callerOf(credential);
+    if (caller === undefined) return unauthorizedResult('This key is not known here.');
+    return authenticatedResult(caller, grant ?? { workspace: caller.user }, limits);
   };
 }
 

@@ -4,6 +4,7 @@ import type { Graph } from '../protocol/v2.ts';
 import type { DialectRules } from '../dialects/dialect.ts';
 import { V1Error, promptFault, promptRefusal, plainError } from '../dialects/errors.ts';
 import { isTruthyInPython } from '../protocol/python-text.ts';
+import { longCredentialFault } from '../translate/partner-credentials.ts';
 
 /** The content of a `POST /prompt` body, in v1's words, checked for its shape. */
 export type Submission = {
@@ -111,6 +112,8 @@ function isUnprintable(id: string): boolean {
 function readExtraData(value: Json | undefined): JsonObject {
   if (value === undefined || value === null) return {};
   if (!isJsonObject(value)) throw badRequest('invalid_prompt', '"extra_data" must be an object.');
+  const fault = longCredentialFault(value);
+  if (fault !== undefined) throw badRequest('credential_too_long', fault);
   return value;
 }
 

@@ -2,6 +2,7 @@ import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { type Result, type SubmitRequest, ok, refuse } from '../protocol/job-api.ts';
 import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../protocol/json.ts';
 import type { Graph } from '../protocol/v2.ts';
+import { longCredentialFault } from '../translate/partner-credentials.ts';
 import { badField } from './reply.ts';
 
 /** The keys of `extra_data` that the contract allows, and the internal name of each. */
@@ -69,6 +70,8 @@ export function isLabel(name: string, value: string): boolean {
 function readExtraData(value: Json | undefined): Result<SubmitRequest['extraData']> {
   if (!isGiven(value)) return ok({});
   if (!isJsonObject(value)) return badField('"extra_data" must be an object.');
+  const fault = longCredentialFault(value);
+  if (fault !== undefined) return badField(fault);
   const read: { -readonly [name in keyof SubmitRequest['extraData']]: string } = {};
   for (const [name, secret] of Object.entries(value)) {
     const field = Object.hasOwn(EXTRA_DATA, name) ? EXTRA_DATA[name] : undefined;

@@ -107,6 +107,47 @@ test('keys in a body are neither logged, nor stored, nor shown', async () => {
   expectNoTrace();
 });
 
+const PARTNER_KEYS = ['api_key_comfy_org', 'api_key_service_org', 'auth_token_comfy_org'];
+const picture = {
+  '1': { class_type: 'EmptyImage', inputs: { width: 8, height: 8, batch_size: 1, color: 0 } },
+  '2': { class_type: 'PreviewImage', inputs: { images: ['1', 0] } },
+};
+const post = async (path: string, body: object, headers: Record<string, string> = {}) => {
+  const answer = await fetch(server.url + path, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+  return { status: answer.status, body: await answer.json() };
+};
+
+test.each(PARTNER_KEYS)('extra_data.%s may have 4 KB, and no more', async (name) => {
+  const message = `"extra_data.${name}" is longer than 4096 bytes.`;
+  const code = 'credential_too_long';
+  const fits = { prompt: picture, extra_data: { [name]: 'k'.repeat(4096) } };
+  const long = { prompt: picture, extra_data: { [name]: 'ü'.repeat(2049) } };
+  expect(await post('/prompt', fits)).toMatchObject({ status: 200 });
+  expect(await post('/prompt', long)).toMatchObject({
+    status: 400,
+    body: { error: { type: code, message }, node_errors: {} },
+  });
+  expect(await post('/api/prompt', long, { 'X-API-Key': CANARY })).toMatchObject({
+    status: 400,
+    body: { code, message },
+  });
+  expect(
+    await post('/api/v2/jobs', { ...fits, workflow: picture, prompt: undefined }),
+  ).toMatchObject({
+    status: 201,
+  });
+  expect(
+    await post('/api/v2/jobs', { ...long, workflow: picture, prompt: undefined }),
+  ).toMatchObject({
+    status: 422,
+    body: { error: { code: 'invalid_request', message } },
+  });
+});
+
 test('a trace of a session has no login in it, however it was written', async () => {
   const out = await mkdtemp(join(tmpdir(), 'holdover-traced-'));
   onTestFinished(() => rm(out, { recursive: true, force: true }));

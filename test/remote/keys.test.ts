@@ -222,3 +222,17 @@ describe('fixed: one key for all callers', () => {
     expect(JSON.stringify(body) + wrong.log()).not.toContain('a-wrong-key');
   });
 });
+
+test('a key that the service refuses is not remembered, and displaces no accepted one', async () => {
+  const front = await inFront();
+  onTestFinished(() => front.dispose());
+  const accepted = { 'X-API-Key': KEY };
+  const shown = async () =>
+    JSON.stringify(await getJson(`${front.url}/holdover/api/traffic`, accepted));
+  await shown();
+  const refused = { 'X-API-Key': 'a-key-that-is-refused' };
+  expect((await fetch(`${front.url}/queue`, { headers: refused })).status).toBe(401);
+  const query = `?note=a-key-that-is-refused&other=${KEY}`;
+  expect((await fetch(`${front.url}/queue${query}`, { headers: accepted })).status).toBe(200);
+  await expect.poll(shown).toContain('/queue?note=a-key-that-is-refused&other=[removed]');
+});
