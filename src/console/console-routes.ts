@@ -87,7 +87,6 @@ export function consoleRoutes(
   };
 
   async function answer(ctx: Koa.Context, name: string): Promise<void> {
-    ctx.set('Cache-Control', 'no-store');
     const handler = table.get(name);
     if (handler === undefined) throw new V1Error(404, plainError('not_found', 'No such route.'));
     const caller = await services.authenticate(ctx.req);

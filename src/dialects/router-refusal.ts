@@ -12,7 +12,6 @@ export function routerRefusal(path: string, status: number, detail: string) {
   const bucket = bucketOfStatus(status);
   const headers = {
     'Content-Type': 'application/json',
-    'Cache-Control': 'no-store',
     ...routerHeaders(randomUUID(), bucket),
   };
   return { headers, body: JSON.stringify({ detail, error_type: bucket }) };

@@ -4,7 +4,8 @@ const DISPOSITION = 'Content-Disposition';
 const LENGTH = 'Content-Length';
 
 /**
- * The answer to a request, whose headers are sent byte by byte as they were set.
+ * The answer to a request. It is private unless its handler says more, and its headers are sent
+ * byte by byte as they were set.
  *
  * Node refuses a header with a control character. But it decodes a `Content-Disposition` as UTF-8
  * once it knows the length of the body (nodejs/node#46528), and then sends the low byte of each
@@ -15,6 +16,12 @@ export class Answer<
 > extends ServerResponse<Request> {
   /** `rest`: reason and headers, each of which may be absent. */
   override writeHead(status: number, ...rest: unknown[]): this {
+    const hasLines = Array.isArray(rest.at(-1));
+    if (!hasLines && !this.hasHeader('Cache-Control'))
+      this.setHeader(
+        'Cache-Control',
+        privateCaching((name) => this.hasHeader(name)),
+      );
     const length = this.getHeader(LENGTH);
     if (length !== undefined && this.hasHeader(DISPOSITION)) {
       this.removeHeader(LENGTH);
@@ -31,4 +38,13 @@ export class Answer<
     // Node would send the head in the encoding of a text.
     return super.end(typeof chunk === 'string' ? Buffer.from(chunk) : chunk, ...(rest as []));
   }
+}
+
+/**
+ * Returns the `Cache-Control` of an answer that no shared cache may hand to another caller: its own
+ * caller's cache asks again where the answer has a validator, and does not store it elsewhere.
+ */
+export function privateCaching(hasHeader: (name: string) => boolean): string {
+  const hasValidator = hasHeader('ETag') || hasHeader('Last-Modified');
+  return hasValidator ? 'private, no-cache' : 'private, no-store';
 }

@@ -14,9 +14,6 @@ const V1_TYPES: { readonly [extension: string]: string } = { '.flac': 'audio/fla
 const ACTIVE_TYPES =
   /^(text\/(html|html-sandboxed|javascript|css|xml|x-component)|application\/(javascript|ecmascript|xml|pdf|x-shockwave-flash)|message\/rfc822|multipart\/.*|.*\+xml)$/;
 
-/** The extensions that v1 takes for pictures when it decides on caching. */
-export const PICTURE = /\.(jpe?g|png|ppm|bmp|pgm|tiff?|webp)$/;
-
 const SVG = 'image/svg+xml';
 
 /** Returns the type that v1 derives from a file's extension, if there is one. */

@@ -35,7 +35,7 @@ export function createPrefixRemover({ addresses, isOwnPath }: Options) {
         // below it.
         const [prefix = '', query] = (request.url ?? '').split('?', 2);
         const Location = query === undefined ? `${prefix}/` : `${prefix}/?${query}`;
-        response.writeHead(302, { Location, 'Cache-Control': 'no-store' }).end();
+        response.writeHead(302, { Location }).end();
       },
   };
 }

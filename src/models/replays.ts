@@ -125,7 +125,7 @@ function replyToRetry(row: ReplayRow, fingerprint: string): RouterReply {
       'The call with this Idempotency-Key is done, but its answer was not kept: use a new key.',
     );
   }
-  const headers = { 'Idempotent-Replayed': 'true', 'Cache-Control': 'no-store' };
+  const headers = { 'Idempotent-Replayed': 'true' };
   const { status, body } = row;
   const bucket = status >= 400 ? bucketOf(row) : undefined;
   return {

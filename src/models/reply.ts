@@ -31,13 +31,13 @@ const JSON_TYPE = 'application/json';
 
 type Headers = NonNullable<RouterReply['headers']>;
 
-/** Returns a JSON answer, which shared caches must not store. */
+/** Returns a JSON answer. */
 export function replyJson(value: Json, headers: Headers = {}): RouterReply {
   return {
     status: 200,
     contentType: JSON_TYPE,
     body: stringifyJson(value),
-    headers: { 'Cache-Control': 'no-store', ...headers },
+    headers,
   };
 }
 

@@ -113,8 +113,7 @@ function resultOf(
   switch (end.kind) {
     case 'answer': {
       const { contentType, body } = end;
-      const headers = { 'Cache-Control': 'no-store' };
-      return { reply: { status: 200, contentType, body, headers }, cents };
+      return { reply: { status: 200, contentType, body }, cents };
     }
     case 'invalid':
       return { reply: replyInvalid(end.detail), cents: 0 };

@@ -86,7 +86,6 @@ export function createMetrics({ version, upstreamKind, identify }: MetricsOption
     ctx.state.answeredBy = '/metrics';
     ctx.body = await registry.metrics();
     ctx.set('Content-Type', registry.contentType);
-    ctx.set('Cache-Control', 'no-store');
   }
 
   return {

@@ -7,7 +7,7 @@ import { contentType } from 'mime-types';
 import { packageUrl } from '../lib/package-url.ts';
 import { type CompressedFile, createCompressor } from '../http/compression.ts';
 import { sendEmpty } from '../dialects/errors.ts';
-import { PICTURE, isCopyCurrent } from '../http/file-headers.ts';
+import { isCopyCurrent } from '../http/file-headers.ts';
 import { type StaticFile, findBelow, sendFile } from '../http/static-file.ts';
 import { START_PATHS } from './home-page.ts';
 import { type Templates, serveTemplateList } from './templates.ts';
@@ -19,6 +19,7 @@ export type Frontend = ReturnType<typeof createFrontend>;
 const COMPRESSIBLE = /^(text\/|application\/(javascript|json|manifest\+json|xml|wasm)|image\/svg)/;
 /** Names bundlers make from the content, with eight characters of a hash before the extension. */
 const HASHED_NAME = /-(?=[\w-]*(\d|(?<!-)[A-Z_]))[\w-]{8}(\.\w+){1,2}$/;
+const PICTURE = /\.(jpe?g|png|ppm|bmp|pgm|tiff?|webp)$/;
 /** Scripts of our own that a front end loads, at their addresses below `/extensions`. */
 const BUNDLED_EXTENSIONS = ['/extensions/holdover/starter-graph.js'];
 const BUNDLED_EXTENSION = /^(?:\/api)?\/extensions\/holdover(?=\/)/;
@@ -89,17 +90,24 @@ function sendEmptyStylesheet(ctx: Koa.Context): void {
   ctx.set('Content-Type', 'text/css; charset=utf-8');
 }
 
-/** The page itself must never be an old one; what carries a hash in its name never changes. */
+/**
+ * The answers that a shared cache may keep, of all that the server gives: files of a front end, by
+ * their paths. What carries a hash in its name never changes; v1 has the rule for pictures.
+ */
+const PUBLIC_FILES = [
+  { folder: '/assets/', name: HASHED_NAME, caching: 'public, max-age=31536000, immutable' },
+  { folder: '/', name: PICTURE, caching: 'public, max-age=86400' },
+] as const;
+
+/** The page itself must never be an old one. */
 function cacheHeadersOf(path: string): { readonly [header: string]: string } {
   if (START_PATHS.has(path) || path === '/index.html') {
     return { 'Cache-Control': 'no-cache', Pragma: 'no-cache', Expires: '0' };
   }
-  if (path.startsWith('/assets/') && HASHED_NAME.test(basename(path))) {
-    return { 'Cache-Control': 'public, max-age=31536000, immutable' };
-  }
-  // As v1 has it.
-  if (PICTURE.test(path)) return { 'Cache-Control': 'public, max-age=86400' };
-  return { 'Cache-Control': 'no-cache' };
+  const { caching = 'no-cache' } =
+    PUBLIC_FILES.find(({ folder, name }) => path.startsWith(folder) && name.test(basename(path))) ??
+    {};
+  return { 'Cache-Control': caching };
 }
 
 /** Every script below `extensions/`, by its address; links are not followed. */

@@ -15,12 +15,7 @@ import { frontendFallback, notFound, logUnknownRoutes } from './routing/not-foun
 import { logRefusal } from './routing/log-refusal.ts';
 import { sendError } from '../dialects/error-reply.ts';
 import { type V1Route, aliasesOf } from './routes.ts';
-import {
-  type ServingOptions,
-  serveRoute,
-  setCacheHeaders,
-  withCaller,
-} from './routing/serve-route.ts';
+import { type ServingOptions, serveRoute, withCaller } from './routing/serve-route.ts';
 
 export type { ServingOptions } from './routing/serve-route.ts';
 
@@ -61,12 +56,7 @@ export function createApp(options: V1AppOptions): Koa {
   for (const middleware of options.publicMiddleware ?? []) app.use(middleware);
   // A path without a v1 route may still be a file of a front end. That is looked up below.
   app.use(router.routes());
-  app.use((ctx, next) =>
-    withCaller(options, ctx, async () => {
-      await next();
-      setCacheHeaders(ctx);
-    }),
-  );
+  app.use((ctx, next) => withCaller(options, ctx, next));
   if (options.frontend) app.use(frontendFallback(options.frontend));
   app.use(logUnknownRoutes(options.log));
   app.use(notFound(router));

@@ -20,7 +20,7 @@ const STREAM_RETRY_S = 5;
 const STREAM_HEADERS = {
   'Content-Type': 'text/event-stream; charset=utf-8',
   // Proxies that compress or buffer would delay events.
-  'Cache-Control': 'no-cache, no-transform',
+  'Cache-Control': 'private, no-store, no-transform',
   'X-Accel-Buffering': 'no',
 };
 

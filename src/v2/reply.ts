@@ -82,7 +82,6 @@ export function sendReply(ctx: Koa.Context, reply: Exclude<HandlerReply, 'sent'>
   ctx.status = reply.status;
   if (reply.json !== undefined) {
     ctx.set('Content-Type', 'application/json; charset=utf-8');
-    ctx.set('Cache-Control', 'no-store');
     ctx.body = stringifyJson(reply.json);
   } else if (reply.stream) ctx.body = reply.stream;
   else sendEmpty(ctx, reply.status);

@@ -13,13 +13,10 @@ import type { HandlerReply, V2Request } from './reply.ts';
 
 type Bytes = Extract<Content, { kind: 'bytes' }>;
 
-/**
- * Uploaded pages must not run in this origin, and shared caches must not store a caller's bytes.
- */
+/** Uploaded pages must not run in this origin. */
 const SAFE_HEADERS = {
   'Content-Security-Policy': "default-src 'none'; sandbox",
   'X-Content-Type-Options': 'nosniff',
-  'Cache-Control': 'private, no-cache',
 };
 
 /** A range whose answer shows size, type and validator and carries one byte. */
@@ -59,8 +56,7 @@ async function openFirstByte(open: Open): Promise<Result<Content>> {
 function answer(ctx: Koa.Context, content: Result<Content>): Result<HandlerReply> {
   if (!content.ok) return content;
   if (content.value.kind === 'redirect') {
-    const headers = { Location: content.value.location, 'Cache-Control': 'no-store' };
-    return ok({ status: 302, headers });
+    return ok({ status: 302, headers: { Location: content.value.location } });
   }
   const { stream } = content.value;
   stream.reuseBuffersFor?.(ctx.res);

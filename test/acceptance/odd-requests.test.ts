@@ -49,16 +49,6 @@ test.each(['GET', 'PUT', 'POST', 'PATCH', 'DELETE'])(
   },
 );
 
-test.each([
-  ['style.css', 'no-cache'],
-  ['index.json', 'no-cache'],
-  ['picture.png', 'private, no-cache'],
-  ['graph.json', undefined],
-])('the saved file %s is cached as its name says', async (name, rule) => {
-  await ask('POST', `/userdata/${name}`, 'x');
-  expect((await ask('GET', `/userdata/${name}`)).headers['cache-control']).toBe(rule);
-});
-
 describe('an upload', () => {
   const bytes = async () => ({ name: 'dot.png', bytes: await pngOf() });
 

@@ -58,7 +58,7 @@ describe('a front end finds them', () => {
     'in %s',
     async (path) => {
       const answer = await call(holdover.url, path);
-      expect([answer.status, answer.headers['cache-control']]).toEqual([200, 'no-cache']);
+      expect([answer.status, answer.headers['cache-control']]).toEqual([200, 'private, no-store']);
       expect(answer.headers['content-type']).toContain('application/json');
       expect(namesIn(JSON.parse(answer.text))).toEqual(INDEXED);
     },

@@ -2,9 +2,8 @@
 // of the API it is for, and nothing is changed by it. The routes come from the tables that serve them.
 import { Agent } from 'node:http';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { v2Routes } from '../../src/v2/routes.ts';
-import type { V2RouteOptions } from '../../src/v2/reply.ts';
-import { V1_ROUTES, type V1RouteName } from '../../src/migration/v1-routes.ts';
+import type { V1RouteName } from '../../src/migration/v1-routes.ts';
+import { type Form, ROUTES } from '../support/app/all-routes.ts';
 import { errorSummary } from '../support/golden/error-summary.ts';
 import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
@@ -24,21 +23,6 @@ const twice = (text: string) => once(once(text));
 const ENCODINGS = CONTROLS.flatMap((control) => [
   `${NAME}${once(control)}b`,
   `${NAME}${twice(control)}b`,
-]);
-
-const V1 = (Object.keys(V1_ROUTES) as V1RouteName[]).map((name) => {
-  const [method = '', path = ''] = name.split(' ');
-  return { method, path };
-});
-const V2 = v2Routes({ jobs: {} } as unknown as V2RouteOptions).map(({ method, path }) => ({
-  method,
-  path: `/api/v2${path}`,
-}));
-const ROUTER = ['/v1/models', '/v2/models'].flatMap((models) => [
-  { method: 'GET', path: models },
-  { method: 'GET', path: `${models}/:provider/:model` },
-  { method: 'POST', path: `${models}/:provider/:model` },
-  { method: 'GET', path: `${models}/:provider/:model/openapi.json` },
 ]);
 
 /** Every query parameter that a route reads, and one name that no route reads. */
@@ -83,8 +67,6 @@ async function state(): Promise<string> {
   return (await Promise.all(texts)).join('\n');
 }
 
-type Form = 'v1' | 'v2' | 'router';
-
 /** A 400 as the API writes it; in a path of v2 it is a name that nothing has. */
 function expectRefused(
   form: Form,
@@ -121,20 +103,6 @@ function* oddPaths(path: string, odd: string): Generator<string> {
   for (const name of names) yield path.replace(name, odd).replaceAll(/:\w+/g, NAME);
   if (names.length === 0) yield `${path}/${odd}`;
 }
-
-const ROUTES: readonly (readonly [Form, { readonly method: string; readonly path: string }])[] = [
-  ...V1.flatMap(({ method, path }) => {
-    const isOne = path.startsWith('/api/') || path.startsWith('/internal/');
-    const paths = isOne ? [path] : [path, `/api${path}`];
-    return paths.map((each) => ['v1', { method, path: each }] as const);
-  }),
-  ...V2.map((route) => ['v2', route] as const),
-  ...ROUTER.map((route) => ['router', route] as const),
-];
-
-test('the tables have routes', () => {
-  expect([V1.length > 40, V2.length, ROUTER.length]).toEqual([true, 13, 8]);
-});
 
 describe.each(ROUTES)('%s $method $path', (form, { method, path }) => {
   test('refuses them in its path', async () => {

@@ -44,7 +44,7 @@ async function run(prompt: object, clientId: string = randomUUID()): Promise<str
 test('answers in the text format of Prometheus, to GET and HEAD', async () => {
   const response = await fetch(`${server.url}/metrics`);
   expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
-  expect(response.headers.get('cache-control')).toBe('no-store');
+  expect(response.headers.get('cache-control')).toBe('private, no-store');
   const { text } = await scrape(server.url);
   const declared = [...text.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name);
   expect(new Set(declared).size).toBe(declared.length);

@@ -39,7 +39,7 @@ describe('GET events', () => {
     expect(reader.status).toBe(200);
     expect(reader.headers).toMatchObject({
       'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-cache, no-transform',
+      'cache-control': 'private, no-store, no-transform',
       'x-accel-buffering': 'no',
     });
     expect(await reader.comment()).toBe('keep-alive');

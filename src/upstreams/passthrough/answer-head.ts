@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { ProxyRequest } from './proxy-exchange.ts';
-import { type RawHeaders, answerHeaders, toHeaderObject } from './headers.ts';
+import { privateCaching } from '../../http/answer.ts';
+import { type RawHeaders, answerHeaders, hasHeader, toHeaderObject } from './headers.ts';
 
 /** The head of an answer. */
 export type AnswerHead = {
@@ -27,6 +28,11 @@ export function writeAnswerHead(
   if (status < 200) return false;
   const lines = answerHeaders(raw, SANDBOX_HEADER, extraHeaders ?? []);
   if (headersBeside) lines.push(...headersBeside(lines, status));
+  if (!hasHeader(lines, 'Cache-Control'))
+    lines.push(
+      'Cache-Control',
+      privateCaching((name) => hasHeader(lines, name)),
+    );
   putLengthLast(lines);
   const earlierHeaders = extraHeaders ? {} : res.getHeaders();
   try {

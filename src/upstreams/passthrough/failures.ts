@@ -104,7 +104,6 @@ function answer(
 ): void {
   ctx.status = answered.status;
   ctx.set('Content-Type', 'application/json');
-  ctx.set('Cache-Control', 'no-store');
   if (answered.failure === 'unauthorized') ctx.set('WWW-Authenticate', 'Bearer');
   if (answered.failure === 'bad_method') ctx.set('Allow', ALLOWED_METHODS);
   ctx.body = JSON.stringify(answered.json);

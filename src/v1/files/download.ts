@@ -88,7 +88,6 @@ async function openPart(
 /** Redirects the caller to the bytes. Such a link carries its own authorization. */
 export function sendLocation(ctx: Koa.Context, location: string): void {
   ctx.set('Location', location);
-  ctx.set('Cache-Control', 'no-store');
   sendEmpty(ctx, 302);
 }
 

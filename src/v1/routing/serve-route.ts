@@ -7,7 +7,6 @@ import { NO_VALID_KEY, V1Error } from '../../dialects/errors.ts';
 import type { Authenticate } from '../../auth/identity.ts';
 import type { Deprecation } from '../../migration/deprecation.ts';
 import { type V1Route, routeNameOf } from '../routes.ts';
-import { PICTURE } from '../../http/file-headers.ts';
 import { agentOf, clientIdIn, isOwnCall } from '../../auth/calling-client.ts';
 
 export type ServingOptions = {
@@ -38,7 +37,6 @@ export function serveRoute(
   const handle = async (ctx: Koa.Context, caller: Caller): Promise<void> => {
     const query = new URLSearchParams(ctx.querystring);
     await route.handle({ ctx, caller, params: paramsOf(ctx), query });
-    setCacheHeaders(ctx);
   };
   const countedHandle = deprecation ? withDeprecation(deprecation, name, handle) : handle;
   return async (ctx) => {
@@ -111,11 +109,4 @@ function opensPage(ctx: Koa.Context): boolean {
 
 function wantsHtml(ctx: Koa.Context): boolean {
   return ctx.get('Accept').includes('text/html');
-}
-
-/** Sets the cache headers as v1 does: by the form of the path, whatever the answer is. */
-export function setCacheHeaders(ctx: Koa.Context): void {
-  if (ctx.response.get('Cache-Control')) return;
-  if (/\.(js|css)$|\/index[^/]*\.json$/.test(ctx.path)) ctx.set('Cache-Control', 'no-cache');
-  else if (PICTURE.test(ctx.path)) ctx.set('Cache-Control', 'public, max-age=86400');
 }

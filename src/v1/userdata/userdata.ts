@@ -4,9 +4,8 @@ import { spoolStream } from '../../lib/spool.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
 import { V1Error, emptyError, sendEmpty, sendJson } from '../../dialects/errors.ts';
 import { bodyErrorText } from '../routing/body.ts';
-import { setCacheHeaders } from '../routing/serve-route.ts';
 import { type V1Request, routesFor } from '../routes.ts';
-import { PICTURE, fileHeaders, isCopyCurrent } from '../../http/file-headers.ts';
+import { fileHeaders, isCopyCurrent } from '../../http/file-headers.ts';
 import { fileOf, sendFile } from '../../http/static-file.ts';
 import { refusedByHeaders, stopUnpacking, unpackedBody } from '../../http/unpacked-body.ts';
 import {
@@ -65,7 +64,6 @@ export const userDataRoutes = routesFor<UserDataServices>({
     const status = await userData.look(caller.user, path);
     if (status.kind !== 'file') throw emptyError(404, FILE_NOT_FOUND);
     ctx.set(headersOf(path));
-    setCacheHeaders(ctx);
     if (userData.content) return sendObject(ctx, status, await userData.content(caller.user, path));
     await sendFile(ctx, fileOf(userData.folderFor(caller.user), status.path, status.stats));
   },
@@ -180,10 +178,9 @@ function headersOf(path: string): { readonly [header: string]: string } {
   if (filename.endsWith('.css')) return { 'Content-Type': 'text/css; charset=utf-8' };
   const file = { filename, contentType: 'application/octet-stream' };
   const { 'Content-Disposition': disposition = '', ...headers } = fileHeaders(file, '');
-  if (disposition.startsWith('attachment'))
-    return { ...headers, 'Content-Disposition': disposition };
-  // Without this header pictures would get `Cache-Control: public`.
-  return PICTURE.test(path) ? { ...headers, 'Cache-Control': 'private, no-cache' } : headers;
+  return disposition.startsWith('attachment')
+    ? { ...headers, 'Content-Disposition': disposition }
+    : headers;
 }
 
 /** Returns the fields that v1 gives for a file. Times are in seconds, as in Python. */

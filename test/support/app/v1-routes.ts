@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
-import { type IncomingHttpHeaders, createServer, request } from 'node:http';
+import { type IncomingHttpHeaders, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createHttpServer } from '../../../src/http/server.ts';
 import { createUploadLimit } from '../../../src/http/upload-limit.ts';
 import { createBodyReader } from '../../../src/http/json-body.ts';
 import { createPublicAddresses } from '../../../src/http/public-address.ts';
@@ -95,7 +96,7 @@ export async function createTestApp(
     callLog: createCallLog(),
   });
   const handle = app.callback();
-  const server = createServer((incoming, outgoing) => void handle(incoming, outgoing));
+  const server = createHttpServer((incoming, outgoing) => void handle(incoming, outgoing));
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
   return {

@@ -62,7 +62,8 @@ describe.each([
 
   test('what every answer of ours carries is there, unless the service says it', async () => {
     origin.on('/says', (_req, res) => {
-      res.writeHead(200, { 'X-Content-Type-Options': 'theirs', 'Content-Length': 0 }).end();
+      const theirs = { 'X-Content-Type-Options': 'theirs', 'Cache-Control': 'public' };
+      res.writeHead(200, { ...theirs, 'Content-Length': 0 }).end();
     });
     const named = { headers: ['X-Request-Id: asked-1'] };
     const { headers } = await ask('/echo', named);
@@ -70,8 +71,12 @@ describe.each([
       'x-request-id': 'asked-1',
       'x-content-type-options': 'nosniff',
       'content-security-policy': expect.stringContaining('sandbox'),
+      'cache-control': 'private, no-store',
     });
-    expect((await ask('/says', named)).headers['x-content-type-options']).toBe('theirs');
+    expect((await ask('/says', named)).headers).toMatchObject({
+      'x-content-type-options': 'theirs',
+      'cache-control': 'public',
+    });
   });
 
   test('it is in the log and in the counts, without the key it came with', async () => {
