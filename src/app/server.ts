@@ -87,7 +87,7 @@ export async function startServer(
 }
 
 function createServer(services: Services, mounts: Mounts): Server {
-  const { config, auth, metrics, logs, sessionRecorder } = services;
+  const { config, auth, metrics, logs, sessionRecorder, sockets } = services;
   const routes = v1Routes(services, mounts);
   const entry = createRequestEntry({
     serveWithApp: createKoaApp(services, mounts, routes),
@@ -106,6 +106,7 @@ function createServer(services: Services, mounts: Mounts): Server {
     tls: config.tls,
     log: logs.requestLog,
     dialectOf: auth.dialects.ofCall,
+    beforeAnswer: (request) => sockets.sendFirstFrames(() => auth.identify(request)?.user),
   });
 }
 

@@ -40,6 +40,16 @@ export class Answer<
   }
 }
 
+/** Returns a class of answers that call this before their head is written. */
+export function observedAnswer(beforeAnswer: (request: IncomingMessage) => void): typeof Answer {
+  return class<Request extends IncomingMessage> extends Answer<Request> {
+    override writeHead(status: number, ...rest: unknown[]): this {
+      beforeAnswer(this.req);
+      return super.writeHead(status, ...rest);
+    }
+  };
+}
+
 /**
  * Returns the `Cache-Control` of an answer that no shared cache may hand to another caller: its own
  * caller's cache asks again where the answer has a validator, and does not store it elsewhere.

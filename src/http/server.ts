@@ -11,7 +11,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { Answer } from './answer.ts';
+import { Answer, observedAnswer } from './answer.ts';
 import { closingAnswer, serveInOrder, lastAnswer } from './client-connection.ts';
 import { type DialectOf, earlyRefusal } from './unserved/early-refusal.ts';
 import { answerUnreadable } from './unserved/unreadable-request.ts';
@@ -43,6 +43,8 @@ type ServerParts = {
   readonly log?: Logger;
   /** Returns the dialect of calls that no handler sees. */
   readonly dialectOf?: DialectOf;
+  /** Called before the head of an answer is written. */
+  readonly beforeAnswer?: ((request: IncomingMessage) => void) | undefined;
 };
 
 const local: DialectOf = () => 'local';
@@ -55,10 +57,10 @@ export function createHttpServer(
   handler: RequestListener,
   options: Partial<HttpTimeouts> & ServerParts = {},
 ): Server {
-  const { tls, log, dialectOf = local, ...given } = options;
+  const { tls, log, dialectOf = local, beforeAnswer, ...given } = options;
   const timeouts = { ...DEFAULT_TIMEOUTS, ...given };
   const limits: ServerOptions<typeof IncomingMessage, typeof Answer> = {
-    ServerResponse: Answer,
+    ServerResponse: beforeAnswer ? observedAnswer(beforeAnswer) : Answer,
     maxHeaderSize: 16 * 1024,
     headersTimeout: timeouts.headersMs,
     connectionsCheckingInterval: Math.min(5000, timeouts.headersMs),

@@ -43,6 +43,8 @@ type SocketConnectionOptions = SocketOpener & {
   readonly serverFlags: JsonObject;
   readonly now: () => number;
   readonly onClose: () => void;
+  /** Called when the frames of the new socket are not delayed any more. */
+  readonly onFirstSent?: () => void;
   /** Called when a preview was dropped: a newer one or the end of its node came first. */
   readonly onDrop?: () => void;
   /** Called with each text frame that comes in and each frame that goes out, while it is on. */
@@ -74,10 +76,11 @@ export class SocketConnection extends OutgoingFrames {
 
   constructor(upgraded: UpgradedSocket, options: SocketConnectionOptions) {
     const { user, sid, dialect, agent = '', watches = false, isBrowser = false } = options;
-    const { now, onDrop, frameObserver } = options;
+    const { now, onDrop, onFirstSent, frameObserver } = options;
     super(upgraded, {
       now,
       onDrop,
+      onFirstSent,
       observer: frameObserver && {
         isOn: frameObserver.isOn,
         record: (payload) =>

@@ -72,6 +72,8 @@ export class Hub {
   readonly #options: HubOptions;
   readonly #now: () => number;
   readonly #connections = new ByUser<SocketConnection>();
+  /** The sockets whose first frames are delayed. */
+  readonly #newConnections = new ByUser<SocketConnection>();
   readonly #timers: readonly NodeJS.Timeout[];
   #droppedFrames = 0;
   #isClosed = false;
@@ -106,9 +108,11 @@ export class Hub {
       frameObserver: this.#options.frameObserver,
       now: this.#now,
       onClose: () => this.#removeConnection(user, connection),
+      onFirstSent: () => this.#newConnections.delete(user, connection),
       onDrop: () => this.#droppedFrames++,
     });
-    connection.sendText(this.#statusText(user, sid));
+    if (connection.isHolding()) this.#newConnections.add(user, connection);
+    connection.sendCurrent(() => this.#statusText(user, sid));
     if (notice !== undefined) sendNotification(connection, notice);
     this.channels.replayTo(connection);
     if (!this.#connections.has(user)) this.#options.onPresenceChange?.(user, true);
@@ -138,8 +142,21 @@ export class Hub {
     if (!this.#connections.has(user)) return;
     const text = toWireFrame(this.#statusText(user), 'text');
     for (const connection of this.#connections.of(user)) {
-      if (connection.isOpen()) connection.sendText(text);
+      if (!connection.isOpen()) continue;
+      if (connection.isHolding()) connection.sendCurrent(() => this.#statusText(user));
+      else connection.sendText(text);
     }
+  }
+
+  /**
+   * Sends the delayed frames of the user's new sockets: an answer to a call of the user is about to
+   * be written, and clients that opened a socket before that call expect its `status` first.
+   * `userOf` is called only if any socket is new.
+   */
+  sendFirstFrames(userOf: () => string | undefined): void {
+    const user = this.#newConnections.size > 0 ? userOf() : undefined;
+    if (user === undefined) return;
+    for (const connection of this.#newConnections.take(user)) connection.flush();
   }
 
   /** Sends a message to the sockets of this id, if there are any. */

@@ -27,6 +27,8 @@ type OutgoingFramesOptions = {
   readonly now: () => number;
   /** Called when a preview was dropped: a newer one or the end of its node came first. */
   readonly onDrop?: (() => void) | undefined;
+  /** Called when frames are not delayed any more. */
+  readonly onFirstSent?: (() => void) | undefined;
   /** Called with each frame that is written, while it is on. */
   readonly observer?:
     | { readonly isOn: () => boolean; readonly record: (payload: string | Buffer) => void }
@@ -60,7 +62,10 @@ export class OutgoingFrames {
     this.#firstFrames =
       firstFrameDelayMs === undefined
         ? undefined
-        : createFirstFrames((frame, done) => this.#writeNow(frame, done), firstFrameDelayMs);
+        : createFirstFrames((frame, done) => this.#writeNow(frame, done), {
+            delayMs: firstFrameDelayMs,
+            onEnd: options.onFirstSent,
+          });
   }
 
   get lastTextAtMs(): number {
@@ -81,6 +86,11 @@ export class OutgoingFrames {
   sendText(text: string | WireFrame): void {
     this.#lastTextAtMs = this.#options.now();
     this.#send(text, this.#lastTextAtMs);
+  }
+
+  /** Sends a text that is made when it leaves, after the delay of a new socket. */
+  sendCurrent(makeText: () => string): void {
+    if (!this.#firstFrames?.hold(makeText)) this.sendText(makeText());
   }
 
   /** Sends a frame that must not be dropped: JSON, or a result. */
@@ -132,9 +142,10 @@ export class OutgoingFrames {
     if (this.#pendingPreview?.promptId === promptId) this.#dropPendingPreview();
   }
 
-  /** Writes delayed first frames now, because the socket is about to be closed. */
+  /** Writes delayed first frames now, before anything else that this turn writes elsewhere. */
   flush(): void {
     this.#firstFrames?.flush();
+    this.#socket.uncork();
   }
 
   /** Drops all frames: the socket is gone. */
@@ -193,6 +204,9 @@ export class OutgoingFrames {
 
 type WriteFrame = (frame: string | WireFrame, done?: () => void) => void;
 
+/** A frame, or the function that makes it when it leaves; and what is called when it is written. */
+type Held = readonly [frame: string | WireFrame | (() => string), done?: (() => void) | undefined];
+
 type FirstFrames = ReturnType<typeof createFirstFrames>;
 
 /**
@@ -201,26 +215,33 @@ type FirstFrames = ReturnType<typeof createFirstFrames>;
  * event loop.
  * @internal
  */
-export function createFirstFrames(write: WriteFrame, holdMs: number) {
-  let held: Parameters<WriteFrame>[] | undefined = [];
+export function createFirstFrames(
+  write: WriteFrame,
+  { delayMs, onEnd }: { readonly delayMs: number; readonly onEnd?: (() => void) | undefined },
+) {
+  let held: Held[] | undefined = [];
   let bytes = 0;
   let rest: NodeJS.Immediate | undefined;
-  const timer = setTimeout(sendFirst, holdMs).unref();
+  const timer = setTimeout(sendFirst, delayMs).unref();
 
   function sendFirst(): void {
     const first = held?.shift();
     if (first) {
-      bytes -= first[0].length;
-      write(...first);
+      bytes -= sizeOf(first);
+      writeHeld(first);
     }
     rest = setImmediate(flush);
   }
 
-  /** Writes all frames now, because the socket is about to be closed. */
+  function writeHeld([frame, done]: Held): void {
+    write(typeof frame === 'function' ? frame() : frame, done);
+  }
+
+  /** Writes all frames now. */
   function flush(): void {
     const frames = held ?? [];
     discard();
-    for (const frame of frames) write(...frame);
+    frames.forEach(writeHeld);
   }
 
   /** Drops all frames: the socket is gone. */
@@ -229,16 +250,17 @@ export function createFirstFrames(write: WriteFrame, holdMs: number) {
     clearImmediate(rest);
     held = undefined;
     bytes = 0;
+    onEnd?.();
   }
 
   return {
     /**
      * Keeps the frame for later. `false`: frames are not delayed any more, so the caller writes it.
      */
-    hold(frame: string | WireFrame, done?: () => void): boolean {
+    hold(...frame: Held): boolean {
       if (held === undefined) return false;
-      held.push([frame, done]);
-      bytes += frame.length;
+      held.push(frame);
+      bytes += sizeOf(frame);
       return true;
     },
     isHolding: (): boolean => held !== undefined,
@@ -247,4 +269,8 @@ export function createFirstFrames(write: WriteFrame, holdMs: number) {
     flush,
     discard,
   };
+}
+
+function sizeOf([frame]: Held): number {
+  return typeof frame === 'function' ? 0 : frame.length;
 }

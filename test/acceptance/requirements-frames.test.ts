@@ -190,6 +190,7 @@ test('15: executed comes for every output node with its whole output, cached or 
 describe('16: queue_remaining counts this user’s live prompts', () => {
   test('from the answered POST until the history is written, then it is 0', async () => {
     const socket = await open();
+    await socket.until((frame) => isText(frame, 'status'));
     const id = await post(growing({ seed: 160 }));
     expect(await getJson(`${holdover.url}/prompt`)).toEqual({ exec_info: { queue_remaining: 1 } });
     const late = await open({ clientId: 'late' });
@@ -201,6 +202,9 @@ describe('16: queue_remaining counts this user’s live prompts', () => {
 
   test('another user’s sockets do not hear of them', async () => {
     const [mine, theirs] = [await open(), await open({ headers: { 'X-API-Key': 'someone-else' } })];
+    await Promise.all(
+      [mine, theirs].map((socket) => socket.until((frame) => isText(frame, 'status'))),
+    );
     const id = await post(flat({ color: 161 }));
     await mine.untilDone(id);
     const other = await postPrompt(

@@ -1,11 +1,11 @@
-// The first frame after an upgrade leaves later than the 101, and what follows it later again.
+// The first frame after an upgrade leaves later than the 101, but before the next answer to its user.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { type Server, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { V1Message } from '../../src/protocol/v1.ts';
 import { createPublicAddresses } from '../../src/http/public-address.ts';
 import { createDialects } from '../../src/dialects/dialect.ts';
@@ -13,12 +13,22 @@ import { Hub } from '../../src/sockets/hub.ts';
 import { createDeprecation } from '../../src/migration/deprecation.ts';
 import { createUpgrade } from '../../src/v1/upgrade.ts';
 import { silentLogger } from '../../src/observability/log.ts';
-import { startHoldover } from '../support/processes/holdover.ts';
-import { type Wire, closeCode, dial, upgradeText, wsFrame } from '../support/clients/raw-socket.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import {
+  type Wire,
+  closeCode,
+  dial,
+  requestText,
+  upgradeText,
+  wsFrame,
+} from '../support/clients/raw-socket.ts';
+import { flat } from '../support/graphs/workflows.ts';
 
 const SCRIPT = fileURLToPath(new URL('../support/scripts/drops_surplus.py', import.meta.url));
 const HOLD_MS = 20;
 const TEXT = 1;
+
+let remaining = 0;
 
 type Setup = { readonly hub: Hub; readonly port: number; readonly server: Server };
 const opened: { readonly setups: Setup[]; readonly wires: Wire[] } = { setups: [], wires: [] };
@@ -35,7 +45,8 @@ afterEach(() => {
 /** A hub behind a real HTTP server in this process; timers stand still. */
 async function listen(more: { readonly whenCurrent?: () => Promise<void> } = {}): Promise<Setup> {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  const hub = new Hub({ remaining: () => 0, serverFlags: {}, previewMethod: 'auto' });
+  remaining = 0;
+  const hub = new Hub({ remaining: () => remaining, serverFlags: {}, previewMethod: 'auto' });
   const deps = {
     hub,
     guard: () => undefined,
@@ -98,6 +109,10 @@ function typesOf(bytes: Buffer): string[] {
   );
 }
 
+function countsIn(text: string): number[] {
+  return [...text.matchAll(/"queue_remaining": (\d+)/g)].map(([, count]) => Number(count));
+}
+
 describe('after an upgrade', () => {
   test('the 101 comes alone, then the first frame alone, then what was missed', async () => {
     const setup = await listen();
@@ -124,7 +139,7 @@ describe('after an upgrade', () => {
     channel.send({ kind: 'json', message: started('1') }, 0);
     setup.hub.sendStatus('user');
     expect(channel.hasUnreceived()).toBe(false);
-    expect(setup.hub.pendingBytes()).toBeGreaterThan(100);
+    expect(setup.hub.pendingBytes()).toBeGreaterThan(0);
 
     vi.advanceTimersByTime(HOLD_MS - 1);
     await settle();
@@ -136,6 +151,37 @@ describe('after an upgrade', () => {
     channel.send({ kind: 'json', message: started('3') }, 0);
     const all = ['status', 'executing 1', 'status', 'executing 2', 'executing 3'];
     expect(typesOf(Buffer.from((await wire.until('"node": "3"')).raw))).toEqual(all);
+    expect(setup.hub.pendingBytes()).toBe(0);
+  });
+
+  test('each status says what is true when it leaves', async () => {
+    const setup = await listen();
+    const { wire } = await connect(setup);
+    setup.hub.sendStatus('user');
+    remaining = 3;
+    setup.hub.sendStatus('user');
+    vi.advanceTimersByTime(HOLD_MS);
+    setup.hub.sendTo('user', 'raw', started('1'));
+    expect(countsIn((await wire.until('"node": "1"')).raw)).toEqual([3, 3, 3]);
+  });
+
+  test('an answer to its user sends all that waits, and the rest follows at once', async () => {
+    const setup = await listen();
+    const channel = setup.hub.channels.open(CHANNEL);
+    channel.send({ kind: 'json', message: started('1') }, 0);
+    const { wire, chunks } = await connect(setup);
+    setup.hub.sendFirstFrames(() => 'another');
+    setup.hub.sendFirstFrames(() => undefined);
+    await settle();
+    expect(chunks.map(typesOf)).toEqual([[]]);
+
+    remaining = 1;
+    setup.hub.sendFirstFrames(() => 'user');
+    setup.hub.sendFirstFrames(() => 'user');
+    channel.send({ kind: 'json', message: started('2') }, 0);
+    const { raw } = await wire.until('"node": "2"');
+    expect(typesOf(Buffer.from(raw))).toEqual(['status', 'executing 1', 'executing 2']);
+    expect(countsIn(raw)).toEqual([1]);
     expect(setup.hub.pendingBytes()).toBe(0);
   });
 
@@ -169,6 +215,34 @@ describe('after an upgrade', () => {
     const channel = setup.hub.channels.open(CHANNEL);
     channel.send({ kind: 'json', message: started('1') }, 0);
     expect([channel.hasUnreceived(), setup.hub.pendingBytes()]).toEqual([true, 0]);
+  });
+});
+
+describe('on a server', () => {
+  let holdover: Holdover;
+  beforeAll(async () => {
+    holdover = await startHoldover({ upstream: 'embedded' });
+  });
+  afterAll(() => holdover.dispose());
+
+  test.each<[string, Parameters<typeof requestText>[1]]>([
+    ['/prompt', { method: 'POST', body: JSON.stringify({ prompt: flat() }) }],
+    ['/prompt', { method: 'POST', body: '{}' }],
+    ['/prompt', {}],
+    ['/api/v2/jobs/unknown', {}],
+    ['/v1/models', {}],
+    ['/holdover/api/jobs', {}],
+    ['/', {}],
+    ['/no/such/path', {}],
+  ])('its status is there with the answer of %s %j', async (path, call) => {
+    const [socket, caller] = [await dial(holdover.port), await dial(holdover.port)];
+    opened.wires.push(socket, caller);
+    socket.send(upgradeText());
+    await socket.until('\r\n\r\n');
+    caller.send(requestText(path, call));
+    await caller.until('\r\n\r\n');
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(String(await socket.received(0))).toContain('"sid"');
   });
 });
 
