@@ -77,12 +77,13 @@ export type SubmitRequest = {
  * Holdover adds two events. `x_node`: a node `started`, or `finished` with its output (`ui` absent:
  * it has none; `null`: v1 sends `executed` with `output: null`). `x_text`: a text of a node.
  *
+ * `x_polled`: the progress is from a read of the job, which may be older than earlier events.
  * `x_with_step`: the next `progress` of that node belongs to this picture. `x_ends`: the service
  * reported the end of the job, and the job itself is being read.
  */
 export type JobEvent =
   | EventOf<'status', StatusEvent>
-  | EventOf<'progress', Progress>
+  | EventOf<'progress', Progress & { readonly x_polled?: boolean }>
   | EventOf<'preview', PreviewEvent>
   | EventOf<'output', Output & { readonly x_with_step?: boolean }>
   | EventOf<'x_node', NodeEvent>

@@ -112,6 +112,8 @@ export type NodeRun = {
   readonly state: 'running' | 'finished';
   /** True when the node has reported a step. The first step may equal v1's initial one. */
   readonly hasReported: boolean;
+  /** The `max` of earlier passes of the node, the newest last. */
+  readonly earlierMaxes: readonly number[];
   /** `null`: the start of the node was not reported. */
   readonly startedAtMs: number | null;
   /** `null`: the node is running. */
@@ -129,6 +131,8 @@ export type ProgressState = {
   readonly graph: Graph;
   /** True when the upstream reports each node itself: nothing is derived from progress any more. */
   readonly isExact: boolean;
+  /** The highest `value` that an exact upstream has reported; it never decreases there. */
+  readonly overall: number;
   readonly cachedNodes: readonly string[] | null;
   readonly cachedSent: boolean;
   /** The node that the last `executing` message named. */
@@ -171,6 +175,7 @@ export function initialProgress({
     graph,
     phase: 'new',
     isExact: false,
+    overall: 0,
     cachedNodes: null,
     cachedSent: false,
     current: null,

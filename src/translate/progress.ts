@@ -87,7 +87,7 @@ function applyEvent(update: ProgressUpdate, event: PlainEvent): void {
     case 'status':
       return applyStatus(update, event.data.status, event.data.x_cached_nodes);
     case 'progress':
-      return applyProgress(update, event.data);
+      return applyProgress(update, event.data, event.data.x_polled ? 'poll' : 'stream');
     case 'preview':
       return applyPreview(update, event.data);
     case 'x_node':
@@ -115,16 +115,23 @@ function applyStatus(
   if (update.state.phase === 'started') emitCached(update);
 }
 
-function applyProgress(update: ProgressUpdate, progress: Progress): void {
-  if (isStub(progress)) return;
+function applyProgress(
+  update: ProgressUpdate,
+  progress: Progress,
+  source: 'stream' | 'poll',
+): void {
+  const { state } = update;
+  // An exact upstream has reported more than this already.
+  if (isStub(progress) || (state.isExact && progress.value < state.overall)) return;
+  if (state.isExact) state.overall = progress.value;
   startPrompt(update);
   const nodeId = progress.current_node ?? null;
   const max = progress.steps ?? 0;
   const value = progress.step ?? null;
   if (nodeId !== null) moveTo(update, nodeId);
-  const target = nodeId ?? update.state.current;
+  const target = nodeId ?? state.current;
   if (target === null || value === null || max <= 0) return;
-  emitStep(update, target, { value: Math.min(Math.max(value, 0), max), max });
+  emitStep(update, target, { value: Math.min(Math.max(value, 0), max), max, source });
 }
 
 /**
@@ -211,7 +218,7 @@ function applySnapshot(
   for (const [nodeId, ui] of Object.entries(job.x_ui ?? {})) {
     if (v1OutputOf(ui, update.state.files)) finishNode(update, nodeId, ui);
   }
-  if (job.progress) applyProgress(update, job.progress);
+  if (job.progress) applyProgress(update, job.progress, 'poll');
 }
 
 function applyIdle(update: ProgressUpdate): void {

@@ -110,6 +110,46 @@ describe('an end that is none', () => {
     await expectWhole(client, promptId);
   });
 
+  test.each([
+    ['reports nodes', frame('status', { status: 'running', x_cached_nodes: [] })],
+    ['reports steps only', RUNNING],
+  ])(
+    'F28 reads of the job that lag behind its streams take no bar back, of a service that %s',
+    async (_which, running) => {
+      const client = await setup.client();
+      const steps = [
+        [3, 20],
+        [6, 20],
+        [8, 20],
+        [1, 5],
+        [2, 5],
+      ] as const;
+      const streams = steps.map(([step, max], at) => {
+        const progress = { ...progressAt(step, max), value: (at + 1) / 10 };
+        return running + frame('progress', progress);
+      });
+      setup.upstream.script(staysRunning, client.key);
+      theirs(client).always('get', ({ server, id, honestly }) => {
+        Object.assign(server.jobs.get(id) ?? {}, {
+          progress: { ...progressAt(2, 20), value: 0.1 },
+        });
+        honestly();
+      });
+      theirs(client).always('events', fault.sse(running));
+      theirs(client).once('events', ...streams.map((bytes) => fault.sse(bytes)));
+      const { promptId, marker } = await client.post();
+      await expect
+        .poll(() => theirs(client).requests('events').length, POLL)
+        .toBeGreaterThan(steps.length + 2);
+      const [job] = client.jobs(marker) as [WireJob];
+      finish(setup.upstream, job);
+      await expectWhole(client, promptId);
+      expect(client.outline(promptId).filter((name) => name.startsWith('progress:'))).toEqual(
+        steps.map(([step, max]) => `progress:${step}/${max}`),
+      );
+    },
+  );
+
   test('I4 a stream that says succeeded of a job that runs ends nothing', async () => {
     const client = await setup.client();
     const { promptId, job } = await held(client, fault.sse(RUNNING + SUCCEEDED));

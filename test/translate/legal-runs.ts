@@ -15,8 +15,9 @@ import {
   status,
 } from './script.ts';
 
-type NodeSpec = {
-  readonly steps: number;
+export type NodeSpec = {
+  /** The number of steps of each pass. */
+  readonly passes: readonly number[];
   readonly outputs: number;
   readonly previews: boolean;
   readonly isCached: boolean;
@@ -27,6 +28,7 @@ export type Ending = 'succeeded' | 'failed' | 'canceled' | 'expired' | 'lost';
 
 /** A run as its upstream lived it, and as it reached us. */
 export type LegalRun = {
+  readonly nodes: readonly NodeSpec[];
   readonly graph: Graph;
   readonly inputs: readonly ProgressInput[];
   readonly job: Job;
@@ -38,12 +40,14 @@ export type LegalRun = {
 type Moment = { readonly input: ProgressInput; readonly job: Job };
 
 const node: fc.Arbitrary<NodeSpec> = fc.record({
-  steps: fc.nat(3),
+  passes: fc.array(fc.integer({ min: 1, max: 4 }), { maxLength: 3 }),
   outputs: fc.nat(2),
   previews: fc.boolean(),
   isCached: fc.boolean(),
   isSocketOnly: fc.boolean(),
 });
+
+const MAX_NODES = 5;
 
 /** The ways in which an event may arrive, or be missing; all of them are legal. */
 const OUTCOMES = [
@@ -55,6 +59,8 @@ const OUTCOMES = [
   'poll',
   'late poll',
   'stale poll',
+  'swapped',
+  'resumed',
   'idle',
   'ghost',
 ] as const;
@@ -62,7 +68,7 @@ const OUTCOMES = [
 /** Runs with gaps, duplicates, polls in place of a stream, stale polls and pictures of unknown nodes. */
 export const legalRuns: fc.Arbitrary<LegalRun> = fc
   .record({
-    nodes: fc.array(node, { minLength: 1, maxLength: 5 }),
+    nodes: fc.array(node, { minLength: 1, maxLength: MAX_NODES }),
     upstream: fc.constantFrom('exact' as const, 'derived' as const),
     ending: fc.constantFrom<Ending[]>('succeeded', 'failed', 'canceled', 'expired', 'lost'),
     until: fc.nat(60),
@@ -80,6 +86,7 @@ export const legalRuns: fc.Arbitrary<LegalRun> = fc
       : deliver(moments, deliveries);
     const afterwards = [...all.slice(-3).map(({ input }) => input), ending_(job, ending)];
     return {
+      nodes,
       graph,
       inputs: clocked([...seen, ending_(job, ending), ...afterwards]),
       job,
@@ -96,7 +103,7 @@ function exactMoments(nodes: readonly NodeSpec[]): Moment[] {
   log.add(status('running', cached));
   for (const [i, spec] of nodes.entries()) {
     const id = String(i + 1);
-    if (!spec.isCached) log.add(started(id), { progress: progressOf(id) });
+    if (!spec.isCached) log.add(started(id), { progress: begunAt(id) });
     if (!spec.isCached) addSteps(log, id, spec);
     const made = spec.isSocketOnly && spec.isCached ? [] : makeOutputs(log, id, spec);
     const listed = made.filter(({ x_websocket }) => !x_websocket);
@@ -113,7 +120,7 @@ function derivedMoments(nodes: readonly NodeSpec[]): Moment[] {
   log.add(status('running'));
   for (const [i, spec] of nodes.entries()) {
     const id = String(i + 1);
-    log.add(progress(id), { progress: progressOf(id) });
+    log.add(eventOf(begunAt(id)), { progress: begunAt(id) });
     addSteps(log, id, spec);
     makeOutputs(log, id, { ...spec, isSocketOnly: false });
   }
@@ -121,11 +128,15 @@ function derivedMoments(nodes: readonly NodeSpec[]): Moment[] {
 }
 
 function addSteps(log: Log, id: string, spec: NodeSpec): void {
-  for (let at = 1; at <= spec.steps; at++) {
-    if (spec.previews) log.add(preview(id, at % 2 === 0 ? 'now' : 'with-step'));
-    log.add(progress(id, { step: at, steps: spec.steps }), {
-      progress: progressOf(id, at, spec.steps),
-    });
+  let value = Number(id) - 1;
+  for (const steps of spec.passes) {
+    for (let step = 1; step <= steps; step++) {
+      if (spec.previews) log.add(preview(id, step % 2 === 0 ? 'now' : 'with-step'));
+      // It never decreases, also when a pass begins.
+      value = Math.max(value, Number(id) - 1 + step / steps);
+      const progressNow = progressOf(id, { step, steps, value: value / MAX_NODES });
+      log.add(eventOf(progressNow), { progress: progressNow });
+    }
   }
 }
 
@@ -160,23 +171,37 @@ function createLog(more: Partial<Job>): Log {
   };
 }
 
-function progressOf(current_node: string, step?: number, steps?: number): Progress {
+function progressOf(
+  current_node: string,
+  { step, steps, value }: { step?: number; steps?: number; value: number },
+): Progress {
   return {
-    value: 0.5,
-    nodes_done: 0,
-    nodes_total: 5,
+    value,
+    nodes_done: Number(current_node) - 1,
+    nodes_total: MAX_NODES,
     current_node,
     step: step ?? null,
     steps: steps ?? null,
   };
 }
 
+function begunAt(id: string): Progress {
+  return progressOf(id, { value: (Number(id) - 1) / MAX_NODES });
+}
+
+function eventOf(data: Progress): ProgressInput {
+  return { kind: 'event', event: { event: 'progress', data }, atMs: 25 };
+}
+
 function deliver(
   moments: readonly Moment[],
   deliveries: readonly (typeof OUTCOMES)[number][],
 ): ProgressInput[] {
+  const at = (i: number) => deliveries[i % deliveries.length] ?? 'keep';
   return moments.flatMap(({ input, job }, i): ProgressInput[] => {
-    switch (deliveries[i % deliveries.length] ?? 'keep') {
+    const next = moments[i + 1]?.input;
+    if (i > 0 && at(i - 1) === 'swapped' && areSteps(moments[i - 1]?.input, input)) return [];
+    switch (at(i)) {
       case 'keep':
         return [input];
       case 'drop':
@@ -189,12 +214,20 @@ function deliver(
         return [input, poll(job)];
       case 'stale poll':
         return [input, poll(moments[Math.max(0, i - 4)]?.job ?? job)];
+      case 'swapped':
+        return next && areSteps(input, next) ? [next, input] : [input];
+      case 'resumed':
+        return job.progress ? [input, status('running'), eventOf(job.progress)] : [input];
       case 'idle':
         return [input, { kind: 'idle', atMs: 1 }];
       case 'ghost':
         return [preview('ghost'), progress('ghost', { step: 1, steps: 2 }), input];
     }
   });
+}
+
+function areSteps(...inputs: readonly (ProgressInput | undefined)[]): boolean {
+  return inputs.every((input) => input?.kind === 'event' && input.event.event === 'progress');
 }
 
 function poll(job: Job): ProgressInput {

@@ -38,6 +38,14 @@ function nodesIn({ data }: Frame): string[] {
     : [...named, ...Object.keys(nodes ?? {})];
 }
 
+type Step = { readonly value: number; readonly max: number };
+
+function stepsIn(effects: readonly ProgressEffect[]): (Step & { readonly node: string })[] {
+  return messages(effects).flatMap((message) =>
+    message.type === 'progress' ? [message.data as Step & { node: string }] : [],
+  );
+}
+
 describe('whatever gets lost, comes twice or is only polled', () => {
   test('execution_start comes once and first, unless the job never ran', () => {
     always((run, effects) => {
@@ -125,6 +133,22 @@ describe('whatever gets lost, comes twice or is only polled', () => {
         }
       }
       expect(wrong).toEqual([]);
+    });
+  });
+
+  test('a bar never goes back within a pass of its node', () => {
+    always(({ nodes, upstream }, effects) => {
+      const bars = new Map<string, Step>();
+      const back: Step[] = [];
+      for (const { node, value, max } of stepsIn(effects)) {
+        const bar = bars.get(node) ?? { value: 0, max };
+        const { passes = [] } = nodes[Number(node) - 1] ?? {};
+        const isNewPass = upstream === 'exact' && bar.value === bar.max && value === 1;
+        const mayBegin = passes.filter((steps) => steps === max).length > 1 && isNewPass;
+        if (bar.max === max && value < bar.value && !mayBegin) back.push(bar, { value, max });
+        bars.set(node, { value, max });
+      }
+      expect(back).toEqual([]);
     });
   });
 

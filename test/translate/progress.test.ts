@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { initialProgress } from '../../src/translate/progress-state.ts';
 import { idleDueMs, reduceProgress } from '../../src/translate/progress.ts';
+import type { ProgressInput } from '../../src/translate/progress-state.ts';
 import { stringifyJson, type Json } from '../../src/protocol/json.ts';
 import type { JobError } from '../../src/protocol/v2.ts';
 import {
@@ -194,6 +195,35 @@ describe('an upstream that tells of each node', () => {
     ]);
     const values = messages(effects).flatMap((m) => (m.type === 'progress' ? [m.data.value] : []));
     expect(values).toEqual([2, 1]);
+  });
+
+  const stepsOf = (...inputs: readonly ProgressInput[]): string[] =>
+    messages(runScript(GRAPH, inputs).effects).flatMap((message) =>
+      message.type === 'progress' ? [`${message.data.value}/${message.data.max}`] : [],
+    );
+
+  test.each([
+    ['a poll', { x_polled: true }],
+    ['an event that comes late', {}],
+  ])('%s takes no bar back', (_which, more) => {
+    const at = (step: number, steps: number, value = 0.5) =>
+      progress('2', { step, steps, value, ...more });
+    const shown = stepsOf(
+      started('2'),
+      progress('2', { step: 7, steps: 8 }),
+      at(6, 8),
+      progress('2', { step: 1, steps: 5 }),
+      at(8, 8),
+      progress('2', { step: 5, steps: 5, value: 0.6 }),
+      at(1, 5),
+      progress('2', { step: 1, steps: 3, value: 0.6 }),
+    );
+    expect(shown).toEqual(['7/8', '1/5', '5/5', '1/3']);
+  });
+
+  test('a pass as long as an earlier one is passed on from its first step', () => {
+    const passes = [4, 2, 4, 2].map((steps) => progress('2', { step: 1, steps }));
+    expect(stepsOf(started('2'), ...passes)).toEqual(['1/4', '1/2', '1/4', '1/2']);
   });
 
   test('executed waits for names of its files, the node is finished all the same', () => {
@@ -497,7 +527,13 @@ describe('frames stay below 1 MiB', () => {
       promptId: 'prompt-1',
       graph: chain(...ids.map((id) => [id, 'X'] as const)),
     });
-    const finished = { value: 1, max: 1, state: 'finished', hasReported: false } as const;
+    const finished = {
+      value: 1,
+      max: 1,
+      state: 'finished',
+      hasReported: false,
+      earlierMaxes: [],
+    } as const;
     const runs = ids
       .slice(0, -1)
       .map((id) => [id, { ...finished, startedAtMs: 1, endedAtMs: 2 }] as const);

@@ -143,7 +143,7 @@ export const finished = (node_id: string, ui?: NodeUi | null): ProgressInput => 
 
 export const progress = (
   current_node: string | null,
-  at: { step?: number; steps?: number } = {},
+  at: { step?: number; steps?: number; value?: number; x_polled?: boolean } = {},
   atMs = 25,
 ): ProgressInput => ({
   kind: 'event',

@@ -18,7 +18,17 @@ export type ProgressUpdate = {
   readonly atMs: number;
 };
 
-const FIRST_STEP = { value: 0, max: 1, state: 'running', hasReported: false } as const;
+const FIRST_STEP = {
+  value: 0,
+  max: 1,
+  state: 'running',
+  hasReported: false,
+  earlierMaxes: [],
+} as const;
+const MAX_EARLIER_PASSES = 8;
+
+/** A step that was reported. `poll`: it was read from the job, and may be older than others. */
+type Step = { readonly value: number; readonly max: number; readonly source: 'stream' | 'poll' };
 
 /** Emits `execution_start`, once. */
 export function startPrompt(update: ProgressUpdate): void {
@@ -71,20 +81,21 @@ function emitExecuting(update: ProgressUpdate, nodeId: string): void {
 }
 
 /** Emits `progress_state` and `progress` of a running node, with the picture of this step. */
-export function emitStep(
-  update: ProgressUpdate,
-  nodeId: string,
-  step: { readonly value: number; readonly max: number },
-): void {
+export function emitStep(update: ProgressUpdate, nodeId: string, reported: Step): void {
   const { state } = update;
   const run = state.runs.get(nodeId);
-  if (run?.state !== 'running') return;
+  if (run?.state !== 'running' || isOlder(state, run, reported)) return;
+  const step = { value: reported.value, max: reported.max };
   const picture =
     state.pendingPicture?.picture.nodeId === nodeId ? state.pendingPicture.picture : undefined;
   const isRepeated = run.hasReported && run.value === step.value && run.max === step.max;
-  const isOlder = !state.isExact && run.max === step.max && step.value < run.value;
-  if (isOlder || (isRepeated && !picture)) return;
-  state.runs.set(nodeId, { ...run, ...step, hasReported: true });
+  if (isRepeated && !picture) return;
+  state.runs.set(nodeId, {
+    ...run,
+    ...step,
+    hasReported: true,
+    earlierMaxes: run.max === step.max ? run.earlierMaxes : maxesWith(run),
+  });
   if (picture) state.pendingPicture = null;
   const data = { ...step, prompt_id: state.promptId, node: nodeId };
   state.hasStateChanged = true;
@@ -95,6 +106,26 @@ export function emitStep(
     progress: { type: 'progress', data },
     ...(picture && { picture }),
   });
+}
+
+/**
+ * True for a step that was overtaken by others: polls lag, and streams are resumed. A node may
+ * report several passes, each of them from its first step on. A pass with the `max` of an earlier
+ * one begins with its first step, after a pass that is complete.
+ */
+function isOlder({ isExact }: ProgressState, run: NodeRun, { value, max, source }: Step): boolean {
+  if (!run.hasReported) return false;
+  const isComplete = run.value === run.max;
+  if (run.max === max) {
+    const beginsAgain = isExact && source === 'stream' && isComplete && value <= 1;
+    return value < run.value && !beginsAgain;
+  }
+  const mayBegin = source === 'stream' && (isComplete || value <= 1);
+  return run.earlierMaxes.includes(max) && !mayBegin;
+}
+
+function maxesWith({ earlierMaxes, max, hasReported }: NodeRun): readonly number[] {
+  return hasReported ? [...earlierMaxes, max].slice(-MAX_EARLIER_PASSES) : earlierMaxes;
 }
 
 /** Marks the node as finished: v1 fills its bar, whatever its steps were. */

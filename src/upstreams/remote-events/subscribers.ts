@@ -44,10 +44,7 @@ export class Subscribers {
     const isEnd = IS_TERMINAL[job.status];
     const status = statusEventOf(job);
     if (!isEnd) this.publish(status);
-    const { progress } = job;
-    if (progress && !isEnd && JSON.stringify(this.#feed.progress()) !== JSON.stringify(progress)) {
-      this.publish({ event: 'progress', data: progress });
-    }
+    if (job.progress && !isEnd) this.#publishPolled(job.progress);
     for (const output of job.outputs) this.publish({ event: 'output', data: output });
     if (isEnd) this.publish(status);
   }
@@ -60,6 +57,13 @@ export class Subscribers {
   end(): void {
     this.#isOver = true;
     this.#feed.end();
+  }
+
+  #publishPolled(progress: Progress): void {
+    const polled = { ...progress, x_polled: true };
+    const latest = { ...this.#feed.progress(), x_polled: true };
+    if (JSON.stringify(latest) !== JSON.stringify(polled))
+      this.publish({ event: 'progress', data: polled });
   }
 
   #publishStatus(event: StatusEvent): void {
