@@ -4,8 +4,8 @@ import type { FileRow } from '../ledger/ledger.ts';
 /** The path of the signed download, below either prefix. */
 export const SIGNED_VIEW_PATH = '/signed/view';
 
-/** The content of a signed link: one file of one user, in one rendering. */
-export type ViewGrant = Pick<FileRow, 'user' | 'type' | 'subfolder' | 'filename'> & {
+/** The content of a signed link: one file of one user as it is now, in one rendering. */
+export type ViewGrant = Pick<FileRow, 'user' | 'type' | 'subfolder' | 'filename' | 'assetId'> & {
   /** `preview` and `channel` as the client sent them. */
   readonly rendering: { readonly [parameter: string]: string };
 };
@@ -44,7 +44,7 @@ export function createViewSigner(options: {
 
 /** Returns the claims. The file name comes first, since some clients derive a name from the URL. */
 function claimsOf(
-  { filename, subfolder, type, user, rendering }: ViewGrant,
+  { filename, subfolder, type, user, assetId, rendering }: ViewGrant,
   expires: number,
 ): URLSearchParams {
   const renderingPairs = RENDERING_PARAMETERS.flatMap((key): [string, string][] => {
@@ -57,6 +57,7 @@ function claimsOf(
     ['type', type],
     ...renderingPairs,
     ['user', user],
+    ['asset', assetId],
     ['expires', String(expires)],
   ]);
 }
@@ -71,6 +72,7 @@ function grantOf(query: URLSearchParams): ViewGrant {
     type: text('type') as FileRow['type'],
     subfolder: text('subfolder'),
     filename: text('filename'),
+    assetId: text('asset'),
     rendering: Object.fromEntries(rendering),
   };
 }

@@ -62,6 +62,28 @@ describe('an upload', () => {
     expect((await ask('GET', '/view?type=input&filename=dot.png')).status).toBe(200);
   });
 
+  test('in place of another changes no link that was made before', async () => {
+    const headers = { 'X-API-Key': 'linked' };
+    const view = '/api/view?type=input&filename=linked.png';
+    const linkTo = async () => (await call(server.url, view, { headers })).headers.location ?? '';
+    const [first, second] = [await pngOf({ r: 1, g: 2, b: 3 }), await pngOf({ r: 3, g: 2, b: 1 })];
+    await uploadInput(server.url, { name: 'linked.png', bytes: first }, headers);
+    const [link, rendered] = [
+      await linkTo(),
+      await call(server.url, `${view}&preview=jpeg`, { headers }),
+    ];
+    const renderedLink = rendered.headers.location ?? '';
+    const before = await (await fetch(renderedLink)).arrayBuffer();
+    const fields = { overwrite: 'true' };
+    await uploadInput(server.url, { name: 'linked.png', bytes: second, fields }, headers);
+    const bytesOf = async (url: string) => Buffer.from(await (await fetch(url)).arrayBuffer());
+    expect((await bytesOf(link)).equals(first)).toBe(true);
+    expect((await bytesOf(renderedLink)).equals(Buffer.from(before))).toBe(true);
+    expect((await bytesOf(await linkTo())).equals(second)).toBe(true);
+    const { headers: named } = await fetch(link);
+    expect(named.get('Content-Disposition')).toBe('filename="linked.png"');
+  });
+
   test('that is called ".." leads out of its folder: 400 without a body', async () => {
     const body = new FormData();
     body.append('image', new Blob(['x']), '..');

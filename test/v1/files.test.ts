@@ -88,6 +88,7 @@ describe('a signed link', () => {
     type: fc.constantFrom('input', 'output', 'temp'),
     subfolder: fc.string(),
     filename: fc.string({ unit: 'grapheme' }),
+    assetId: fc.string(),
     rendering: fc.dictionary(fc.constantFrom('preview', 'channel'), fc.string(), {
       noNullPrototype: true,
     }),
@@ -121,6 +122,7 @@ describe('a signed link', () => {
       type: 'input',
       subfolder: 'a',
       filename: 'b&subfolder=c',
+      assetId: 'd',
       rendering: {},
     };
     const query = new URLSearchParams(signer().sign(grant));

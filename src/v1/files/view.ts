@@ -23,7 +23,7 @@ import {
   withinRoot,
 } from '../../files/safe-name.ts';
 import { isPageCall } from '../../auth/calling-client.ts';
-import { SIGNED_VIEW_PATH, type ViewSigner } from '../../auth/signed-view.ts';
+import { SIGNED_VIEW_PATH, type ViewGrant, type ViewSigner } from '../../auth/signed-view.ts';
 
 /** Services of the download routes. */
 export type ViewServices = {
@@ -91,14 +91,20 @@ export async function serveSignedView(services: ViewServices, ctx: Koa.Context):
   const grant = services.signer.verify(query);
   if (grant === undefined)
     throw new V1Error(403, plainError('link_expired', 'This link has expired or was altered.'));
-  const row = await services.files.get(grant.user, grant);
-  if (row === undefined) throw emptyError(404, FILE_NOT_FOUND);
+  const named = await services.files.get(grant.user, grant);
+  if (named === undefined) throw emptyError(404, FILE_NOT_FOUND);
+  const row = named.assetId === grant.assetId ? named : replacedRow(grant);
   const caller = services.callerOf?.(grant.user) ?? { user: grant.user };
   try {
     await serveView(services, { ctx, caller, row }, readRendering(query, RULES_OF_LINKS));
   } catch (error) {
     throw caller.credential === undefined ? expiredLinkError(error) : error;
   }
+}
+
+/** Returns the file that a link was made for, when its name is that of another one now. */
+function replacedRow(grant: ViewGrant): FileRow {
+  return { ...grant, hash: null, sizeBytes: 0, contentType: '', modifiedAtMs: 0 };
 }
 
 /**
