@@ -163,7 +163,8 @@ class HeaderRepair {
       const end = this.#isInHeaders ? this.#endOfHeaders() : this.#endOfDelimiter();
       if (end === undefined) break;
       const bytes = this.#take(end);
-      yield this.#isInHeaders ? withReadableDisposition(inUtf8(bytes)) : bytes;
+      const isRepaired = this.#isInHeaders && bytes.length <= MAX_HEADER_BYTES;
+      yield isRepaired ? withReadableDisposition(inUtf8(bytes)) : bytes;
       this.#isInHeaders = !this.#isInHeaders;
     }
     if (!this.#isInHeaders) yield this.#take(this.#startOfTail());
@@ -204,7 +205,9 @@ class HeaderRepair {
 function withReadableDisposition(headers: Buffer): Buffer {
   const text = headers.toString('latin1');
   const asFormData = text.replaceAll(/^(content-disposition:[ \t]*)[^;\s]+/gim, '$1form-data');
-  const repaired = asFormData.replaceAll(/^(content-disposition:.*?)[ \t]*;[; \t]*$/gim, '$1');
+  const repaired = asFormData.replaceAll(/^content-disposition:.*/gim, (line) =>
+    line.replace(/([^; \t])[; \t]+$/, '$1'),
+  );
   return repaired === text ? headers : Buffer.from(repaired, 'latin1');
 }
 

@@ -96,3 +96,22 @@ test('a packed prompt runs, a packed picture and file are stored unpacked', asyn
   ]);
   expect((await postPrompt(server.url, { prompt: flat() })).status).toBe(200);
 });
+
+test.each([
+  ['without an end', ''],
+  ['with an end', '\r\n\r\n'],
+])('a part whose header is semicolons %s does not hold up others', async (_what, end) => {
+  const header = `content-disposition: form-data${';'.repeat(65_000)}x${end}`;
+  const answers = await Promise.all(
+    Array.from({ length: 5 }, () => post('/upload/image', gzipSync(`--b\r\n${header}`), 'gzip')),
+  );
+  expect(answers.map(({ status }) => status)).toEqual(Array(5).fill(400));
+});
+
+test('a part whose header is as long as may be, of semicolons, does not hold up others', async () => {
+  const header = `Content-Disposition: form-data; name="image"${';'.repeat(16_000)}x\r\n\r\n`;
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, () => post('/upload/image', gzipSync(`--b\r\n${header}`), 'gzip')),
+  );
+  expect(answers.map(({ status }) => status)).toEqual(Array(40).fill(400));
+});
