@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { LONG_HEAD_MESSAGE, MAX_HEADERS, headFault } from '../http/head-limits.ts';
 import { type PublicAddresses, readHost } from '../http/public-address.ts';
 import { targetHasControlCharacter } from '../protocol/control-characters.ts';
 import { readTarget } from '../protocol/request-target.ts';
@@ -17,7 +18,8 @@ export type GuardRefusal = {
 
 /** Each rule with its status, and its message to the caller. */
 const RULES = {
-  too_many_headers: [431, 'There are too many headers.'],
+  too_many_headers: [431, `There are more than ${MAX_HEADERS} headers.`],
+  headers_too_large: [431, LONG_HEAD_MESSAGE],
   credential_too_long: [431, 'The credential is longer than 16 KiB'],
   invalid_host: [400, 'The Host header is missing, repeated, or no host.'],
   foreign_target: [400, 'The address asked for is not the one in the Host header.'],
@@ -98,9 +100,6 @@ const PORT_OF_SCHEME: ReadonlyMap<string, string> = new Map([
   ['https:', '443'],
 ]);
 
-/** Node silently ignores further headers, so an `Origin` among them would not be seen. */
-const MAX_HEADERS = 100;
-
 /**
  * Checks the host (DNS rebinding), the origin as v1 does (cross-site requests), and fetch metadata.
  * Scripts send neither `Origin` nor `Sec-Fetch-Site` and pass.
@@ -119,7 +118,8 @@ export function createGuard(options: GuardOptions): Guard {
     publicHostname: publicUrl?.hostname,
   });
   return (request) => {
-    if (request.rawHeaders.length / 2 > MAX_HEADERS) return refusalOf('too_many_headers');
+    const fault = headFault(request);
+    if (fault) return refusalOf(fault);
     const longKey = longKeyIn(request);
     if (longKey !== undefined) {
       const { message, ...refusal } = refusalOf('credential_too_long');

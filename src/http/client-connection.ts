@@ -49,7 +49,7 @@ export function headerLines(headers: { readonly [name: string]: string }): strin
 /** When this many calls of one connection wait for their turn, no more are read. */
 const MAX_WAITING = 1000;
 
-type Calls = { last: ServerResponse; waiting: number };
+type Calls = { last: ServerResponse; beforeLast: ServerResponse | undefined; waiting: number };
 const callsOf = new WeakMap<Duplex, Calls>();
 
 /** Returns the response to the last call on a connection. */
@@ -57,24 +57,33 @@ export function lastAnswer(socket: Duplex): ServerResponse | undefined {
   return callsOf.get(socket)?.last;
 }
 
+/** Returns the response that has to end before that to the last call on a connection begins. */
+export function answerBeforeLast(socket: Duplex): ServerResponse | undefined {
+  return callsOf.get(socket)?.beforeLast;
+}
+
 /**
  * Serves pipelined calls of a client one after the other, each in another iteration of the event
  * loop. Their answers have this order anyway, and other clients are served in between. Node would
- * begin all of them at once.
+ * begin all of them at once, also those behind the last answer of a connection.
  */
 export function serveInOrder(serve: RequestListener): RequestListener {
+  const serveIfOpen: RequestListener = (request, response) => {
+    if (response.socket?.writable === true) serve(request, response);
+  };
   return (request, response) => {
     const { socket } = request;
-    const calls = callsOf.get(socket) ?? { last: response, waiting: 0 };
+    const calls = callsOf.get(socket) ?? { last: response, beforeLast: undefined, waiting: 0 };
     const earlier = calls.last;
     calls.last = response;
+    calls.beforeLast = earlier;
     callsOf.set(socket, calls);
     // Node assigns the connection to a response when the previous response has ended.
-    if (response.socket !== null) return serve(request, response);
+    if (response.socket !== null) return serveIfOpen(request, response);
     if (++calls.waiting === MAX_WAITING) socket.on('resume', pause).pause();
     const handleTurn = (): void => {
       if (calls.waiting-- === MAX_WAITING) socket.off('resume', pause).resume();
-      if (response.socket !== null) serve(request, response);
+      serveIfOpen(request, response);
     };
     earlier.once('close', () => setImmediate(handleTurn));
   };

@@ -13,6 +13,7 @@ import type { Duplex } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Answer, observedAnswer } from './answer.ts';
 import { closingAnswer, serveInOrder, lastAnswer } from './client-connection.ts';
+import { MAX_HEADERS, MAX_PARSED_HEAD_BYTES, headFault } from './head-limits.ts';
 import { type DialectOf, earlyRefusal } from './unserved/early-refusal.ts';
 import { answerUnreadable } from './unserved/unreadable-request.ts';
 import type { Logger } from '../observability/log.ts';
@@ -31,11 +32,10 @@ export type HttpTimeouts = {
 type Tls = { readonly key: Buffer; readonly cert: Buffer } | undefined;
 
 /**
- * An idle connection is closed after this time. It is longer than a proxy keeps its own (75 s in
- * nginx) and than clients pause between polls: a connection that closes during a poll looks like a
- * reset.
+ * An idle connection is closed after this time. It is longer than proxies (75 s in nginx) and pools
+ * of clients (90 s in Go and reqwest) keep their own: a `POST` on a connection that closes is lost.
  */
-const IDLE_CONNECTION_MS = 80_000;
+const IDLE_CONNECTION_MS = 120_000;
 const DEFAULT_TIMEOUTS: HttpTimeouts = { headersMs: 10_000, bodyIdleMs: 30_000 };
 
 type ServerParts = {
@@ -61,7 +61,7 @@ export function createHttpServer(
   const timeouts = { ...DEFAULT_TIMEOUTS, ...given };
   const limits: ServerOptions<typeof IncomingMessage, typeof Answer> = {
     ServerResponse: beforeAnswer ? observedAnswer(beforeAnswer) : Answer,
-    maxHeaderSize: 16 * 1024,
+    maxHeaderSize: MAX_PARSED_HEAD_BYTES,
     headersTimeout: timeouts.headersMs,
     connectionsCheckingInterval: Math.min(5000, timeouts.headersMs),
     requestTimeout: 0,
@@ -72,11 +72,20 @@ export function createHttpServer(
   const server: Server = tls
     ? createTlsServer({ ...limits, ...tls, handshakeTimeout: timeouts.headersMs })
     : createServer(limits);
-  server.on('request', serveInOrder(withReadableTarget(handler, dialectOf)));
-  server.maxHeadersCount = 100;
+  const serve = withReadableTarget(handler, dialectOf);
+  server.on('request', serveInOrder(serve));
+  // One more, so that a request with too many is known by its number.
+  server.maxHeadersCount = MAX_HEADERS + 1;
   const { bodyIdleMs } = timeouts;
   server.on('request', createBodyTimeouts(server, { bodyIdleMs, dialectOf }));
-  server.on('checkExpectation', serveInOrder(createRefusal(UNKNOWN_EXPECTATION, dialectOf)));
+  const refuseExpectation = createRefusal(UNKNOWN_EXPECTATION, dialectOf);
+  server.on(
+    'checkExpectation',
+    // The handler refuses a head above the limits, and closes the connection.
+    serveInOrder((request, response) =>
+      (headFault(request) ? serve : refuseExpectation)(request, response),
+    ),
+  );
   server.on('clientError', answerUnreadable({ log, dialectOf }));
   return server;
 }
@@ -170,14 +179,15 @@ type OnUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => voi
 
 /**
  * Passes on WebSocket upgrades. A request that offers another protocol (`h2c`: curl, Java) is
- * served without the upgrade, as the standard allows.
+ * served without the upgrade, as the standard allows. One whose head exceeds a limit is passed on
+ * too, to be refused: it may not be known as a whole.
  */
 export function onWebSocket(server: Server, onOpen: OnUpgrade): void {
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     const isWebSocket = /\bwebsocket\b/i.test(request.headers.upgrade ?? '');
     const serve = (): void => {
       if (socket.destroyed) return;
-      if (isWebSocket) onOpen(request, socket, head);
+      if (isWebSocket || headFault(request)) onOpen(request, socket, head);
       else reparseRequest(server, socket, [headWithoutUpgrade(request), head]);
     };
     // Answers must have the order of their requests.

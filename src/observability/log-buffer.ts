@@ -115,7 +115,7 @@ function callText({ method, url, status, ms }: LogFields): string {
   );
 }
 
-/** A slice is a view that holds the whole address in memory, which may have 16 KiB; this is a copy. */
+/** A slice is a view that holds the whole address in memory, which may have 64 KiB; this is a copy. */
 function keptUrl(url: unknown): unknown {
   if (typeof url !== 'string' || url.length <= MAX_CHARS) return url;
   return Buffer.from(url.slice(0, MAX_CHARS)).toString();

@@ -172,7 +172,8 @@ function enforceGuard(options: V1AppOptions): Koa.Middleware {
     if (refusal === undefined) return next();
     logRefusal(options, ctx.req, refusal);
     const { status, rule, message } = refusal;
-    sendError(ctx, { status, fault: ruleFault(rule, message) });
+    const headers = status === 431 ? { Connection: 'close' } : {};
+    sendError(ctx, { status, fault: ruleFault(rule, message), headers });
   };
 }
 

@@ -48,8 +48,6 @@ const UNREADABLE: readonly (readonly [
 ])[] = [
   ['with a space in its address', 400, (path, headers) => requestText(`${path}/a b`, { headers })],
   ['with a letter in its address', 400, (path, headers) => requestText(`${path}/é`, { headers })],
-  ['with an address of 20 KB', 431, (path, headers) => requestText(longer(path), { headers })],
-  ['with a header of 20 KB', 431, (path, headers) => withHeader(path, headers, longer('X: '))],
   ['of an unknown method', 400, (path, headers) => requestText(path, { method: 'FOO', headers })],
   [
     'of a later version',

@@ -26,8 +26,8 @@ const SIZE: Size = {
   patienceMs: 3 * MINUTE_MS,
 };
 const REPORTS = new URL('../../test-output/soak/', import.meta.url).pathname;
-/** Idle connections live for 80 seconds. */
-const CALM_MS = 100_000;
+/** Idle connections live for 120 seconds. */
+const CALM_MS = 140_000;
 const LEFT = { files: 3, sockets: 8 } as const;
 
 test.each(upstreams)(

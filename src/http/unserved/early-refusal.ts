@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { type Dialect, rulesOf } from '../../dialects/dialect.ts';
 import { type ErrorReply, errorReply } from '../../dialects/error-reply.ts';
-import { faultOf } from '../../dialects/errors.ts';
+import { faultOf, plainError } from '../../dialects/errors.ts';
 
 /** The known facts about a call that no handler sees. */
 export type UnservedCall = Pick<IncomingMessage, 'method' | 'url' | 'headers'>;
@@ -13,7 +13,7 @@ type Refusal = { readonly status: number; readonly message: string };
 
 /**
  * Returns the answer to a call that no handler sees, in the form of its API. v1's own server sends
- * no body here, so local clients get none.
+ * no body here, so local clients get none, but for a limit that v1 does not have.
  */
 export function earlyRefusal(
   call: UnservedCall,
@@ -21,6 +21,7 @@ export function earlyRefusal(
   dialectOf: DialectOf,
 ): ErrorReply {
   const { method = '', url = '' } = call;
-  const fault = faultOf(status, undefined, message);
+  const plain = faultOf(status, undefined, message);
+  const fault = status === 431 ? plainError(plain.code, message) : plain;
   return errorReply({ status, fault }, { method, url, rules: rulesOf(dialectOf(call)) });
 }

@@ -1,15 +1,17 @@
 import { randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Logger } from '../../observability/log.ts';
-import { closingAnswer, lastAnswer } from '../client-connection.ts';
+import { answerBeforeLast, closingAnswer, lastAnswer } from '../client-connection.ts';
+import { LONG_HEAD_MESSAGE } from '../head-limits.ts';
 import { type DialectOf, type UnservedCall, earlyRefusal } from './early-refusal.ts';
 
 type Refusal = { readonly status: number; readonly message: string };
 
 /** The refusals, with the statuses of Node's own answers. */
 const REFUSALS: { readonly [code: string]: Refusal } = {
-  HPE_HEADER_OVERFLOW: { status: 431, message: 'The address or the headers are too long.' },
+  HPE_HEADER_OVERFLOW: { status: 431, message: LONG_HEAD_MESSAGE },
   HPE_CHUNK_EXTENSIONS_OVERFLOW: { status: 413, message: 'An extension of a chunk is too long.' },
   HPE_INVALID_EOF_STATE: { status: 400, message: 'The request was cut off.' },
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: 'The headers did not come in time.' },
@@ -54,12 +56,19 @@ export function answerUnreadable({ log, dialectOf }: UnreadableOptions) {
       };
       log?.info(fields, 'refused a request that cannot be read');
     };
-    const last = lastAnswer(socket);
-    // These bytes came behind a complete request, which is answered first.
-    const isRequestWhole = last?.req.complete === true && !last.headersSent && !last.closed;
-    if (isRequestWhole) last.once('close', answer);
+    const open = openAnswer(socket);
+    if (open) open.once('close', answer);
     else answer();
   };
+}
+
+/** Returns the answer to a complete request before these bytes that has to be sent first. */
+function openAnswer(socket: Duplex): ServerResponse | undefined {
+  const last = lastAnswer(socket);
+  if (last === undefined || last.closed) return undefined;
+  const isBegun = last.headersSent && !last.writableEnded;
+  if (last.req.complete) return isBegun ? undefined : last;
+  return last.socket === null ? answerBeforeLast(socket) : undefined;
 }
 
 function refusalOf({ code = '', reason = 'unknown' }: ParserError): Refusal {
@@ -67,7 +76,9 @@ function refusalOf({ code = '', reason = 'unknown' }: ParserError): Refusal {
   return REFUSALS[code] ?? { status: 400, message };
 }
 
-const REQUEST_LINE = /^([a-z-]+) +((?:\/|https?:)\S*)/i;
+/** A request may begin behind the body of the request before it, in the same line. */
+const REQUEST_START = /([a-z-]{1,20}) {1,4}((?:\/|https?:)\S*)/i;
+const HEADER_LINE = /^[\w-]+:/;
 
 /** Returns the facts about the unreadable request that its first line shows. */
 function callOf({ rawPacket, bytesParsed = 0 }: ParserError, socket: Duplex): UnservedCall {
@@ -76,8 +87,8 @@ function callOf({ rawPacket, bytesParsed = 0 }: ParserError, socket: Duplex): Un
   const text = rawPacket?.toString('latin1') ?? '';
   const end = text.indexOf('\n', bytesParsed);
   const lines = text.slice(0, end < 0 ? undefined : end).split(/\r?\n/);
-  const line = lines.findLast((each) => REQUEST_LINE.test(each)) ?? '';
-  const [, method = '', url = ''] = REQUEST_LINE.exec(line) ?? [];
+  const line = lines.findLast((each) => !HEADER_LINE.test(each) && REQUEST_START.test(each)) ?? '';
+  const [, method = '', url = ''] = REQUEST_START.exec(line) ?? [];
   const hasKey = /^x-api-key:/im.test(text);
   return { method, url, headers: hasKey ? { 'x-api-key': '' } : {} };
 }

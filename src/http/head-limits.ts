@@ -1,0 +1,30 @@
+import type { IncomingMessage } from 'node:http';
+
+type HeadFault = 'too_many_headers' | 'headers_too_large';
+
+/** The address and all headers together; cookies of single sign-on take 20 KiB and more. */
+export const MAX_HEAD_BYTES = 64 * 1024;
+
+/**
+ * The parser reads on up to this length: a refusal needs the address, and a key, to have the form
+ * that its caller reads.
+ */
+export const MAX_PARSED_HEAD_BYTES = 2 * MAX_HEAD_BYTES;
+
+export const MAX_HEADERS = 200;
+
+export const LONG_HEAD_MESSAGE = `The address and the headers together are longer than ${MAX_HEAD_BYTES} bytes.`;
+
+/**
+ * Returns the limit that a head exceeds. Of too many headers Node drops some, so the framing of the
+ * body may be unknown: refuse the request, and close its connection.
+ */
+export function headFault({
+  url = '',
+  rawHeaders,
+}: Pick<IncomingMessage, 'url' | 'rawHeaders'>): HeadFault | undefined {
+  if (rawHeaders.length / 2 > MAX_HEADERS) return 'too_many_headers';
+  let bytes = url.length;
+  for (const text of rawHeaders) bytes += text.length;
+  return bytes > MAX_HEAD_BYTES ? 'headers_too_large' : undefined;
+}
