@@ -86,3 +86,13 @@ test('who leaves before that leaves nothing behind', async () => {
   wire.reset();
   await expectHealthy(remote);
 });
+
+test('a head with too many headers is refused once, and its body is no request', async () => {
+  const many = Array.from({ length: 250 }, (_, i) => `X-${i}: v`);
+  const body = requestText('/queue');
+  const headers = [...WITHOUT_CLOSE, ...many, `Content-Length: ${body.length}`];
+  const text = requestText('/queue', { method: 'POST', headers, body });
+  const { status, headers: answered, raw } = await say(holdover.port, text);
+  expect([status, answered['connection']]).toEqual([431, 'close']);
+  expect(raw.match(/HTTP\/1\.1 /g)).toHaveLength(1);
+});

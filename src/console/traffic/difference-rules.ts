@@ -149,6 +149,7 @@ export const DIFFERENCE_RULES = {
   userdata: { call: isUserdata },
   'plain-folders': { call: ({ path }) => path.startsWith('/internal/files') },
   'system-stats': { call: ({ path }) => path === '/system_stats' },
+  'head-limits': { call: ({ status }) => status === 431 },
   brownout: { call: ({ status }) => status === 503 },
   'definition-texts': { call: isObjectInfo },
   'display-name': { call: isObjectInfo },
