@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { isOwnUserAgent } from '../lib/own-user-agent.ts';
+import { textStart } from '../lib/text-start.ts';
 import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
 
 /** A longer user agent is cut off. */
@@ -10,7 +11,7 @@ const MAX_AGENT_CHARS = 200;
 export function agentOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const text = (headers['user-agent'] ?? '').replace(/[\p{Cc}\p{Cf}]/gu, ' ').trim();
   // The result is stored and shown in the report.
-  return withoutCredentialsIn(text).slice(0, MAX_AGENT_CHARS) || '(none)';
+  return textStart(withoutCredentialsIn(text), MAX_AGENT_CHARS) || '(none)';
 }
 
 /** True when a browser calls: browsers send `Mozilla/`; other programs rarely do. */

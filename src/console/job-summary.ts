@@ -10,7 +10,6 @@ import { liveWord, listedStatus } from '../translate/status.ts';
 import { shownEntry } from '../translate/stored-history-entry.ts';
 import type { JobSummary } from './api-types.ts';
 import { nodeCount } from './node-count.ts';
-import { atMost } from '../lib/lru-size.ts';
 
 /** The facts about an ended prompt that never change. To read them, its history entry is parsed. */
 export type StoredFacts = Pick<
@@ -18,14 +17,17 @@ export type StoredFacts = Pick<
   'job_id' | 'name' | 'client_id' | 'api' | 'node_count' | 'outputs_count' | 'preview' | 'error'
 >;
 
-const MAX_CACHED = 5000;
+const MAX_BYTES = 16 * 1024 * 1024;
 const RELEASE_AFTER_IDLE_MS = 5 * 60_000;
 /** The maximum size of an entry that is parsed for a list. */
 const MAX_PARSED_BYTES = 1024 * 1024;
 
 /** Makes summaries of ended prompts, and caches them while lists are requested. */
 export function createSummaries(prompts: Pick<PromptStore, 'get'>) {
-  const cache = new LRUCache<string, StoredFacts>(atMost(MAX_CACHED));
+  const cache = new LRUCache<string, StoredFacts>({
+    maxSize: MAX_BYTES,
+    sizeCalculation: (facts) => 2 * JSON.stringify(facts).length,
+  });
   let release: NodeJS.Timeout | undefined;
 
   function releaseLater(): void {

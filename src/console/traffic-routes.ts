@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { V1Error, plainError } from '../dialects/errors.ts';
 import { dispositionOf } from '../http/file-headers.ts';
+import { textStart } from '../lib/text-start.ts';
 import type { SecretRedactor } from '../observability/secret-redactor.ts';
 import type { SessionAnswer, TrafficAnswer, TrafficDetail } from './api-types.ts';
 import { type ConsoleHandlers, type ConsoleRequest, requireOperator } from './console-routes.ts';
@@ -112,7 +113,7 @@ function scopeOf({ caller, access, query }: ConsoleRequest): TrafficScope {
 }
 
 function readerOf({ query }: ConsoleRequest): string {
-  return (query.get('reader') ?? '').slice(0, 64);
+  return textStart(query.get('reader') ?? '', 64);
 }
 
 /**

@@ -37,6 +37,8 @@ const LEASE_MS = 90_000;
 const ALL_USERS = '*';
 /** The maximum number of readers of a user. Further ones share one lease. */
 const MAX_READERS = 20;
+/** The maximum number of users whose traffic is recorded at a time. */
+const MAX_USERS = 1000;
 const MAX_ANSWERED = 1000;
 
 /** The traffic that a reader sees: its own or, for the operator, that of all users. */
@@ -78,6 +80,7 @@ export class TrafficStore {
   hold({ user, isAll, reader = '' }: Reader): void {
     const name = isAll ? ALL_USERS : user;
     const readers = this.#leases.get(name) ?? new Map<string, number>();
+    if (!isAll && !this.#leases.has(name) && this.#leases.size >= MAX_USERS) return;
     this.#leases.set(name, readers);
     const isKnown = readers.has(reader) || readers.size < MAX_READERS;
     readers.set(isKnown ? reader : '', this.#now() + LEASE_MS);
@@ -181,7 +184,14 @@ export class TrafficStore {
   }
 }
 
-function sizeOf({ request, response, entry }: RecordedEntry): number {
-  const texts = (entry.text?.length ?? 0) + (entry.target?.length ?? 0);
+function sizeOf({
+  request,
+  response,
+  entry,
+  requestHeaders = [],
+  responseHeaders = [],
+}: RecordedEntry): number {
+  const headers = [requestHeaders, responseHeaders].flat(2).join('').length;
+  const texts = (entry.text?.length ?? 0) + (entry.target?.length ?? 0) + headers;
   return ENTRY_BYTES + texts + (request?.capturedBytes ?? 0) + (response?.capturedBytes ?? 0);
 }

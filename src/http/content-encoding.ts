@@ -2,6 +2,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type Koa from 'koa';
 import { LRUCache } from 'lru-cache';
+import { bytesAtMost } from '../lib/lru-size.ts';
 
 /** The content codings of compressed texts, best first. */
 const ENCODINGS = ['br', 'gzip'] as const;
@@ -17,7 +18,7 @@ export const COMPRESS: { readonly [name in Encoding]: (bytes: Buffer) => Promise
 };
 
 /** Clients send the same header with every call. */
-const cache = new LRUCache<string, readonly Encoding[]>({ max: 200 });
+const cache = new LRUCache<string, readonly Encoding[]>(bytesAtMost(256 * 1024));
 
 /**
  * Returns the codings that a client accepts, best first. Without the header, none, whatever the

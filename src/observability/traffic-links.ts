@@ -5,8 +5,12 @@ import type { SocketFrame } from './described-frame.ts';
 /** The id clients know of the live prompt with this job id or key. */
 export type FindPromptId = (user: string, id: string) => string | undefined;
 
-/** `max` would allocate room for all of them at once. */
-const MOST = { maxSize: 10_000, sizeCalculation: () => 1 } as const;
+const MOST = {
+  maxSize: 4 * 1024 * 1024,
+  /** In bytes: the names are of callers. */
+  sizeCalculation: (promptId: string, name: string): number =>
+    100 + 2 * (promptId.length + name.length),
+} as const;
 
 /** Remembers which prompt a job, a caller or a socket is about, also of prompts that have ended. */
 export function createTrafficLinks(promptIdOf: FindPromptId) {

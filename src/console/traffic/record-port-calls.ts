@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { atMost } from '../../lib/lru-size.ts';
+import { bytesAtMost } from '../../lib/lru-size.ts';
 import {
   V2_CALLS,
   interceptCalls,
@@ -22,7 +22,7 @@ type PortCallRecorderOptions = {
   readonly promptIdOf: FindPromptId;
 };
 
-const MAX_PROMPTS = 5000;
+const MAX_BYTES = 2 * 1024 * 1024;
 
 /** Records v2 calls and their events, and the entry that caused each of them. */
 export class PortCallRecorder {
@@ -32,8 +32,8 @@ export class PortCallRecorder {
   /** The callers of Holdover's own page, which are not recorded. */
   readonly #ownCallers = new WeakSet<Caller>();
   /** For each prompt: the call that submitted it, and the latest v2 call or event about it. */
-  readonly #submissions = new LRUCache<string, number>(atMost(MAX_PROMPTS));
-  readonly #lastV2 = new LRUCache<string, number>(atMost(MAX_PROMPTS));
+  readonly #submissions = new LRUCache<string, number>(bytesAtMost(MAX_BYTES));
+  readonly #lastV2 = new LRUCache<string, number>(bytesAtMost(MAX_BYTES));
 
   constructor(options: PortCallRecorderOptions) {
     this.#options = options;

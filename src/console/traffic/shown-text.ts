@@ -1,3 +1,4 @@
+import { textStart } from '../../lib/text-start.ts';
 import type { SecretRedactor } from '../../observability/secret-redactor.ts';
 import { isCredentialMember, withoutCredentialsIn } from '../../protocol/url-credentials.ts';
 
@@ -22,7 +23,7 @@ export function createShowText(secrets: Pick<SecretRedactor, 'redact'>): ShowTex
  * since half of a key is not recognized.
  */
 export function lineText(showText: ShowText, text: string): string {
-  return showText(text.slice(0, MAX_SEARCHED_CHARS)).slice(0, MAX_TEXT_CHARS);
+  return textStart(showText(textStart(text, MAX_SEARCHED_CHARS)), MAX_TEXT_CHARS);
 }
 
 const MAX_TEXT_CHARS = 160;

@@ -7,7 +7,7 @@ import { outputTypeOf } from '../../protocol/v2.ts';
 import type { Blobs } from '../blobs.ts';
 import type { KeyedMutex } from '../../lib/concurrency.ts';
 import type { CounterRequest, StoredOutput, WrittenFile } from '../jobs/worker-protocol.ts';
-import { atMost } from '../../lib/lru-size.ts';
+import { bytesAtMost } from '../../lib/lru-size.ts';
 import { counterIn } from '../../translate/free-names.ts';
 
 /** Reserves names for files that are made at the same time. */
@@ -20,7 +20,7 @@ export type OutputNames = {
 
 /** Creates the names for a single process, which makes the files of a user one after the other. */
 export function createOutputNames(): OutputNames {
-  const reservedCounters = new LRUCache<string, number>(atMost(MAX_REMEMBERED_COUNTERS));
+  const reservedCounters = new LRUCache<string, number>(bytesAtMost(MAX_COUNTER_BYTES));
   return {
     reserveCounter(user, start, floor) {
       const key = JSON.stringify([user, start]);
@@ -47,7 +47,7 @@ export type OutputOptions = {
 /** The files that jobs make, named as v1 names them. */
 export type Outputs = ReturnType<typeof createOutputs>;
 
-const MAX_REMEMBERED_COUNTERS = 10_000;
+const MAX_COUNTER_BYTES = 4 * 1024 * 1024;
 /**
  * How long a listed counter is used: a job that saves thousands of files does not list them for
  * each.
@@ -58,9 +58,9 @@ const COUNTED_NAME = /^(.*)_\d{5,}_(\.[^.]*)?$/s;
 /** Creates files with names that are unique for each user. */
 export function createOutputs(deps: OutputOptions) {
   const { ledger, blobs, withLock, names, clock, highestUsedElsewhere } = deps;
-  const recentFloors = new LRUCache<string, { readonly floor: number; readonly atMs: number }>({
-    ...atMost(MAX_REMEMBERED_COUNTERS),
-  });
+  const recentFloors = new LRUCache<string, { readonly floor: number; readonly atMs: number }>(
+    bytesAtMost(MAX_COUNTER_BYTES),
+  );
   const highestUsed = async (user: string, request: CounterRequest): Promise<number> => {
     const start = counterPrefix(request);
     const paths = await ledger.assets.outputPaths(user, start);

@@ -124,7 +124,7 @@ function memoized(predicate: (lowerName: string) => boolean): (name: string) => 
     const known = results.get(name);
     if (known !== undefined) return known;
     const result = predicate(name.toLowerCase());
-    if (results.size < MAX_MEMOIZED_NAMES) results.set(name, result);
+    if (results.size < MAX_MEMOIZED_NAMES && name.length < 100) results.set(name, result);
     return result;
   };
 }

@@ -3,7 +3,6 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../lib/clock.ts';
 import { type AdaptiveSemaphore, createAdaptiveSemaphore } from '../../lib/concurrency.ts';
 import { type Caller, type Result, type V2Error, refuse } from '../../protocol/job-api.ts';
-import { atMost } from '../../lib/lru-size.ts';
 
 /** The key of calls: the caller's own, or one key for all callers. */
 export type Credential =
@@ -35,7 +34,9 @@ export type CredentialRefusal = {
 
 export type Accounts = ReturnType<typeof createAccounts>;
 
-const MAX_ACCOUNTS = 10_000;
+const MAX_BYTES = 32 * 1024 * 1024;
+/** The assumed memory of an account beside its key. */
+const ACCOUNT_BYTES = 2000;
 
 /** The characters that a header value may contain. */
 const HEADER_VALUE = /^[\x21-\x7e]+$/;
@@ -45,7 +46,10 @@ export function createAccounts(
   options: { readonly clock: Clock; readonly maxConcurrentSubmissions: number },
 ) {
   const secret = randomBytes(32);
-  const accounts = new LRUCache<string, Account>(atMost(MAX_ACCOUNTS));
+  const accounts = new LRUCache<string, Account>({
+    maxSize: MAX_BYTES,
+    sizeCalculation: ({ key = '' }) => ACCOUNT_BYTES + 2 * key.length,
+  });
   const createAccount = (id: string, key: string | undefined): Account => ({
     id,
     key,

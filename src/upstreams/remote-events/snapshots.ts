@@ -7,7 +7,6 @@ import type { RemoteClient } from '../remote-calls/calls.ts';
 import { invalidAnswer } from '../remote-calls/errors.ts';
 import { type Secrets, redactJob } from '../remote-calls/redact.ts';
 import { readJob } from '../remote/schemas.ts';
-import { atMost } from '../../lib/lru-size.ts';
 
 type JobSnapshot = { readonly value: Job; readAtMs: number };
 
@@ -44,6 +43,8 @@ function nameOf({ id }: Account, jobId: string): string {
 }
 
 const MAX_JOBS = 5_000;
+/** A longer name counts as several jobs. */
+const NAME_CHARS = 200;
 /** The limit for all snapshots: 16 MiB of text, or less with many short values. */
 const MAX_WEIGHT = 262_144;
 /**
@@ -67,7 +68,11 @@ const SUFFIX = { self: [], events: ['events'], cancel: ['cancel'] } as const;
  */
 export class Snapshots {
   readonly #client: RemoteClient;
-  readonly #entries = new LRUCache<string, CachedJob>(atMost(MAX_JOBS));
+  readonly #entries = new LRUCache<string, CachedJob>({
+    maxSize: MAX_JOBS,
+    // The id may be a long text of a caller, which the service does not know.
+    sizeCalculation: (_job, name) => Math.ceil(name.length / NAME_CHARS),
+  });
   readonly #jobs = new LRUCache<string, JobSnapshot>({
     maxSize: MAX_WEIGHT,
     sizeCalculation: sizeOf,

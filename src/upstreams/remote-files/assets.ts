@@ -27,7 +27,7 @@ import { startUpload } from './started-upload.ts';
 import type { OutputIds } from './output-ids.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import { readAsset } from '../remote/schemas.ts';
-import { atMost } from '../../lib/lru-size.ts';
+import { bytesAtMost } from '../../lib/lru-size.ts';
 
 const ATTEMPTS = 2;
 
@@ -172,7 +172,7 @@ async function rehashed(upload: AssetUpload): Promise<AssetUpload> {
 type FromHash = Parameters<JobApi['assetFromHash']>[1];
 
 /** A caller that asks if bytes exist uploads them right away when they do not. */
-const ABSENT_CACHE = { ...atMost(1_000), ttl: 5_000 };
+const ABSENT_CACHE = { ...bytesAtMost(1024 * 1024), ttl: 5_000 };
 
 /** Finds the bytes that one upstream has already, by their hash. */
 function createKnownBytes({ calls, links, capabilities }: RemoteClient) {

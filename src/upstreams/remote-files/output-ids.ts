@@ -3,7 +3,7 @@ import type { Account } from '../remote-calls/accounts.ts';
 import { type EngineFile, engineFileOf } from '../../protocol/engine-file.ts';
 import type { UpstreamCapabilities } from '../remote/capabilities.ts';
 import type { Snapshots } from '../remote-events/snapshots.ts';
-import { atMost } from '../../lib/lru-size.ts';
+import { bytesAtMost } from '../../lib/lru-size.ts';
 
 /**
  * The current ids of outputs. The self-hosted server signs them with a secret that it loses at a
@@ -11,7 +11,7 @@ import { atMost } from '../../lib/lru-size.ts';
  */
 export type OutputIds = ReturnType<typeof createOutputIds>;
 
-const MAX_RENEWED_IDS = 10_000;
+const MAX_BYTES = 4 * 1024 * 1024;
 
 export function createOutputIds({
   snapshots,
@@ -20,7 +20,7 @@ export function createOutputIds({
   readonly snapshots: Snapshots;
   readonly capabilities: Pick<UpstreamCapabilities, 'changesIds'>;
 }) {
-  const currentIds = new LRUCache<string, string>(atMost(MAX_RENEWED_IDS));
+  const currentIds = new LRUCache<string, string>(bytesAtMost(MAX_BYTES));
   return {
     /** Returns the known current id of the file. */
     current: ({ id }: Account, assetId: string): string =>

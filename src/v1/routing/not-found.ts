@@ -6,6 +6,7 @@ import type { Caller } from '../../protocol/job-api.ts';
 import { V1Error, emptyError } from '../../dialects/errors.ts';
 import { sendError } from '../../dialects/error-reply.ts';
 import { atMost } from '../../lib/lru-size.ts';
+import { textStart } from '../../lib/text-start.ts';
 
 /** The paths outside v1's static root: `/internal/*` and everything below `//`. */
 const NO_STATIC_ROOT = /^\/(internal)?\//;
@@ -23,11 +24,12 @@ export function logUnknownRoutes(log: Logger): Koa.Middleware {
   return async (ctx, next) => {
     await next();
     const { method, path, status } = ctx;
-    const key = `${method} ${path.slice(0, 200)}`;
+    const shownPath = textStart(path, 200);
+    const key = `${method} ${shownPath}`;
     if (seen.has(key)) return;
     seen.set(key, true);
     const user = (ctx.state as { readonly caller?: Caller }).caller?.user;
-    const route = { user, method, path: path.slice(0, 200), status };
+    const route = { user, method, path: shownPath, status };
     log.info({ event: 'route.unknown', ...route }, 'unknown route');
   };
 }

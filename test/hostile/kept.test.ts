@@ -1,0 +1,74 @@
+// What the texts of callers make the server keep: keys, names, addresses and headers, each of a large size.
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { scrape } from '../support/processes/scrape.ts';
+
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 30_000 });
+
+const MEBIBYTE = 1024 * 1024;
+
+let server: Holdover;
+beforeAll(async () => {
+  server = await startHoldover({ upstream: 'embedded', env: { HOLDOVER_LOG_LEVEL: 'info' } });
+});
+afterAll(() => server.dispose());
+
+async function heapMb(): Promise<number> {
+  const { of } = await scrape(server.url);
+  return of('nodejs_heap_size_used_bytes') / MEBIBYTE;
+}
+
+/** A text of this length that begins like no other. */
+const long = (i: number, length: number): string => `${i}-`.padEnd(length, 'x');
+
+/** Makes the calls, sixteen at a time. */
+async function each(count: number, call: (i: number) => Promise<Response>): Promise<void> {
+  let next = 0;
+  const work = async (): Promise<void> => {
+    while (next < count) await (await call(next++)).arrayBuffer();
+  };
+  await Promise.all(Array.from({ length: 16 }, work));
+}
+
+const record = () => fetch(`${server.url}/holdover/api/traffic?scope=all`);
+
+test('texts of callers fill memory to a limit', async () => {
+  const before = await heapMb();
+  await (await record()).arrayBuffer();
+  // The log of 20 users, the inspector, the unknown routes, the programs and the codings.
+  await each(6000, (i) =>
+    fetch(`${server.url}/nowhere/${long(i, 4000)}`, {
+      headers: {
+        'X-API-Key': `user-${i % 20}`,
+        'User-Agent': long(i, 4000),
+        'Accept-Encoding': long(i, 3000),
+        'X-Note': long(i, 3000),
+      },
+    }),
+  );
+  // The users, their keys, and their readers of the inspector.
+  await each(2000, (i) =>
+    fetch(`${server.url}/holdover/api/traffic?reader=${long(i, 2000)}`, {
+      headers: { 'X-API-Key': long(i, 12_000) },
+    }),
+  );
+  // The names of files, counters and partner keys.
+  await each(200, (i) =>
+    fetch(`${server.url}/prompt`, {
+      method: 'POST',
+      body: JSON.stringify({
+        prompt: {
+          1: { class_type: 'EmptyImage', inputs: { width: 8, height: 8, batch_size: 1, color: 0 } },
+          2: {
+            class_type: 'SaveImage',
+            inputs: { images: ['1', 0], filename_prefix: long(i, 200) },
+          },
+        },
+        client_id: long(i, 128),
+        prompt_id: long(i, 200),
+        extra_data: { api_key_comfy_org: long(i, 4096), auth_token_comfy_org: long(-i, 4096) },
+      }),
+    }),
+  );
+  await expect.poll(heapMb, { timeout: 60_000, interval: 500 }).toBeLessThan(before + 90);
+});
