@@ -6,6 +6,7 @@ import { SIGNED_VIEW_PATH } from '../../src/auth/signed-view.ts';
 import { ROUTES } from '../support/app/all-routes.ts';
 import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
 import { type Called, call } from '../support/clients/raw-call.ts';
+import { say, upgradeText } from '../support/clients/raw-socket.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 
 /** v1 takes a path that ends so for a picture. */
@@ -54,6 +55,12 @@ test.each(CALLS)('$method $path is private to its caller', async ({ method, path
     const caching = hasValidator ? 'private, no-cache' : 'private, no-store';
     expect([status, headers['cache-control']]).toEqual([status, caching]);
   }
+});
+
+test.each(['/ws?clientId=%01', '/nope.png'])('a refused upgrade of %s is private', async (path) => {
+  const { status, headers } = await say(server.port, upgradeText(path));
+  expect(status).toBeGreaterThanOrEqual(400);
+  expect(headers['cache-control']).toBe('private, no-store');
 });
 
 test('what has a validator is still a 304 for its caller', async () => {
