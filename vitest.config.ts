@@ -49,6 +49,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'embedded',
+          // Tests of real processes may run out of time beside others. `.ci/report.mjs` names those that did.
+          retry: 1,
           include: ['test/**/*.test.ts'],
           exclude: [...configDefaults.exclude, ...FAST],
         },
@@ -57,6 +59,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'remote',
+          retry: 1,
           include: CLIENT_SET,
           // Read in test/support: the server under test stands in front of another one.
           env: { HOLDOVER_TEST_UPSTREAM: 'remote' },

@@ -92,7 +92,7 @@ function sendEmptyStylesheet(ctx: Koa.Context): void {
 
 /**
  * The answers that a shared cache may keep, of all that the server gives: files of a front end, by
- * their paths. What carries a hash in its name never changes; v1 has the rule for pictures.
+ * their paths. A file with a hash in its name never changes; v1 has the rule for pictures.
  */
 const PUBLIC_FILES = [
   { folder: '/assets/', name: HASHED_NAME, caching: 'public, max-age=31536000, immutable' },

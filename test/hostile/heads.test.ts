@@ -149,7 +149,7 @@ function heardOf(text: string): readonly string[] {
   return urls.filter((url) => text.includes(` ${url} `));
 }
 
-/** What is received for this text; `undefined` if the server closed while it was still being sent. */
+/** The bytes received for this text; `undefined` if the server closed while it was still being sent. */
 async function receivedFor(text: string, pieceBytes: number): Promise<string | undefined> {
   const wire = await dial(server.port);
   let isCutOff = false;

@@ -1,4 +1,4 @@
-// What the texts of callers make the server keep: keys, names, addresses and headers, each of a large size.
+// The memory that texts of callers take: keys, names, addresses and headers, each of a large size.
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { scrape } from '../support/processes/scrape.ts';

@@ -4,7 +4,7 @@ type RequestRead = {
   readonly target: string;
   readonly isHead: boolean;
   readonly expects: string;
-  /** What is wrong with it. Nothing behind it can be read. */
+  /** The fault. Nothing behind it can be read. */
   readonly fault: 'head' | 'body' | undefined;
 };
 
