@@ -21,10 +21,17 @@ export type V2Error = {
   /**
    * The outcome of a submission. `not_sent`: it was never sent. `refused`: it made no job.
    * `not_taken`: it made no job but used up its key. `refused_late`: it was refused after an
-   * attempt with unknown outcome. The last one and `unknown` may have made a job, so they are never
-   * sent again under another key.
+   * attempt with unknown outcome. `not_repeatable`: unknown, and it is not sent again, since the
+   * service gives no means to know if it has the job. The last two and `unknown` may have made a
+   * job, so they are never sent again under another key.
    */
-  readonly outcome?: 'not_sent' | 'refused' | 'not_taken' | 'refused_late' | 'unknown';
+  readonly outcome?:
+    | 'not_sent'
+    | 'refused'
+    | 'not_taken'
+    | 'refused_late'
+    | 'not_repeatable'
+    | 'unknown';
   /** True when the service says that it cannot reach its engine. */
   readonly engineDown?: true;
 };
@@ -58,6 +65,8 @@ export type SubmitRequest = {
    * only.
    */
   readonly jobId?: string;
+  /** True when an earlier attempt under this key may have made a job. */
+  readonly isRepeated?: boolean;
   /** Labels by which the job can be found again. Some upstreams do not take them. */
   readonly metadata?: { readonly [name: string]: string };
   /** The order in the queue: lower numbers run first, equal numbers by time. Advisory. */

@@ -159,6 +159,62 @@ test.each(NOT_ABOUT_THE_JOB.slice(0, 4))(
   },
 );
 
+describe('a service that remembers no keys and has no list of jobs', () => {
+  const takes: Hook = (exchange) => {
+    exchange.server.keys.clear();
+    return exchange.honestly();
+  };
+  const takesAndDies = (last: Hook): Hook => {
+    return (exchange) => {
+      exchange.server.makeJob(exchange);
+      return last(exchange);
+    };
+  };
+
+  /** Runs once, or ends with an error that says that the outcome is not known. */
+  async function isHonest(client: Client, promptId: string, marker = promptId): Promise<void> {
+    const entry = await client.ended(promptId);
+    expect(client.jobs(marker)).toHaveLength(1);
+    expect(JSON.stringify(entry.status.messages)).toContain('could not be found out');
+  }
+
+  async function open(more: Parameters<typeof openOwnSetup>[0] = {}): Promise<FaultSetup> {
+    const setup = await openOwnSetup({ env: FIXED, pace: { searchWindowMs: 500 }, ...more });
+    setup.upstream.script(runsToCompletion());
+    setup.upstream.always('list', fault.refuse(404, 'not_found'));
+    setup.upstream.always('submit', takes);
+    return setup;
+  }
+
+  test('whose answer is lost: the prompt is not sent again', async () => {
+    const setup = await open();
+    const client = await setup.client();
+    setup.upstream.once('submit', takesAndDies(fault.reset()));
+    const { status, promptId, marker } = await client.post();
+    expect(status).toBe(500);
+    await isHonest(client, promptId, marker);
+  });
+
+  test('whose answer is lost when the prompt has waited for room: it is not sent again', async () => {
+    const setup = await open();
+    const client = await setup.client();
+    const full = fault.refuse(429, 'queue_full');
+    setup.upstream.once('submit', full, takesAndDies(fault.refuse(502, 'bad_gateway')));
+    const { status, promptId, marker } = await client.post();
+    expect(status).toBe(200);
+    await isHonest(client, promptId, marker);
+  });
+
+  test('before a Holdover that is killed: the next one does not send the prompt again', async () => {
+    const setup = await open({ firstEnv: AFTER_SUBMIT });
+    const client = await setup.client();
+    await postUntilKilled(client, 'once');
+    await setup.restart();
+    await client.reconnect();
+    await isHonest(client, 'once');
+  });
+});
+
 describe('a prompt that came with a key of its own, after a kill -9', () => {
   const withKey = (key: string) => ({ extra_data: { api_key_comfy_org: key } });
 

@@ -54,13 +54,16 @@ export function createSubmissionSender({
   async function attempt(
     caller: Caller,
     plan: SubmissionPlan,
-    graphJson?: string,
+    more: Pick<SubmitRequest, 'workflowJson' | 'isRepeated'> = {},
   ): Promise<SendResult> {
-    const result = await jobs.submit(caller, toSubmitRequest(plan, graphJson));
+    const result = await jobs.submit(caller, { ...toSubmitRequest(plan), ...more });
     if (result.ok) return { kind: 'accepted', plan, job: result.value, nodeErrors: {} };
     const { error } = result;
     const kind = classifyError(error);
-    if (kind === 'unknown') return { kind, plan, error, mayResend: error.code !== KEY_REUSED };
+    if (kind === 'unknown') {
+      const mayResend = error.code !== KEY_REUSED && error.outcome !== 'not_repeatable';
+      return { kind, plan, error, mayResend };
+    }
     if (kind === 'refused') return { kind, plan, error, refusal: toRefusal(error, plan) };
     return { kind, plan: error.outcome === 'not_taken' ? withNewKey(plan) : plan, error };
   }
@@ -99,7 +102,8 @@ export function createSubmissionSender({
   ): Promise<SendResult> {
     let nodeErrors: NodeErrors = {};
     for (let plan = firstPlan; ;) {
-      const sent = await attempt(caller, plan, graphJson);
+      const isUnchanged = workflowOf(plan) === plan.graph && graphJson !== undefined;
+      const sent = await attempt(caller, plan, isUnchanged ? { workflowJson: graphJson } : {});
       if (sent.kind === 'accepted') return { ...sent, nodeErrors };
       if (sent.kind !== 'refused') return sent;
       const next = await nextPlan(caller, sent);
@@ -125,7 +129,7 @@ export function createSubmissionSender({
     /** Sends a plan that may have been sent before. Does not change the plan after a refusal. */
     async sendUnchanged(caller: Caller, plan: SubmissionPlan): Promise<SendResult> {
       await record(plan);
-      return attempt(caller, plan);
+      return attempt(caller, plan, { isRepeated: true });
     },
   };
 }
@@ -153,18 +157,16 @@ function renewedKey(plan: SubmissionPlan): string {
 }
 
 function classifyError(error: V2Error): Exclude<SendResult['kind'], 'accepted'> {
-  if (error.outcome === 'unknown' || error.code === KEY_REUSED) return 'unknown';
+  const isUnknown = error.outcome === 'unknown' || error.outcome === 'not_repeatable';
+  if (isUnknown || error.code === KEY_REUSED) return 'unknown';
   if (error.outcome === 'not_sent' || error.outcome === 'not_taken') return 'unsent';
   // v1 clients expect surplus jobs to wait in a queue; its own 429 means a subscription.
   return isCapacityRefusal(error) ? 'no capacity' : 'refused';
 }
 
-function toSubmitRequest(plan: SubmissionPlan, graphJson?: string): SubmitRequest {
-  const workflow = workflowOf(plan);
-  const isUnchanged = workflow === plan.graph && graphJson !== undefined;
+function toSubmitRequest(plan: SubmissionPlan): SubmitRequest {
   return {
-    workflow,
-    ...(isUnchanged && { workflowJson: graphJson }),
+    workflow: workflowOf(plan),
     extraData: plan.secrets,
     idempotencyKey: plan.idempotencyKey,
     // The job gets the id that the client was told, so that the id holds when a power cut loses the

@@ -11,6 +11,11 @@ export function unknownCapabilities() {
     authToken: 'unknown' as 'unknown' | 'no',
     /** `yes`: the upstream has `GET /jobs`. */
     listing: 'unknown' as 'unknown' | 'yes' | 'no',
+    /**
+     * `unsure`: the upstream does not know the route of the list, so it may not be one of the
+     * contract, which promises to remember the keys of submissions.
+     */
+    keys: 'promised' as 'promised' | 'unsure',
     /** `yes`: the upstream finds bytes by their hash. */
     hashLookup: 'unknown' as 'unknown' | 'yes' | 'no',
     /** True when it has answered a cancel with success, and the job still waited. */

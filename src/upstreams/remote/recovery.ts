@@ -39,12 +39,15 @@ export function createRecovery(client: RemoteClient, snapshots: Snapshots) {
     const answer = await calls.callIdempotent(account, { method: 'GET', path });
     if (!answer.ok) {
       const { status } = answer.error;
-      if (status === 501 || status === 404 || status === 405) capabilities.listing = 'no';
+      const isUnknownRoute = status === 404 || status === 405;
+      if (isUnknownRoute) capabilities.keys = 'unsure';
+      if (isUnknownRoute || status === 501) capabilities.listing = 'no';
       return answer;
     }
     const { json } = answer.value;
     if (!isJsonObject(json) || !Array.isArray(json['jobs'])) return invalidAnswer();
     capabilities.listing = 'yes';
+    capabilities.keys = 'promised';
     const next = json['next_cursor'];
     const listed = json['jobs'].flatMap((item) => readJob(item) ?? []);
     for (const { id, status } of listed) {
@@ -120,6 +123,18 @@ export function createRecovery(client: RemoteClient, snapshots: Snapshots) {
 
   return {
     list,
+    /**
+     * Says if a submission that may have made a job may be sent again: not to a service that can
+     * neither list its jobs nor promises to remember keys.
+     */
+    async mayRepeat(account: Account): Promise<'yes' | 'no' | 'unreachable'> {
+      if (capabilities.listing === 'unknown') {
+        const read = await page(account, { limit: 1 });
+        const isSilent = !read.ok && read.error.code === 'upstream_unreachable';
+        if (isSilent && !read.error.engineDown) return 'unreachable';
+      }
+      return capabilities.keys === 'promised' ? 'yes' : 'no';
+    },
     /** Finds the job of a lost submission; `null` when no job is visible. */
     find,
     /** Records that a job belongs to a submission, so that no other one can claim it. */

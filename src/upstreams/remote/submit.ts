@@ -24,6 +24,8 @@ type AttemptResult =
   /** A definite refusal that may be lifted later. */
   | { readonly kind: 'wait'; readonly error: V2Error; readonly forMs: number }
   | { readonly kind: 'not_sent' }
+  /** It was not sent again: nothing could tell if the service has the job already. */
+  | { readonly kind: 'not_repeated' }
   /** `isAnswered`: the service has finished the request and does not know the outcome either. */
   | { readonly kind: 'unknown'; readonly error: V2Error; readonly isAnswered: boolean };
 
@@ -60,8 +62,8 @@ type Outcome = NonNullable<V2Error['outcome']>;
 
 /**
  * Submits under one key until the outcome is known, as far as possible. The first request that
- * reaches the service uses up the key and is never replayed: to send it again cannot run a job
- * twice, but does not return its id either. No other key is used.
+ * reaches a service of the contract uses up the key and is never replayed: to send it again cannot
+ * run a job twice, but does not return its id either. No other key is used.
  */
 export async function submitJob(
   options: SubmitOptions,
@@ -82,7 +84,10 @@ export async function submitJob(
   };
   let next: NextStep;
   for (;;) {
-    const result = await attempt(options, submission, state);
+    const mayRepeat =
+      request.isRepeated || state.unknown > 0 ? await options.recovery.mayRepeat(account) : 'yes';
+    const result =
+      mayRepeat === 'yes' ? await attempt(options, submission, state) : NOT_MADE[mayRepeat];
     if (result.kind === 'accepted') {
       rememberFormat(options.capabilities, state.format, request);
       return accept(options, account, result.job);
@@ -119,6 +124,7 @@ function decide(options: SubmitOptions, { state, request, result }: FailedAttemp
     if (result.error.status === 409) return SEARCH;
     return giveUp(state, 'refused', result.error);
   }
+  if (result.kind === 'not_repeated') return { ...SEARCH, outcome: 'not_repeatable' };
   if (result.kind === 'not_sent') {
     const afterMs = limits.unsentRetryMs[state.unsent++];
     if (afterMs !== undefined) return { kind: 'retry', afterMs };
@@ -175,6 +181,10 @@ const ENGINE_DOWN: V2Error = {
   engineDown: true,
 };
 const SEARCH = { kind: 'search', outcome: 'unknown', error: UNKNOWN } as const;
+const NOT_MADE = {
+  no: { kind: 'not_repeated' },
+  unreachable: { kind: 'not_sent' },
+} as const;
 
 /** Makes one attempt, when the account may call and the semaphore admits it. */
 async function attempt(
