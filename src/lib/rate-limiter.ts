@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { Clock } from './clock.ts';
 import { atMost } from './lru-size.ts';
 
 type Allowance = { left: number; atMs: number };
@@ -30,6 +31,57 @@ export function createRateLimiter(now: () => number) {
       }
       callers.set(caller, { left: left - 1, atMs });
       return { ok: true };
+    },
+  };
+}
+
+type Turn = { readonly dueMs: number; readonly begin: () => void };
+
+/** Gives turns to calls that wait for one. */
+export type TurnQueue = ReturnType<typeof createTurnQueue>;
+
+/**
+ * Creates turns that are evenly spaced, at most `perSecond`. `clock` must be monotonic: after a wall
+ * clock is set back, the next turn would be far in the future.
+ */
+export function createTurnQueue({
+  perSecond,
+  clock,
+}: {
+  readonly perSecond: number;
+  readonly clock: Clock;
+}) {
+  const waiting = new Set<Turn>();
+  let nextAtMs = Number.NEGATIVE_INFINITY;
+  let isScheduled = false;
+
+  function schedule(): void {
+    if (isScheduled || waiting.size === 0) return;
+    isScheduled = true;
+    clock.callAfter(Math.max(0, nextAtMs - clock.now()), beginNext);
+  }
+
+  function beginNext(): void {
+    isScheduled = false;
+    let next: Turn | undefined;
+    for (const turn of waiting) if (!next || turn.dueMs < next.dueMs) next = turn;
+    if (!next) return;
+    waiting.delete(next);
+    nextAtMs = clock.now() + 1000 / perSecond;
+    next.begin();
+    schedule();
+  }
+
+  return {
+    /**
+     * Calls `begin` at its turn, unless the returned function is called before. Turns begin in the
+     * order in which they are due; one that is due later yields to others, but not for ever.
+     */
+    request(dueInMs: number, begin: () => void): () => void {
+      const turn = { dueMs: clock.now() + dueInMs, begin };
+      waiting.add(turn);
+      schedule();
+      return () => void waiting.delete(turn);
     },
   };
 }

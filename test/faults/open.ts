@@ -49,6 +49,8 @@ export const FAST: Partial<RemoteLimits> = {
   afterTerminalMs: 200,
   streamCheckMs: { first: 5_000, last: 5_000 },
   reconnectMs: { first: 20, last: 100 },
+  failedReadMs: 40,
+  readsPerSecond: 1_000,
   pollOnlyMs: 60_000,
   uncertainStreamMs: 5_000,
   pollMs: {

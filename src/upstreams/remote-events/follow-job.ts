@@ -1,12 +1,14 @@
-import { type JobEvent, type Result, isGone } from '../../protocol/job-api.ts';
+import { type JobEvent, isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
 import type { Account } from '../remote-calls/accounts.ts';
+import type { TurnQueue } from '../../lib/rate-limiter.ts';
 import type { Subscribers } from './subscribers.ts';
 import type { StopRequest } from '../stop-request.ts';
 import type { RemoteClient } from '../remote-calls/calls.ts';
 import { jittered, pollDelayMs } from '../remote/limits.ts';
 import { type StreamCandidate, RANK, type StreamSlots } from './stream-slots.ts';
-import { type CheckRate, type SilenceWatch, watchSilence } from './silence-watch.ts';
+import { JobReads } from './job-reads.ts';
+import { type SilenceWatch, watchSilence } from './silence-watch.ts';
 import type { Snapshots } from './snapshots.ts';
 import { type StreamAttempt, readStreamOnce } from './read-stream.ts';
 import { InterruptibleSleep } from './interruptible-sleep.ts';
@@ -15,8 +17,8 @@ import { StreamedJob } from './streamed-job.ts';
 export type FollowOptions = RemoteClient & {
   readonly snapshots: Snapshots;
   readonly streamSlots: StreamSlots;
-  /** Limits the reads that silent streams cause. */
-  readonly checkRate: CheckRate;
+  /** The turns of all reads that following jobs causes. */
+  readonly readTurns: TurnQueue;
   /** True while a client watches this job. */
   readonly isWatched: (user: string, jobId: string) => boolean;
 };
@@ -41,6 +43,7 @@ export class JobFollower implements StreamCandidate {
   readonly #options: FollowOptions;
   readonly #job: FollowedJob;
   readonly #pause: InterruptibleSleep;
+  readonly #reads: JobReads;
   #stream: AbortController | undefined;
   #reconnectMs: number;
   #noStreamUntilMs = 0;
@@ -50,6 +53,8 @@ export class JobFollower implements StreamCandidate {
   /** The number of events that streams have brought. */
   #events = 0;
   #isEndReported = false;
+  /** True when the stream has reported the end of the job alone. */
+  #isEndStreamed = false;
   /**
    * The job as the first stream tells it. A later stream may begin after events that it does not
    * repeat.
@@ -61,6 +66,7 @@ export class JobFollower implements StreamCandidate {
     this.#options = options;
     this.#job = job;
     this.#pause = new InterruptibleSleep(job.stop);
+    this.#reads = new JobReads(options, { ...job, rank: () => this.rank() });
     this.#streamedJob = StreamedJob.of(options.snapshots.latest(job.account, job.jobId));
     this.#reconnectMs = options.limits.reconnectMs.first;
   }
@@ -107,12 +113,18 @@ export class JobFollower implements StreamCandidate {
       mayStream && streamSlots.acquire(this) ? await this.#readStreamUntilEnd() : undefined;
     if (this.#job.stop.reason !== undefined || this.#hasStreamedEnd) return undefined;
     if (await this.#readUnlessFresh()) return undefined;
-    return Math.max(jittered(waitMs ?? this.#nextPollMs()), this.#refusedForMs());
+    const failedMs = this.#failedReadMs();
+    const nextMs =
+      failedMs === undefined
+        ? (waitMs ?? this.#nextPollMs())
+        : Math.min(failedMs, waitMs ?? failedMs);
+    return Math.max(jittered(nextMs), this.#reads.refusedForMs());
   }
 
   /** Reads the job now: another call has reported its end. */
   reportEnd(): void {
     this.#isEndReported = true;
+    this.#reads.skipTurn();
     this.#pause.interrupt();
     this.#stream?.abort();
   }
@@ -123,26 +135,17 @@ export class JobFollower implements StreamCandidate {
     const isFresh = this.#cycles++ === 0 || this.#isEndReported;
     this.#isEndReported = false;
     const freshJob = isFresh ? this.#options.snapshots.fresh(account, jobId) : undefined;
-    if (freshJob === undefined) return this.#readAndPublish();
+    if (freshJob === undefined) return this.#readAtTurn();
     subscribers.publishSnapshot(freshJob);
     return IS_TERMINAL[freshJob.status];
   }
 
-  /**
-   * Reads the job. While the credential is refused, one caller at a time checks if that is over.
-   */
-  async #readUnlessRefused(): Promise<Result<Job> | undefined> {
-    const { snapshots, clock } = this.#options;
-    const { account, jobId } = this.#job;
-    const { credentialRefusal: refusal } = account;
-    if (refusal === undefined) return snapshots.refresh(account, jobId);
-    if (refusal.isBeingChecked || clock.now() < refusal.untilMs) return undefined;
-    refusal.isBeingChecked = true;
-    try {
-      return await snapshots.refresh(account, jobId);
-    } finally {
-      refusal.isBeingChecked = false;
-    }
+  /** Reads the job at its turn, or at once when its stream has just reported its end. */
+  async #readAtTurn(): Promise<boolean> {
+    if (!this.#isEndStreamed) await this.#reads.waitForTurn();
+    this.#isEndStreamed = false;
+    if (this.#job.stop.reason !== undefined) return false;
+    return this.#isEndReported ? this.#readUnlessFresh() : this.#readAndPublish();
   }
 
   /**
@@ -152,7 +155,7 @@ export class JobFollower implements StreamCandidate {
   async #readAndPublish(): Promise<boolean> {
     const { subscribers } = this.#job;
     const eventsBefore = this.#events;
-    const read = await this.#readUnlessRefused();
+    const read = await this.#reads.read();
     if (read === undefined) return false;
     if (!read.ok) return isGone(read.error);
     if (this.#events !== eventsBefore && !IS_TERMINAL[read.value.status]) return false;
@@ -177,7 +180,10 @@ export class JobFollower implements StreamCandidate {
     // `expired` is checked: one server sends it for a job that it moves between two lists.
     if (job?.id === jobId && status !== 'expired') this.#options.snapshots.store(account, job);
     else if (streamedJob) this.#publishStreamedEnd(event, streamedJob);
-    else subscribers.publishEnding();
+    else {
+      this.#isEndStreamed = true;
+      subscribers.publishEnding();
+    }
   }
 
   /**
@@ -192,9 +198,14 @@ export class JobFollower implements StreamCandidate {
   }
 
   /** Reads the job while its stream is open: even a working stream may have missed the end. */
-  #readBesideStream(current: AbortController): void {
+  #readBesideStream(current: AbortController, silence: SilenceWatch): void {
     this.#readAndPublish().then(
-      (isOver) => isOver && current.abort(),
+      (isOver) => {
+        const failedMs = this.#failedReadMs();
+        if (isOver) current.abort();
+        else if (failedMs !== undefined && !current.signal.aborted)
+          silence.checkAgainIn(Math.max(failedMs, this.#reads.refusedForMs()));
+      },
       (error: unknown) =>
         this.#options.log.debug(
           { event: 'upstream.read_failed', err: error },
@@ -205,14 +216,15 @@ export class JobFollower implements StreamCandidate {
 
   /** Reads one stream. Returns the wait before the next attempt. */
   async #readStreamUntilEnd(): Promise<number> {
-    const { limits, clock, checkRate, streamSlots } = this.#options;
+    const { limits, clock, streamSlots } = this.#options;
     const current = new AbortController();
     const takeBack = this.#job.stop.onRequest(() => current.abort());
     this.#stream = current;
     const startedAtMs = clock.now();
-    const silence = watchSilence(
-      { ...limits.streamCheckMs, rate: checkRate, jitter: jittered },
-      () => this.#readBesideStream(current),
+    const requestTurn = (begin: () => void) => this.#reads.requestTurn(begin);
+    const silence: SilenceWatch = watchSilence(
+      { ...limits.streamCheckMs, requestTurn, jitter: jittered },
+      () => this.#readBesideStream(current, silence),
     );
     try {
       const attempt = await this.#readStream(current.signal, silence);
@@ -254,18 +266,18 @@ export class JobFollower implements StreamCandidate {
     return attempt.kind === 'no capacity' ? this.#nextPollMs() : this.#nextReconnectMs();
   }
 
-  /** How long no job of the account, or this job alone, must not be read. */
-  #refusedForMs(): number {
-    const { account, jobId } = this.#job;
-    const ofJob = this.#options.snapshots.refusedUntilMs(account, jobId) ?? 0;
-    return Math.max(account.credentialRefusal?.untilMs ?? 0, ofJob) - this.#options.clock.now();
+  /** The wait after a read that failed, while a client watches the job. */
+  #failedReadMs(): number | undefined {
+    const isSoon = this.#reads.hasFailed && this.#isWatched();
+    return isSoon ? this.#options.limits.failedReadMs : undefined;
   }
 
   #mayStream(): boolean {
     const { snapshots, capabilities, clock } = this.#options;
     const { account, jobId } = this.#job;
     const refused = account.credentialRefusal ?? snapshots.refusedUntilMs(account, jobId);
-    const mayCall = refused === undefined && account.gate.waitMs() === 0;
+    const isPaused = account.gate.waitMs() > 0 || this.#reads.refusedForMs() > 0;
+    const mayCall = refused === undefined && !isPaused;
     const notBeforeMs = Math.max(capabilities.pollOnlyUntilMs, this.#noStreamUntilMs);
     return mayCall && clock.now() >= notBeforeMs;
   }

@@ -63,8 +63,6 @@ export const DEFAULT_REMOTE_LIMITS = {
   maxEventChars: 8 * 1024 * 1024,
   /** How long a stream may be silent before the job is read. The interval doubles up to `last`. */
   streamCheckMs: { first: 1_500, last: 15_000 },
-  /** The limit for all these reads at one upstream. */
-  streamChecks: { perSecond: 2, burst: 6 },
   reconnectMs: { first: 250, last: 5_000 },
   /** After a stream that lasted this long, the next wait is short again. */
   longStreamMs: 10_000,
@@ -72,6 +70,13 @@ export const DEFAULT_REMOTE_LIMITS = {
   pollOnlyMs: 10 * MINUTE_MS,
   /** How long no stream is tried after an answer that may be a temporary page of a proxy. */
   uncertainStreamMs: MINUTE_MS,
+  /** How long a job that a client watches is not read again after a read that failed. */
+  failedReadMs: 1_000,
+  /**
+   * The limit for all reads that following jobs causes at one upstream. The read after a reported
+   * end does not count.
+   */
+  readsPerSecond: 10,
   pollMs: {
     watched: { first: 1_000, last: 1_000 },
     unwatched: { first: 2_000, last: 5_000 },

@@ -1,4 +1,5 @@
 import { type Clock, monotonicClock } from '../../lib/clock.ts';
+import { createTurnQueue } from '../../lib/rate-limiter.ts';
 import type { Logger } from '../../observability/log.ts';
 import { type Credential, createAccounts } from '../remote-calls/accounts.ts';
 import { createCredentialCheck } from '../remote-calls/credential-check.ts';
@@ -13,7 +14,6 @@ import { createConnections } from '../remote-calls/connections.ts';
 import { createRecovery } from './recovery.ts';
 import { createOutputIds } from '../remote-files/output-ids.ts';
 import { createStreamSlots } from '../remote-events/stream-slots.ts';
-import { createCheckRate } from '../remote-events/silence-watch.ts';
 import { Snapshots } from '../remote-events/snapshots.ts';
 import { createSharedStreams } from '../remote-events/shared-streams.ts';
 
@@ -55,7 +55,7 @@ export function createRemoteServices(options: RemoteOptions) {
   const client: RemoteClient = { calls, links, capabilities, limits, clock, log };
   const snapshots = new Snapshots(client);
   const streamSlots = createStreamSlots({ max: Math.min(limits.maxStreams, MAX_STREAMS), clock });
-  const checkRate = createCheckRate({ ...limits.streamChecks, clock });
+  const readTurns = createTurnQueue({ perSecond: limits.readsPerSecond, clock });
   const outputIds = createOutputIds({ snapshots, capabilities });
   return {
     ...client,
@@ -76,7 +76,7 @@ export function createRemoteServices(options: RemoteOptions) {
       ...client,
       snapshots,
       streamSlots,
-      checkRate,
+      readTurns,
       isWatched,
     }),
   };

@@ -15,6 +15,8 @@ export const FAST = {
   snapshotMs: 20,
   confirmAfterMs: 40,
   refusedPauseMs: 1,
+  failedReadMs: 50,
+  readsPerSecond: 1_000,
   pollMs: {
     watched: { first: 50, last: 50 },
     unwatched: { first: 50, last: 100 },

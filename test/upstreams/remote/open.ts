@@ -35,6 +35,8 @@ export const FAST: Partial<RemoteLimits> = {
   afterTerminalMs: 150,
   streamCheckMs: { first: 5_000, last: 5_000 },
   reconnectMs: { first: 20, last: 60 },
+  failedReadMs: 30,
+  readsPerSecond: 1_000,
   longStreamMs: 5_000,
   pollOnlyMs: 5_000,
   uncertainStreamMs: 5_000,

@@ -85,6 +85,52 @@ describe('without a stream', () => {
     expect(words(await listening)).toEqual(['status running', 'output 9', 'status succeeded']);
   });
 
+  test.each([1, 3])(
+    'a poll that fails %i times is repeated soon while a client listens',
+    async (times) => {
+      const { upstream, remote } = await openPolled({ pollMs: slow(600_000), failedReadMs: 30 });
+      const { id } = upstream.addJob();
+      const failures = Array.from({ length: times }, () => fault.refuse(500, 'upstream_error'));
+      upstream.once('get', (exchange) => exchange.honestly(), ...failures);
+      const listening = collect(remote, id, CALLER);
+      await asked(upstream, 'get', 2);
+      upstream.change(id, DONE);
+      expect(words(await listening).at(-1)).toBe('status succeeded');
+    },
+  );
+
+  test('a poll that fails with a Retry-After is not repeated before, nor is a stream opened', async () => {
+    const { upstream, remote } = await openRemote({ limits: { pollOnlyMs: 20, failedReadMs: 30 } });
+    upstream.always('events', fault.refuse(501, 'not_implemented'));
+    const { id } = upstream.addJob();
+    const pause = fault.refuse(503, 'upstream_error', { 'Retry-After': '1' });
+    upstream.once('get', (exchange) => exchange.honestly(), pause);
+    const listening = collect(remote, id, CALLER);
+    await asked(upstream, 'get', 3);
+    upstream.change(id, DONE);
+    await listening;
+    const [, refused] = upstream.requests('get');
+    const later = upstream.journal.filter(({ atMs }) => atMs > (refused?.atMs ?? 0));
+    expect((later[0]?.atMs ?? 0) - (refused?.atMs ?? 0)).toBeGreaterThanOrEqual(280);
+  });
+
+  test('the reads of all live jobs stay within the rate of their upstream', async () => {
+    const { upstream, remote } = await openPolled({ failedReadMs: 1, readsPerSecond: 40 });
+    const ids = Array.from({ length: 30 }, () => upstream.addJob({ status: 'running' }).id);
+    const listening = ids.map((id) => collect(remote, id, CALLER));
+    await asked(upstream, 'get', ids.length);
+    upstream.always('get', fault.refuse(500, 'upstream_error'));
+    const before = upstream.requests('get').length;
+    const sinceMs = performance.now();
+    await sleep(1_000);
+    const seconds = (performance.now() - sinceMs) / 1_000;
+    expect(upstream.requests('get').length - before).toBeLessThanOrEqual(40 * seconds + 2);
+    upstream.always('get', (exchange) => exchange.honestly());
+    ids.forEach((id) => upstream.change(id, DONE));
+    for (const events of await Promise.all(listening))
+      expect(words(events).at(-1)).toBe('status succeeded');
+  });
+
   test('a refused key pauses all of its jobs and goes on when it is good again', async () => {
     const { upstream, remote } = await openPolled({ refusedPauseMs: 300 });
     const ids = [1, 2, 3].map(() => upstream.addJob({ status: 'running' }).id);

@@ -1,14 +1,15 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import {
-  createCheckRate,
-  watchSilence,
-} from '../../../src/upstreams/remote-events/silence-watch.ts';
+import { watchSilence } from '../../../src/upstreams/remote-events/silence-watch.ts';
+import { createTurnQueue } from '../../../src/lib/rate-limiter.ts';
 import { monotonicClock } from '../../../src/lib/clock.ts';
 
 // When a stream says nothing the job itself is asked: soon once, then more and more seldom.
 
 const WAITS = { first: 1_500, last: 15_000, jitter: (ms: number) => ms };
-const generous = () => createCheckRate({ perSecond: 1_000, burst: 1_000, clock: monotonicClock });
+const atOnce = (begin: () => void) => {
+  begin();
+  return () => {};
+};
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -17,7 +18,7 @@ afterEach(() => void vi.useRealTimers());
 function watched(options: Partial<Parameters<typeof watchSilence>[0]> = {}) {
   const startMs = Date.now();
   const askedAt: number[] = [];
-  const watch = watchSilence({ ...WAITS, rate: generous(), ...options }, () =>
+  const watch = watchSilence({ ...WAITS, requestTurn: atOnce, ...options }, () =>
     askedAt.push((Date.now() - startMs) / 1000),
   );
   return { watch, askedAt };
@@ -52,29 +53,24 @@ test('a closed watch asks nothing', async () => {
 });
 
 test('all questions about one upstream together stay within its rate, and every stream has its turn', async () => {
-  const rate = createCheckRate({ perSecond: 2, burst: 6, clock: monotonicClock });
-  const streams = Array.from({ length: 100 }, () => watched({ rate }));
+  const turns = createTurnQueue({ perSecond: 2, clock: monotonicClock });
+  const requestTurn = (begin: () => void) => turns.request(0, begin);
+  const streams = Array.from({ length: 100 }, () => watched({ requestTurn }));
   await vi.advanceTimersByTimeAsync(10_000);
   const inTenSeconds = streams.flatMap(({ askedAt }) => askedAt);
-  expect(inTenSeconds.length).toBeLessThanOrEqual(6 + 2 * 10);
+  expect(inTenSeconds.length).toBeLessThanOrEqual(2 * 10);
   expect(inTenSeconds.length).toBeGreaterThan(15);
   await vi.advanceTimersByTimeAsync(110_000);
-  expect(streams.flatMap(({ askedAt }) => askedAt).length).toBeLessThanOrEqual(6 + 2 * 120);
+  expect(streams.flatMap(({ askedAt }) => askedAt).length).toBeLessThanOrEqual(2 * 120);
   expect(streams.filter(({ askedAt }) => askedAt.length === 0)).toEqual([]);
   for (const { watch } of streams) watch.close();
 });
 
-test('the rate is whole again after a quiet time', () => {
-  let nowMs = 0;
-  const rate = createCheckRate({
-    perSecond: 2,
-    burst: 3,
-    clock: { ...monotonicClock, now: () => nowMs },
-  });
-  const reserved = () => Array.from({ length: 5 }, () => rate.reserve());
-  expect(reserved()).toEqual([0, 0, 0, 500, 1000]);
-  nowMs = 1_000;
-  expect(rate.reserve()).toBe(500);
-  nowMs = 60_000;
-  expect(reserved()).toEqual([0, 0, 0, 500, 1000]);
+test('a failed read is repeated soon, and then again as late as before', async () => {
+  const { watch, askedAt } = watched();
+  await vi.advanceTimersByTimeAsync(1_500);
+  watch.checkAgainIn(1_000);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(askedAt).toEqual([1.5, 2.5, 8.5]);
+  watch.close();
 });
