@@ -18,6 +18,7 @@ const ENTRIES = [
   'demo',
   'upstreams/execution/worker-entry',
   'models/local/thread-worker',
+  'files/draw-picture',
   // A worker, its nodes and authors of more nodes share the classes of these two.
   'nodes/library',
   'nodes/node',

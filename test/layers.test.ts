@@ -118,6 +118,18 @@ describe('the three rules of the map', () => {
     expect(wrongImports(isForeign)).toEqual([]);
   });
 
+  test('pictures are decoded and drawn on worker threads only', () => {
+    const DRAWING = 'files/draw-picture.ts';
+    const onThreads = (name: string) => /^(nodes|models\/local)\//.test(name) || name === DRAWING;
+    const decoders = SOURCES.filter(({ text }) => /['"](sharp|@cwasm\/nsbmp)['"]/.test(text));
+    expect(decoders.map(({ name }) => name)).toContain(DRAWING);
+    expect(decoders.map(({ name }) => name).filter((name) => !onThreads(name))).toEqual([]);
+    expect(wrongImports((_, to) => to === DRAWING)).toEqual([]);
+    expect(wrongImports((from, to) => to === 'nodes/decoders.ts' && from !== DRAWING)).toEqual([
+      'files/pictures.ts > nodes/decoders.ts',
+    ]);
+  });
+
   test('code outside a folder imports the files of the folder, not of its sub-folders', () => {
     const isInside = (from: string, to: string) =>
       topOf(from) !== topOf(to) && to.split('/').length > 2 && driverOf(to) === undefined;

@@ -4,14 +4,13 @@ import { createBucketUserData } from '../files/bucket-user-data.ts';
 import { createUserDataStore } from '../files/user-data-store.ts';
 import { createUploadLimit } from '../http/upload-limit.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { createSemaphore } from '../lib/concurrency.ts';
+import { openPictures } from '../files/picture-threads.ts';
+import type { Logger } from '../observability/log.ts';
 import type { FileRouteServices } from '../v1/file-routes.ts';
 import type { UpstreamServices } from './upstream-services.ts';
 import type { Auth } from './auth.ts';
 import type { Store } from './store.ts';
 import { createStoredLinks } from './stored-links.ts';
-
-const MAX_DECODERS = 2;
 
 /** Opens the place of user data: the data directory, or the bucket with the other files. */
 function openUserData({ userdataQuotaBytes: quotaBytes }: Config, { dir, files }: Store) {
@@ -24,17 +23,18 @@ type FileParts = {
   readonly ledger: Ledger;
   readonly auth: Auth;
   readonly upstream: UpstreamServices;
+  readonly log: Logger;
   readonly now: () => number;
 };
 
 /** The files of users: uploads, outputs, and files that front ends store. */
 export function openFileServices(
   config: Config,
-  { store, ledger, auth, upstream, now }: FileParts,
+  { store, ledger, auth, upstream, log, now }: FileParts,
 ) {
   const { dir } = store;
   const { maxUploadBytes } = config;
-  const decodeSlots = createSemaphore(MAX_DECODERS);
+  const pictures = openPictures(log);
   // Otherwise a link leads to this server: callers may not reach the bucket.
   const leadsToBucket = config.view === 'redirect' && config.upstream.kind === 'embedded';
   const linkToStored = leadsToBucket && createStoredLinks(ledger, store.files.blobs, now);
@@ -46,6 +46,7 @@ export function openFileServices(
     spoolDir: dir.spool,
     maxUploadBytes,
     limitUploads,
+    close: () => pictures.close(),
     /** The services of the v1 routes for uploads and downloads. */
     routes: {
       jobs: upstream.jobs,
@@ -54,7 +55,7 @@ export function openFileServices(
       view: config.view,
       signer,
       ...(linkToStored && { linkToStored }),
-      decodeSlots,
+      pictures,
       limitUploads,
       // A remote service or a bucket stores the bytes, so they need not survive a power cut here.
       durability: config.upstream.kind === 'remote' || store.files.bucket ? 'transient' : 'fsync',

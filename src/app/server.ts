@@ -224,11 +224,12 @@ async function untilAnswered(server: Server, changesUnderWay: () => number): Pro
  * Closes the services in order: first those that callers use, then those that they need, and the ledger last.
  */
 async function closeServices(services: Services, { passThrough, models }: Mounts): Promise<void> {
-  const { upstream, prompts, usageCounter, tracing, store } = services;
+  const { upstream, prompts, files, usageCounter, tracing, store } = services;
   passThrough?.close();
   await upstream.runner.folders.close();
   await prompts.life.close();
   await models?.close();
+  await files.close();
   await upstream.definitions.close();
   await upstream.runner.close();
   await usageCounter.close();

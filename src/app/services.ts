@@ -150,7 +150,7 @@ export async function openServices(
     ledger,
     upstream,
     sockets,
-    files: openFileServices(config, { store, ledger, auth, upstream, now }),
+    files: openFileServices(config, { store, ledger, auth, upstream, log, now }),
     prompts: { ...prompts, life },
   };
 }

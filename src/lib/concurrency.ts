@@ -2,19 +2,44 @@ import { Semaphore as AsyncSemaphore } from 'async-mutex';
 
 /**
  * Runs work when it may run, and settles as the work does. Waiting work runs in the order of its
- * arrival.
+ * arrival. `weight` is the part of the maximum that the work takes.
  */
-export type Semaphore = <T>(work: () => Promise<T>) => Promise<T>;
+export type Semaphore = <T>(work: () => Promise<T>, weight?: number) => Promise<T>;
 
 /** Runs one piece of work at a time. */
 export function createMutex(): Semaphore {
   return createSemaphore(1);
 }
 
-/** Runs at most `max` pieces of work at a time. */
+/** Runs work of at most `max` together, each piece of weight 1 unless it says otherwise. */
 export function createSemaphore(max: number): Semaphore {
   const semaphore = new AsyncSemaphore(max);
-  return (work) => semaphore.runExclusive(work);
+  return (work, weight) => semaphore.runExclusive(work, weight);
+}
+
+/** Runs work for a user when it is that user's turn. */
+export type FairSemaphore = <T>(user: string, work: () => Promise<T>) => Promise<T>;
+
+/** Runs at most `max` pieces of work at a time. Users whose work waits take turns. */
+export function createFairSemaphore(max: number): FairSemaphore {
+  const withSlot = createSemaphore(max);
+  /** The waiting work of each user. The first user is the next. */
+  const waiting = new Map<string, (() => Promise<void>)[]>();
+  const runNext = async (): Promise<void> => {
+    for (const [user, works] of waiting) {
+      waiting.delete(user);
+      const work = works.shift();
+      if (works.length > 0) waiting.set(user, works);
+      return work?.();
+    }
+  };
+  return (user, work) =>
+    new Promise((resolve, reject) => {
+      const works = waiting.get(user) ?? [];
+      waiting.set(user, works);
+      works.push(() => work().then(resolve, reject));
+      void withSlot(runNext);
+    });
 }
 
 /** Runs one piece of work at a time for each key. */

@@ -2,7 +2,7 @@ import type { JobApi } from '../protocol/job-api.ts';
 import { DEFAULT_MODEL_LIMITS, type ModelLimits } from './limits.ts';
 import { localModels } from './local/local-models.ts';
 import { type ModelRouter, type ModelRouterOptions, createModelRouter } from './router.ts';
-import { createThreads } from './local/threads.ts';
+import { createModelThreads } from './local/threads.ts';
 
 type EmbeddedModelsOptions = Omit<ModelRouterOptions, 'models' | 'limits'> & {
   readonly jobs: Pick<JobApi, 'content' | 'createAsset'>;
@@ -13,7 +13,7 @@ type EmbeddedModelsOptions = Omit<ModelRouterOptions, 'models' | 'limits'> & {
 /** The model router over the models of this machine. */
 export function openEmbeddedModels(options: EmbeddedModelsOptions): ModelRouter {
   const limits = { ...DEFAULT_MODEL_LIMITS, ...options.limits };
-  const threads = createThreads({ limits, log: options.log });
+  const threads = createModelThreads({ limits, log: options.log });
   const models = localModels({ ...options, threads, maxFileBytes: limits.maxInputBytes });
   const router = createModelRouter({ ...options, models, limits });
   return {

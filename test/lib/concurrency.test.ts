@@ -4,6 +4,7 @@ import {
   BackgroundTasks,
   Latch,
   createAdaptiveSemaphore,
+  createFairSemaphore,
   createKeyedMutex,
   createMutex,
   createSemaphore,
@@ -22,6 +23,36 @@ function createWork() {
 }
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+describe('a fair semaphore', () => {
+  test('lets the users of waiting work take turns', async () => {
+    const run = createFairSemaphore(2);
+    const { work, started, names } = createWork();
+    const results = ['a1', 'a2', 'a3', 'a4', 'b1', 'c1', 'b2'].map((name) =>
+      run(name.slice(0, 1), work(name)),
+    );
+    for (let i = 0; i < results.length; i++) {
+      await settled();
+      expect(names()).toHaveLength(Math.min(i + 2, results.length));
+      started[i]?.finish();
+    }
+    expect(names()).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4']);
+    expect(await Promise.all(results)).toContain('b2');
+  });
+
+  test('settles as the work does, and goes on after a failure', async () => {
+    const run = createFairSemaphore(1);
+    const { work, started } = createWork();
+    const failing = run('a', work('a1'));
+    const next = run('a', work('a2'));
+    await settled();
+    started[0]?.fail();
+    await expect(failing).rejects.toThrow('a1');
+    await settled();
+    started[1]?.finish();
+    expect(await next).toBe('a2');
+  });
+});
 
 describe('a mutex', () => {
   test('runs one piece of work at a time, in the order it came', async () => {

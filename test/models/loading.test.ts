@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createThreads } from '../../src/models/local/threads.ts';
+import { createModelThreads } from '../../src/models/local/threads.ts';
 
 const NO_DESCRIPTORS = (): never => {
   throw new Error('EMFILE: too many open files');
@@ -8,7 +8,7 @@ const NO_DESCRIPTORS = (): never => {
 
 function openThreads() {
   const limits = { threads: 1, maxWaiting: 1 };
-  const threads = createThreads({ limits, log: pino({ level: 'silent' }) });
+  const threads = createModelThreads({ limits, log: pino({ level: 'silent' }) });
   const task = { model: 'digest', input: {}, files: {} };
   return { threads, run: () => threads.run(task, AbortSignal.timeout(20_000)) };
 }

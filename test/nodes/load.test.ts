@@ -91,7 +91,9 @@ describe('LoadImage', () => {
 
   test('mixes the four inks of a CMYK JPEG plainly', async () => {
     const [image] = await loadImage(Buffer.from(INKS_74_170_247_20, 'base64'));
-    expect(Array.from(image.data, (level) => Math.round(level * 255))).toEqual([167, 78, 7]);
+    const levels = Array.from(image.data, (level) => Math.round(level * 255));
+    expect(levels.map((level, i) => Math.abs(level - [167, 78, 7][i]!) <= 1)).not.toContain(false);
+    expect(levels).toHaveLength(3);
   });
 
   test('sees no mask in a colour key', async () => {

@@ -8,13 +8,13 @@ import type { ValidationDetail, Bucket } from '../../protocol/router.ts';
 import { type ModelCall, type ModelDef, type ModelOutcome, answerJson } from '../model-def.ts';
 import type { Files, ModelProduct, ThreadModel } from './thread-model.ts';
 import { THREAD_MODELS } from './thread-models.ts';
-import type { Threads } from './threads.ts';
+import type { ModelThreads } from './threads.ts';
 import { choice, decimal, inputSchema, integer, numberOf, textOf } from './file-schema.ts';
 
 export type LocalModelOptions = {
   /** The job service that reads and stores the assets of callers. */
   readonly jobs: Pick<JobApi, 'content' | 'createAsset'>;
-  readonly threads: Threads;
+  readonly threads: ModelThreads;
   readonly spoolDir: string;
   readonly maxFileBytes: number;
 };

@@ -19,7 +19,7 @@ export type DecodedPicture = {
 };
 
 /** The most pixels that one file may decode to, all its frames together. */
-const MAX_PIXELS = 64 * 1024 * 1024;
+export const MAX_PIXELS = 64 * 1024 * 1024;
 
 /** Refuses a size above the limit before anything is decoded. */
 export function refuseTooManyPixels(pixels: number): void {
@@ -59,9 +59,9 @@ export async function decodeStill(bytes: Uint8Array): Promise<DecodedPicture> {
   const image = sharp(completed(bytes), OPTIONS);
   const { width, height, hasAlpha, space } = await image.metadata();
   refuseTooManyPixels(width * height);
-  if (space === 'cmyk') return decodeInks(image.autoOrient());
   const upright = image.autoOrient();
-  const pixels = hasAlpha ? upright.ensureAlpha() : upright.removeAlpha();
+  const shown = space === 'cmyk' ? await rgbOfInks(upright) : upright;
+  const pixels = hasAlpha ? shown.ensureAlpha() : shown.removeAlpha();
   const { data, info } = await pixels.raw().toBuffer({ resolveWithObject: true });
   return {
     width: info.width,
@@ -72,19 +72,17 @@ export async function decodeStill(bytes: Uint8Array): Promise<DecodedPicture> {
   };
 }
 
-/** Converts CMYK as v1 does: by arithmetic, without a colour profile. */
-export async function decodeInks(image: Sharp): Promise<DecodedPicture> {
-  const inks = image.pipelineColourspace('cmyk').toColourspace('cmyk').raw();
-  const { data, info } = await inks.toBuffer({ resolveWithObject: true });
-  const bytes = new Uint8Array(info.width * info.height * 3);
-  for (let i = 0, from = 0; i < bytes.length; i += 3, from += info.channels) {
-    const light = 255 - (data[from + 3] ?? 0);
-    for (let ink = 0; ink < 3; ink++) {
-      const product = (data[from + ink] ?? 0) * light + 128;
-      bytes[i + ink] = light - (((product >> 8) + product) >> 8);
-    }
-  }
-  return { width: info.width, height: info.height, hasAlpha: false, channels: 3, bytes };
+/**
+ * Converts CMYK as v1 does: by arithmetic, without a colour profile. Light of a colour that is
+ * covered by black is the same as a colour over black with that opacity.
+ */
+export async function rgbOfInks(image: Sharp): Promise<Sharp> {
+  const { default: sharp } = await import('sharp');
+  const inks = image.pipelineColourspace('cmyk').toColourspace('cmyk').removeAlpha().negate();
+  const { data, info } = await inks.raw().toBuffer({ resolveWithObject: true });
+  const { width, height } = info;
+  const light = sharp(data, { raw: { width, height, channels: 4 }, limitInputPixels: false });
+  return light.flatten({ background: '#000' });
 }
 
 /** Decodes an animation. sharp stacks its composed frames into one tall picture. */
@@ -131,14 +129,18 @@ const OS2_HEADER_BYTES = 12;
 
 /** Decodes a Windows bitmap, which sharp cannot. */
 export async function decodeBmp(bytes: Uint8Array): Promise<DecodedPicture> {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const isOfOs2 = view.getUint32(14, true) === OS2_HEADER_BYTES;
-  const [columns, rows] = isOfOs2
-    ? [view.getUint16(18, true), view.getUint16(20, true)]
-    : [view.getUint32(18, true), Math.abs(view.getInt32(22, true))];
-  refuseTooManyPixels(columns * rows);
+  refuseTooManyPixels(bmpPixels(bytes));
   const { decode } = await import('@cwasm/nsbmp');
   const { width, height, data } = decode(bytes);
   const rgba = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   return { width, height, hasAlpha: false, channels: 4, bytes: rgba };
+}
+
+/** Returns the number of pixels in the header of a Windows bitmap. */
+export function bmpPixels(bytes: Uint8Array): number {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const isOfOs2 = view.getUint32(14, true) === OS2_HEADER_BYTES;
+  return isOfOs2
+    ? view.getUint16(18, true) * view.getUint16(20, true)
+    : view.getUint32(18, true) * Math.abs(view.getInt32(22, true));
 }

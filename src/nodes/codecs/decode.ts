@@ -1,4 +1,5 @@
 import {
+  bmpPixels,
   decodeBmp,
   type DecodedPicture,
   decodePages,
@@ -32,6 +33,17 @@ const SIGNATURES: readonly (readonly [Format, RegExp])[] = [
 export function pictureFormatOf(bytes: Uint8Array): Format | undefined {
   const head = Buffer.from(bytes.subarray(0, 16)).toString('latin1');
   return SIGNATURES.find(([, pattern]) => pattern.test(head))?.[0];
+}
+
+/**
+ * Returns the number of pixels of a file's first picture, as its header says. Throws when there is
+ * none.
+ */
+export async function countPixels(bytes: Uint8Array): Promise<number> {
+  if (pictureFormatOf(bytes) === 'bmp') return bmpPixels(bytes);
+  const { default: sharp } = await import('sharp');
+  const { width, height } = await sharp(bytes, { limitInputPixels: false }).metadata();
+  return width * height;
 }
 
 /** Decodes the first picture of a file, upright. */

@@ -5,7 +5,7 @@ import type { FileRow } from '../../ledger/ledger.ts';
 import type { ByteRange, Caller, Content, ContentBytes, JobApi } from '../../protocol/job-api.ts';
 import { V1Error, plainError, sendEmpty } from '../../dialects/errors.ts';
 import { toV1FileError } from '../../dialects/file-error.ts';
-import { type Rendering, render } from './render.ts';
+import type { Pictures, Rendering } from '../../files/pictures.ts';
 import { disconnectSignal } from '../../http/client-connection.ts';
 import { dispositionOf, fileHeaders, isCopyCurrent } from '../../http/file-headers.ts';
 import { openContent, readImageBytes } from '../../files/asset-content.ts';
@@ -42,17 +42,20 @@ export async function serveFile(jobs: ContentApi, download: Download): Promise<v
 
 /** Sends a rendered picture. Like v1's, it has no validators and no ranges. */
 export async function serveRendered(
-  jobs: ContentApi,
+  { jobs, pictures }: { readonly jobs: ContentApi; readonly pictures: Pictures },
   { ctx, caller, row }: Download,
   rendering: Rendering,
 ): Promise<void> {
   const signal = disconnectSignal(ctx.res);
-  const bytes = await readImageBytes(jobs, { caller, assetId: row.assetId, signal });
-  if (!bytes.ok) throw toV1FileError(bytes.error);
-  const image = await render(bytes.value, rendering);
+  const image = await pictures.draw(caller.user, async () => {
+    const bytes = await readImageBytes(jobs, { caller, assetId: row.assetId, signal });
+    if (!bytes.ok) throw toV1FileError(bytes.error);
+    return { how: rendering, files: [bytes.value] };
+  });
   if (!image.ok) throw new V1Error(400, plainError('invalid_picture', image.reason));
+  const format = rendering.as === 'preview' ? rendering.format : 'png';
   ctx.status = 200;
-  ctx.set('Content-Type', image.contentType);
+  ctx.set('Content-Type', `image/${format}`);
   ctx.set('Content-Disposition', dispositionOf(row.filename));
   ctx.body = image.bytes;
 }

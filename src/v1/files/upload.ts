@@ -16,7 +16,7 @@ import {
   storeAs,
 } from '../../files/store-file.ts';
 import { toV1FileError } from '../../dialects/file-error.ts';
-import type { Semaphore } from '../../lib/concurrency.ts';
+import type { Drawing, Pictures } from '../../files/pictures.ts';
 import type { Form } from '../../http/multipart.ts';
 import type { V1Request } from '../routes.ts';
 import { parseAnnotation, isFileType, splitPath, withinRoot } from '../../files/safe-name.ts';
@@ -29,25 +29,14 @@ import {
   withForm,
 } from './upload-form.ts';
 import { readImageBytes } from '../../files/asset-content.ts';
-import { isPng, readPngChunks, writePng } from '../../nodes/decoders.ts';
 import { disconnectSignal } from '../../http/client-connection.ts';
 import { type Json, isJsonObject, parseJson } from '../../protocol/json.ts';
-import {
-  type RenderedPicture,
-  type Pixels,
-  decode,
-  fromPixels,
-  openPicture,
-  pixelsOf,
-  rgbaOf,
-} from './render.ts';
 
 /** Services of the upload routes. */
 export type UploadServices = FileStoringServices &
   FormLimits & {
     readonly jobs: FileStoringServices['jobs'] & Pick<JobApi, 'content'>;
-    /** Limits how many pictures are decoded at the same time. Everything that decodes shares it. */
-    readonly decodeSlots: Semaphore;
+    readonly pictures: Pictures;
   };
 
 /** `POST /upload/image`: takes any file, despite the name. */
@@ -99,10 +88,11 @@ async function storeMask(
   if (original === undefined) {
     return upload.overwrite ? upload.filename : findFreeName(services, { ...upload, caller });
   }
-  const bytes = await services.decodeSlots(() =>
-    composeFile(services, { caller, row: original, signal }, upload.file),
+  const picture = await services.pictures.draw(caller.user, () =>
+    readDrawing(services, { caller, row: original, signal }, upload.file),
   );
-  const file = await spoolBytes(services, bytes);
+  if (!picture.ok) throw uploadError(picture.reason);
+  const file = await spoolBytes(services, picture.bytes);
   try {
     return await storeUpload(services, upload, { ...upload, file, caller, reuse: 'never' });
   } finally {
@@ -122,16 +112,14 @@ async function spoolBytes({ spoolDir }: FormLimits, bytes: Buffer): Promise<Spoo
 
 type OriginalFile = Pick<MaskUpload, 'caller' | 'signal'> & { readonly row: FileRow };
 
-async function composeFile(
+async function readDrawing(
   services: UploadServices,
   { caller, row, signal }: OriginalFile,
   mask: SpooledFile,
-): Promise<Buffer> {
+): Promise<Drawing> {
   const bytes = await readImageBytes(services.jobs, { caller, assetId: row.assetId, signal });
   if (!bytes.ok) throw toV1FileError(bytes.error);
-  const picture = await composeMask(bytes.value, await readFile(mask.path));
-  if (!picture.ok) throw uploadError(picture.reason);
-  return picture.bytes;
+  return { how: { as: 'masked' }, files: [bytes.value, await readFile(mask.path)] };
 }
 
 async function findOriginal(
@@ -171,10 +159,6 @@ type OriginalRef = {
   readonly type: string;
 };
 
-/** v1's compression level for these files. */
-const COMPRESSION_LEVEL = 4;
-const TEXT_CHUNKS = new Set(['tEXt', 'zTXt', 'iTXt']);
-
 /**
  * Reads `original_ref`. An absent folder means the root, an absent type means `output`.
  * @internal
@@ -186,49 +170,6 @@ export function readOriginalRef(text: string): OriginalRef | undefined {
   if (typeof filename !== 'string' || typeof subfolder !== 'string') return undefined;
   // Any other type has no folder, like an unknown word.
   return { filename, subfolder, type: typeof type === 'string' ? type : '' };
-}
-
-/**
- * Returns the original with its alpha replaced by that of the mask; a mask without alpha makes it
- * opaque. The result is a PNG that keeps the original's text chunks. Nothing is resized.
- * @internal
- */
-export async function composeMask(original: Buffer, mask: Buffer): Promise<RenderedPicture> {
-  return decode(original, () => decode(mask, () => compose(original, mask)));
-}
-
-async function compose(original: Buffer, mask: Buffer): Promise<RenderedPicture> {
-  const alphaChannel = await alphaOf(mask);
-  const baseImage = await pixelsOf((await openPicture(original)).removeAlpha());
-  if (baseImage.width !== alphaChannel.width || baseImage.height !== alphaChannel.height) {
-    const [of, to] = [alphaChannel, baseImage].map(({ width, height }) => `${width}x${height}`);
-    return {
-      ok: false,
-      reason: `The mask is ${of}, its original ${to}; they must be of one size.`,
-    };
-  }
-  const { data, ...raw } = alphaChannel;
-  const opaque = await fromPixels(baseImage);
-  const composed = await opaque
-    .joinChannel(data, { raw })
-    .png({ compressionLevel: COMPRESSION_LEVEL })
-    .toBuffer();
-  return { ok: true, bytes: withTextChunksOf(original, composed), contentType: 'image/png' };
-}
-
-async function alphaOf(mask: Buffer): Promise<Pixels> {
-  return pixelsOf((await fromPixels(await rgbaOf(mask))).extractChannel(3));
-}
-
-/** Copies the text chunks behind the header, where v1 writes them. */
-function withTextChunksOf(original: Buffer, composed: Buffer): Buffer {
-  if (!isPng(original)) return composed;
-  // The last chunk is the end of the picture, or may be incomplete.
-  const texts = readPngChunks(original)
-    .slice(0, -1)
-    .filter(({ type }) => TEXT_CHUNKS.has(type));
-  const chunks = readPngChunks(composed);
-  return writePng([...chunks.slice(0, 1), ...texts, ...chunks.slice(1)]);
 }
 
 function parseJsonOrUndefined(text: string): Json | undefined {

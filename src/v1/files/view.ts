@@ -12,8 +12,8 @@ import {
   serveRendered,
 } from './download.ts';
 import { V1Error, emptyError, plainError } from '../../dialects/errors.ts';
-import type { Semaphore } from '../../lib/concurrency.ts';
-import { type Rendering, parseRendering } from './render.ts';
+import type { Pictures, Rendering } from '../../files/pictures.ts';
+import { parseRendering } from './render.ts';
 import type { V1Request } from '../routes.ts';
 import {
   parseAnnotation,
@@ -34,8 +34,7 @@ export type ViewServices = {
   readonly signer: ViewSigner;
   /** The addresses at which callers reach the server. */
   readonly addresses: PublicAddresses;
-  /** Limits how many pictures are decoded at the same time. Everything that decodes shares it. */
-  readonly decodeSlots: Semaphore;
+  readonly pictures: Pictures;
   /**
    * Returns a link to the stored bytes, where the store has links; `undefined`: there is none of
    * this file.
@@ -215,5 +214,5 @@ async function serveView(
   rendering: Rendering | undefined,
 ): Promise<void> {
   if (rendering === undefined) return serveFile(services.jobs, download);
-  await services.decodeSlots(() => serveRendered(services.jobs, download, rendering));
+  await serveRendered(services, download, rendering);
 }

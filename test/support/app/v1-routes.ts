@@ -16,7 +16,8 @@ import {
   fileRoutes,
   signedViewMiddleware,
 } from '../../../src/v1/file-routes.ts';
-import { createSemaphore } from '../../../src/lib/concurrency.ts';
+import { drawPicture } from '../../../src/files/draw-picture.ts';
+import { createPictures } from '../../../src/files/pictures.ts';
 import { createViewSigner } from '../../../src/auth/signed-view.ts';
 import { createUserDataStore } from '../../../src/files/user-data-store.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
@@ -73,7 +74,7 @@ export async function createTestApp(
     view: 'stream',
     addresses: createPublicAddresses(),
     signer: createViewSigner({ secret: Buffer.from('test secret'), lifetimeMs: 60_000, now }),
-    decodeSlots: createSemaphore(2),
+    pictures: createPictures(drawPicture),
     now,
     definitions: fixedDefinitions({}),
     features: {},

@@ -76,5 +76,6 @@ test('CMYK becomes RGB by arithmetic, without a colour profile', async () => {
   const [c = 0, m = 0, y = 0, k = 0] = data;
   const light = (ink: number) => Math.round(255 - k - (ink * (255 - k)) / 255);
   const [, , ...rgb] = (await drawn('inks.jpg&channel=rgb')) as number[];
-  expect(rgb).toEqual([light(c), light(m), light(y)]);
+  const differences = [c, m, y].map((ink, i) => Math.abs(light(ink) - rgb[i]!));
+  expect(Math.max(...differences)).toBeLessThanOrEqual(1);
 });
