@@ -148,6 +148,45 @@ test.each(PARTNER_KEYS)('extra_data.%s may have 4 KB, and no more', async (name)
   });
 });
 
+const LONG_KEY = 'k'.repeat(16 * 1024 + 1);
+const CARRIERS: readonly (readonly [name: string, header: (key: string) => string])[] = [
+  ['X-API-Key', (key) => `X-API-Key: ${key}`],
+  ['Authorization', (key) => `Authorization: Bearer ${key}`],
+  [
+    'Authorization',
+    (key) => `Authorization: Basic ${Buffer.from(`user:${key}`).toString('base64')}`,
+  ],
+];
+
+test.each(CARRIERS)('a key in %s may have 16 KB, and no more: %s', async (name, header) => {
+  const text = `The credential is longer than 16 KiB: ${name}.`;
+  const ask = async (path: string, key: string) =>
+    say(server.port, requestText(path, { headers: [header(key)] }));
+  expect((await ask('/queue', LONG_KEY.slice(name === 'X-API-Key' ? 1 : 6))).status).toBe(200);
+  for (const path of ['/queue', '/api/queue', '/api/v2/jobs', '/v1/models', '/holdover/api/jobs']) {
+    const answer = await ask(path, LONG_KEY);
+    expect([path, answer.status]).toEqual([path, 431]);
+    expect(answer.body).toContain(text);
+  }
+  expect(JSON.parse((await ask('/api/v2/jobs', LONG_KEY)).body)).toMatchObject({
+    error: { code: 'invalid_request', details: { rule: 'credential_too_long' } },
+  });
+});
+
+test('a key in ?token= may have 16 KB, and no more, on a WebSocket too', async () => {
+  const opens = async (key: string) => {
+    const wire = await dial(server.port);
+    wire.send(upgradeText(`/ws?token=${key}`));
+    const answer = await wire.until('\r\n\r\n');
+    wire.reset();
+    return answer;
+  };
+  expect((await opens(LONG_KEY.slice(1))).status).toBe(101);
+  const refused = await opens(LONG_KEY);
+  expect(refused.status).toBe(431);
+  expect(refused.body).toContain('The credential is longer than 16 KiB: ?token=.');
+});
+
 test('a trace of a session has no login in it, however it was written', async () => {
   const out = await mkdtemp(join(tmpdir(), 'holdover-traced-'));
   onTestFinished(() => rm(out, { recursive: true, force: true }));
