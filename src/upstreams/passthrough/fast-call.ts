@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { Dispatcher } from 'undici';
-import { createInterimAnswerCounter } from '../../http/interim-answers.ts';
+import { createInterimAnswerCounter } from '../interim-answers.ts';
 import type { ProxyOutcome } from './proxy-call.ts';
 import type { ProxyRequest, ProxyExchange, BodyCopy } from './proxy-exchange.ts';
 import { writeAnswerHead, flushHead } from './answer-head.ts';

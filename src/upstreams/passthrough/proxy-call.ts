@@ -1,6 +1,6 @@
 import type { ProxyExchange, ProxyRequest } from './proxy-exchange.ts';
 import type { ClientRequest, IncomingMessage } from 'node:http';
-import { createInterimAnswerCounter } from '../../http/interim-answers.ts';
+import { createInterimAnswerCounter } from '../interim-answers.ts';
 import { writeAnswerHead, flushHead } from './answer-head.ts';
 import { toHeaderObject } from './headers.ts';
 import { copyBody } from './job-call-observer.ts';
