@@ -5,7 +5,6 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { privateCaching } from './answer.ts';
 
 /** The request and the response of a call. */
 export type CallConnection = {
@@ -36,8 +35,7 @@ export function closingAnswer(
   body = '',
 ): string {
   const length = String(Buffer.byteLength(body));
-  const own = { Connection: 'close', 'Cache-Control': privateCaching(() => false) };
-  const lines = headerLines({ ...own, 'Content-Length': length, ...headers });
+  const lines = headerLines({ Connection: 'close', 'Content-Length': length, ...headers });
   return [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines, '', body].join('\r\n');
 }
 

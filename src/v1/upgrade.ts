@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
+import { privateCaching } from '../http/answer.ts';
 import { closingAnswer, headerLines } from '../http/client-connection.ts';
 import type { PublicAddresses } from '../http/public-address.ts';
 import { type Logger, requestId } from '../observability/log.ts';
@@ -65,7 +66,8 @@ export function createUpgrade(
     const { status, headers, body } = errorReply(refusal, callOf(options, request));
     onUpgrade?.(status, request);
     const id = requestId(request.headers['x-request-id']?.toString());
-    const own = { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' };
+    const caching = { 'Cache-Control': privateCaching(() => false) };
+    const own = { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff', ...caching };
     // A peer that never closes its side would keep the connection, which no time limit of HTTP
     // watches.
     socket.once('finish', destroySocket);
