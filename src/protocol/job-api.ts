@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { type V2ErrorCode, errorCodeOf } from './error-codes.ts';
+import { type SubmissionOutcome, type V2ErrorCode, errorCodeOf } from './error-codes.ts';
 import type { Json } from './json.ts';
 import type { Asset, Graph, Job, JobStatus, NodeUi, Output, Progress } from './v2.ts';
 
@@ -18,20 +18,8 @@ export type V2Error = {
   readonly message: string;
   readonly details: Json;
   readonly retryAfterSeconds?: number;
-  /**
-   * The outcome of a submission. `not_sent`: it was never sent. `refused`: it made no job.
-   * `not_taken`: it made no job but used up its key. `refused_late`: it was refused after an
-   * attempt with unknown outcome. `not_repeatable`: unknown, and it is not sent again, since the
-   * service gives no means to know if it has the job. The last two and `unknown` may have made a
-   * job, so they are never sent again under another key.
-   */
-  readonly outcome?:
-    | 'not_sent'
-    | 'refused'
-    | 'not_taken'
-    | 'refused_late'
-    | 'not_repeatable'
-    | 'unknown';
+  /** The outcome of a submission. */
+  readonly outcome?: SubmissionOutcome;
   /** True when the service says that it cannot reach its engine. */
   readonly engineDown?: true;
 };

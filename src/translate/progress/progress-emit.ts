@@ -3,6 +3,7 @@ import { isSameJson } from '../../protocol/json.ts';
 import { classOf, displayNode } from '../graph.ts';
 import { frameOutput, shortIds, newestThatFit } from '../frame-limits.ts';
 import type { Output } from '../../protocol/v2.ts';
+import { type Step, isOlder, maxesWith } from './older-steps.ts';
 import type {
   MessageOf,
   ProgressEffect,
@@ -25,10 +26,6 @@ const FIRST_STEP = {
   hasReported: false,
   earlierMaxes: [],
 } as const;
-const MAX_EARLIER_PASSES = 8;
-
-/** A step that was reported. `poll`: it was read from the job, and may be older than others. */
-type Step = { readonly value: number; readonly max: number; readonly source: 'stream' | 'poll' };
 
 /** Emits `execution_start`, once. */
 export function startPrompt(update: ProgressUpdate): void {
@@ -106,26 +103,6 @@ export function emitStep(update: ProgressUpdate, nodeId: string, reported: Step)
     progress: { type: 'progress', data },
     ...(picture && { picture }),
   });
-}
-
-/**
- * True for a step that was overtaken by others: polls lag, and streams are resumed. A node may
- * report several passes, each of them from its first step on. A pass with the `max` of an earlier
- * one begins with its first step, after a pass that is complete.
- */
-function isOlder({ isExact }: ProgressState, run: NodeRun, { value, max, source }: Step): boolean {
-  if (!run.hasReported) return false;
-  const isComplete = run.value === run.max;
-  if (run.max === max) {
-    const beginsAgain = isExact && source === 'stream' && isComplete && value <= 1;
-    return value < run.value && !beginsAgain;
-  }
-  const mayBegin = source === 'stream' && (isComplete || value <= 1);
-  return run.earlierMaxes.includes(max) && !mayBegin;
-}
-
-function maxesWith({ earlierMaxes, max, hasReported }: NodeRun): readonly number[] {
-  return hasReported ? [...earlierMaxes, max].slice(-MAX_EARLIER_PASSES) : earlierMaxes;
 }
 
 /** Marks the node as finished: v1 fills its bar, whatever its steps were. */
