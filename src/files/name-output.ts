@@ -4,7 +4,7 @@ import { freeNames } from '../translate/free-names.ts';
 import { engineFileOf } from '../protocol/engine-file.ts';
 import type { Output } from '../protocol/v2.ts';
 import type { FileRef } from '../protocol/v1.ts';
-import { parseAnnotation, safeFolder, safeName, splitPath } from './safe-name.ts';
+import { parseAnnotation, safeFolder, safeName, safePart, splitPath } from './safe-name.ts';
 
 /**
  * Gives a v2 output its v1 file name, unique for its user: the name that it came with or, when
@@ -69,10 +69,9 @@ const MAX_STEM_CHARS = 100;
  * replaced.
  */
 export function locationOf(name: string, folder = ''): FileLocation {
-  const path = splitPath(name.replaceAll('\\', '/'));
-  const subfolder = posix.join(folder, path.folder);
+  const path = splitPath(posix.join(folder, name).replaceAll('\\', '/'));
   return {
-    subfolder: subfolder === '.' ? '' : (safeFolder(subfolder) ?? ''),
+    subfolder: safeFolder(path.folder.split('/').map(safePart).join('/')) ?? '',
     filename: isSafeOutputName(path.name) ? path.name : sanitized(path.name),
   };
 }

@@ -42,6 +42,20 @@ export function safeName(name: string): string | undefined {
   return isUnsafe ? undefined : name;
 }
 
+/** Returns the part of a path with `_` in place of what some file system cannot hold. */
+export function safePart(part: string): string {
+  if (part === '' || part === '.' || part === '..' || safeName(part) !== undefined) return part;
+  return Array.from(part, (char) => (isUnsafeChar(char) ? '_' : char))
+    .join('')
+    .replaceAll('::', '__')
+    .replace(/^\.+|(?<![. ])[. ]+$/g, (cut) => '_'.repeat(cut.length))
+    .replace(DEVICE, '$1_$2');
+}
+
+function isUnsafeChar(char: string): boolean {
+  return UNPRINTABLE.test(char) || hasControlCharacter(char);
+}
+
 /** Returns the folder in one form if every part of it is a safe name; `''` is the root. */
 export function safeFolder(folder: string): string | undefined {
   const resolvedFolder = withinRoot(folder);

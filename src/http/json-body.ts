@@ -3,8 +3,13 @@ import type { Readable } from 'node:stream';
 import type { TextDecoder } from 'node:util';
 import { runInSteps, yieldToEventLoop } from '../lib/event-loop.ts';
 import { tooLargeText } from '../lib/spool.ts';
-import { type JsonLimits, JsonReader } from '../protocol/json-reader.ts';
-import { type Json, MAX_JSON_DEPTH, jsonFault } from '../protocol/json.ts';
+import {
+  type Json,
+  type JsonLimits,
+  JsonReader,
+  MAX_JSON_DEPTH,
+  jsonFault,
+} from '../protocol/json.ts';
 import {
   type BodyMemory,
   type MemoryReservation,
@@ -29,11 +34,13 @@ type JsonBody =
 /** A request and its response, with or without a framework. */
 export type HttpExchange = { readonly req: IncomingMessage; readonly res: ServerResponse };
 
-type ReadOptions = {
+export type ReadOptions = {
   /** A lower limit than that of the reader. */
   readonly maxBytes?: number;
   /** The member of the outermost object whose members are nodes. */
   readonly graphMember?: string;
+  /** Set to read NaN and Infinity as null. */
+  readonly nonFinite?: 'null';
   /** Set when the text is needed beside the value. Only for small bodies. */
   readonly withText?: true;
 };
@@ -69,7 +76,7 @@ export function createBodyReader(readerOptions: {
       const refused = refusedByHeaders(httpExchange.req, maxBytes);
       if (refused) return refused;
       const reserveMore = reserverFor(httpExchange, memory);
-      const reader = new JsonReader({ limits, graphMember: options.graphMember });
+      const reader = new JsonReader({ limits, ...options });
       const texts: string[] | undefined = options.withText && [];
       const receiving = { reader, texts, reserveMore, maxBytes };
       const refusal = await receive(httpExchange.req, receiving);

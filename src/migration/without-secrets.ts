@@ -1,5 +1,11 @@
 import { urlEncoded } from '../observability/secret-redactor.ts';
-import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
+import {
+  type Json,
+  type JsonObject,
+  isJsonObject,
+  entriesInOrder,
+  objectInOrder,
+} from '../protocol/json.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { Session, SessionEvent } from './session.ts';
 
@@ -67,11 +73,11 @@ function cleanGraph(graph: Graph, clean: CleanText): Graph {
     Object.fromEntries(Object.entries(value).map(([key, item]) => [key, cleaned(item)]));
   const isLink = ([source]: readonly Json[]): boolean =>
     typeof source === 'string' && Object.hasOwn(graph, source);
-  const nodes = Object.entries(graph).map(([id, node]) => {
+  const nodes = entriesInOrder(graph).map(([id, node]) => {
     const { class_type } = node;
     return [id, { ...cleanObject(node), class_type }] as const;
   });
-  return Object.fromEntries(nodes) as Graph;
+  return objectInOrder(nodes) as Graph;
 }
 
 function cleanReference(reference: JsonObject, clean: CleanText): JsonObject {

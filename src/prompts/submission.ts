@@ -48,7 +48,7 @@ export function readSubmission(body: Json, count: number): Submission {
     graph: readGraph(body.prompt),
     extraData: clientId === null ? extraData : { ...extraData, client_id: clientId },
     clientId: clientId ?? readClientId(extraData.client_id),
-    promptId: 'prompt_id' in body ? readPromptId(body.prompt_id) : undefined,
+    promptId: readPromptId(body.prompt_id),
     number,
     partialTargets: readTargets(body.partial_execution_targets),
   };
@@ -73,8 +73,9 @@ function parseNumber(value: Json | undefined): number {
   return number;
 }
 
-/** Reads the id as v1 does: any value becomes a string, `null` becomes `None`. */
-function readPromptId(value: Json | undefined): string {
+/** Reads the id as v1 does: any value but null becomes a string. */
+function readPromptId(value: Json | undefined): string | undefined {
+  if (value === undefined || value === null) return undefined;
   const id = toPythonText(value);
   if (id === undefined || id.length > MAX_ID_CHARS || /[/\\]/.test(id) || isUnprintable(id)) {
     throw badRequest(
@@ -144,8 +145,7 @@ function checkTarget(id: string): string {
   throw badRequest('invalid_prompt', '"partial_execution_targets" has a control character.');
 }
 
-function toPythonText(value: Json | undefined): string | undefined {
-  if (value === null || value === undefined) return 'None';
+function toPythonText(value: NonNullable<Json>): string | undefined {
   if (typeof value === 'boolean') return value ? 'True' : 'False';
   if (typeof value === 'object' && !(value instanceof LosslessNumber)) return undefined;
   return String(value);

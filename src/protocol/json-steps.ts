@@ -1,4 +1,4 @@
-import { type Json, LosslessNumber, stringifyJson } from './json.ts';
+import { type Json, LosslessNumber, entriesInOrder, stringifyJson } from './json.ts';
 import type { Steps } from './steps.ts';
 
 /**
@@ -63,8 +63,7 @@ function* writeList(items: readonly Json[], pieces: string[]): Steps<void> {
 
 function* writeObject(members: { readonly [name: string]: Json }, pieces: string[]): Steps<void> {
   let before = '{';
-  for (const name of Object.keys(members)) {
-    const member = members[name];
+  for (const [name, member] of entriesInOrder(members)) {
     if (member === undefined) continue;
     pieces.push(`${before}${JSON.stringify(name)}:`);
     before = ',';

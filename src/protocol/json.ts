@@ -1,15 +1,25 @@
 import { stringify } from 'lossless-json';
-import { JsonReader } from './json-reader.ts';
-import { type Json, type JsonObject, LosslessNumber, isJsonObject } from './json-value.ts';
+import { JsonReader } from './json/reader.ts';
+import {
+  type Json,
+  LosslessNumber,
+  entriesInOrder,
+  isJsonObject,
+  objectInOrder,
+  writeInOrder,
+} from './json/values.ts';
 import { runSteps } from './steps.ts';
 
+export { type JsonLimits, JsonReader } from './json/reader.ts';
 export {
   type Json,
   type JsonObject,
   LosslessNumber,
+  entriesInOrder,
   isJsonObject,
+  objectInOrder,
   setMember,
-} from './json-value.ts';
+} from './json/values.ts';
 
 /** The deepest nesting that is accepted from a client. */
 export const MAX_JSON_DEPTH = 200;
@@ -34,12 +44,12 @@ export function jsonFault(error: unknown): string {
   return reason.replace(/(, )?(\.{3})?".*$/s, '').slice(0, 200) || 'Unexpected text';
 }
 
-/** Compact JSON text, every number as it was read. */
+/** Compact JSON text, every number and the order of members as they were read. */
 export function stringifyJson(value: Json): string {
   LosslessNumber.written = 0;
   // The native writer takes half the time. It writes a lossless number as an object of this one
   // shape, which cannot be part of a text, since there its quotes would be escaped.
-  const native = JSON.stringify(value) ?? 'null';
+  const native = writeInOrder(() => JSON.stringify(value) ?? 'null');
   const losslessCount = LosslessNumber.written;
   if (losslessCount === 0) return native;
   let found = 0;
@@ -48,14 +58,14 @@ export function stringifyJson(value: Json): string {
     return digits;
   });
   // The counts differ when an object of the client has that shape.
-  return found === losslessCount ? text : (stringify(value) ?? 'null');
+  return found === losslessCount ? text : writeInOrder(() => stringify(value) ?? 'null');
 }
 
 const LOSSLESS_AS_OBJECT = /\{"value":"([^"]*)","isLosslessNumber":true\}/g;
 
 /** JSON text for people to read and edit, every number as it was read. */
 export function prettyJson(value: Json): string {
-  return `${stringify(value, null, 2) ?? 'null'}\n`;
+  return writeInOrder(() => `${stringify(value, null, 2) ?? 'null'}\n`);
 }
 
 /** True when two values have the same text, except for the order of members. */
@@ -86,6 +96,7 @@ export function mapParts(
 ): Json {
   if (isList(value)) return value.map(change);
   if (!isJsonObject(value)) return value;
-  const members = Object.entries(value).map(([name, part]) => [rename(name), change(part)]);
-  return Object.fromEntries(members) as JsonObject;
+  return objectInOrder(
+    entriesInOrder(value).map(([name, part]) => [rename(name), change(part)] as const),
+  );
 }

@@ -1,4 +1,4 @@
-import { type Json, type JsonObject, isJsonObject } from './json.ts';
+import { type Json, type JsonObject, isJsonObject, entriesInOrder, objectInOrder } from './json.ts';
 import { pythonRepr, pythonStr } from './python-text.ts';
 import type { NodeErrorEntry, NodeErrors } from './v1.ts';
 
@@ -102,10 +102,11 @@ export function nodeErrorDetails(native: NodeErrors): {
   readonly node_errors: Json;
   readonly x_native: Json;
 } {
-  const entries = Object.entries(native).map(([id, { errors }]) => [id, errors.map(toContract)]);
+  const entries = entriesInOrder(native).map(
+    ([id, { errors }]) => [id, errors.map(toContract)] as const,
+  );
   return {
-    // Built without assignment, since a node may be called `__proto__`.
-    node_errors: Object.fromEntries(entries) as Json,
+    node_errors: objectInOrder(entries),
     x_native: native,
   };
 }

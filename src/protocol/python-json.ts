@@ -1,4 +1,4 @@
-import { LosslessNumber, type Json } from './json.ts';
+import { LosslessNumber, type Json, entriesInOrder } from './json.ts';
 import { escapeUnit } from './python-json-text.ts';
 
 /**
@@ -11,7 +11,7 @@ export function pythonJson(value: Json): string {
   if (value === null || typeof value === 'boolean') return String(value);
   if (value instanceof LosslessNumber) return value.toString();
   if (isArray(value)) return `[${value.map(pythonJson).join(', ')}]`;
-  const items = Object.entries(value).map(
+  const items = entriesInOrder(value).map(
     ([key, item]) => `${asciiString(key)}: ${pythonJson(item)}`,
   );
   return `{${items.join(', ')}}`;

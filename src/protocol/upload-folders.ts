@@ -1,4 +1,4 @@
-import { type Json, type JsonObject, isJsonObject } from './json.ts';
+import { type Json, type JsonObject, isJsonObject, entriesInOrder, objectInOrder } from './json.ts';
 
 // Holdover stores each upload at the upstream in a folder of its own: `holdover-` and 16 hex
 // digits, which no other user can guess. An engine behind a service shows such folders to all
@@ -47,10 +47,10 @@ export function withoutUploadFolders(value: Json): Json {
     return items.filter((item) => !isFolderReference(item)).map(withoutUploadFolders);
   }
   if (!isJsonObject(value)) return value;
-  const kept = Object.entries(value as JsonObject).filter(
+  const kept = entriesInOrder(value as JsonObject).filter(
     ([name, member]) => !isFolderReference(name) && !isFolderReference(member),
   );
-  return Object.fromEntries(kept.map(([name, member]) => [name, withoutUploadFolders(member)]));
+  return objectInOrder(kept.map(([name, member]) => [name, withoutUploadFolders(member)] as const));
 }
 
 function isFolderReference(value: Json): boolean {

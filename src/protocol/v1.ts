@@ -139,6 +139,14 @@ export type PromptRefusal = {
  * v1's name of a file in an input. Its folder stands in brackets at the end, unless it is `input`.
  */
 export const ANNOTATED_NAME = /^(.*) \[(input|output|temp)\]$/s;
+/**
+ * Returns a path as it is looked up. Clients on Windows write backslashes, and no stored name ends
+ * in a blank.
+ */
+export function toLookupPath(path: string): string {
+  return path.replaceAll('\\', '/').replaceAll(/(?<! ) +(?=\/|$)/g, '');
+}
+
 /** A longer text is not read as a name: pictures are sent as texts, too. */
 export const MAX_NAME_CHARS = 4096;
 

@@ -1,5 +1,17 @@
-import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
-import { ANNOTATED_NAME, type FileRef, MAX_NAME_CHARS, type ObjectInfo } from '../protocol/v1.ts';
+import {
+  type Json,
+  type JsonObject,
+  isJsonObject,
+  entriesInOrder,
+  objectInOrder,
+} from '../protocol/json.ts';
+import {
+  ANNOTATED_NAME,
+  type FileRef,
+  MAX_NAME_CHARS,
+  type ObjectInfo,
+  toLookupPath,
+} from '../protocol/v1.ts';
 import type { AssetRef, Graph, GraphNode } from '../protocol/v2.ts';
 import { type Steps, runSteps } from '../protocol/steps.ts';
 import { nodeOf } from './graph.ts';
@@ -48,7 +60,8 @@ function annotated(value: string): RegExpExecArray | null {
  * `input`.
  */
 export function parseFileName(value: string): FileRef {
-  const [, path = value, folder = 'input'] = annotated(value) ?? [];
+  const [, written = value, folder = 'input'] = annotated(value) ?? [];
+  const path = toLookupPath(written);
   const slash = path.lastIndexOf('/');
   return {
     filename: path.slice(slash + 1),
@@ -117,7 +130,7 @@ export function* applyCoercionsSteps(
 ): Steps<Graph> {
   if (rewritten.length === 0 && hasNoCoercions(coerced, original)) return original;
   const entries: [string, GraphNode][] = [];
-  for (const [id, node] of Object.entries(original)) {
+  for (const [id, node] of entriesInOrder(original)) {
     const known = nodeOf(coerced, id)?.inputs ?? {};
     const inputs = Object.entries(node.inputs ?? {}).map(([name, value]) => [
       name,
@@ -126,7 +139,7 @@ export function* applyCoercionsSteps(
     entries.push([id, { ...node, inputs: Object.fromEntries(inputs) as GraphNode['inputs'] }]);
     yield 1 + inputs.length;
   }
-  return mapMentioned(Object.fromEntries(entries), rewritten, ({ value }) => value);
+  return mapMentioned(objectInOrder(entries), rewritten, ({ value }) => value);
 }
 
 /** True when no literal was coerced and every node has inputs, as v1 shows it. */
@@ -213,8 +226,8 @@ function mapMentioned(
     const inputs = { ...node.inputs, [mention.input]: change(mention, value) };
     changed.set(mention.nodeId, { ...node, inputs });
   }
-  return Object.fromEntries(
-    Object.entries(graph).map(([id, node]) => [id, changed.get(id) ?? node]),
+  return objectInOrder(
+    entriesInOrder(graph).map(([id, node]) => [id, changed.get(id) ?? node] as const),
   );
 }
 

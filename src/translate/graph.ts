@@ -1,4 +1,4 @@
-import type { Json } from '../protocol/json.ts';
+import { type Json, entriesInOrder, objectInOrder } from '../protocol/json.ts';
 import type { Steps } from '../protocol/steps.ts';
 import type { Graph, GraphNode } from '../protocol/v2.ts';
 
@@ -51,7 +51,7 @@ function linkedNodes(graph: Graph, id: string): readonly string[] {
 /** Returns the part of a graph that its targets need, in the graph's own order. */
 export function pruneTo(graph: Graph, targets: readonly string[]): Graph {
   const needed = new Set(dependenciesFirst(graph, targets));
-  return Object.fromEntries(Object.entries(graph).filter(([id]) => needed.has(id)));
+  return objectInOrder(entriesInOrder(graph).filter(([id]) => needed.has(id)));
 }
 
 /**

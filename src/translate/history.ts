@@ -1,4 +1,10 @@
-import { type Json, type JsonObject, stringifyJson } from '../protocol/json.ts';
+import {
+  type Json,
+  type JsonObject,
+  isJsonObject,
+  objectInOrder,
+  stringifyJson,
+} from '../protocol/json.ts';
 import { stringifySteps } from '../protocol/json-steps.ts';
 import type { Steps } from '../protocol/steps.ts';
 import type { HistoryEntry, NodeOutput, QueueItem } from '../protocol/v1.ts';
@@ -22,20 +28,29 @@ export type Submitted = {
  * @internal
  */
 export function historyEntry(state: ProgressState, submitted: Submitted): HistoryEntry {
-  const outputs = [...state.sentOutputs].filter(
+  const shown = [...state.sentOutputs].filter(
     (entry): entry is [string, NodeOutput] => entry[1] !== null,
   );
+  // Clients take the first node and expect files there.
+  const outputs = [...shown.filter(hasFiles), ...shown.filter((entry) => !hasFiles(entry))];
   const outcome = state.outcome ?? 'lost';
   return {
     prompt: queueItem(submitted),
-    outputs: Object.fromEntries(outputs),
+    outputs: objectInOrder(outputs),
     status: {
       status_str: historyStatus(outcome),
       completed: outcome === 'succeeded',
       messages: state.messages,
     },
-    meta: Object.fromEntries(outputs.map(([nodeId]) => [nodeId, metaOf(nodeId, submitted.graph)])),
+    meta: objectInOrder(
+      outputs.map(([nodeId]) => [nodeId, metaOf(nodeId, submitted.graph)] as const),
+    ),
   };
+}
+
+function hasFiles([, output]: readonly [string, NodeOutput]): boolean {
+  const items = Object.values(output).flatMap((list) => (Array.isArray(list) ? list : []));
+  return items.some((item) => isJsonObject(item) && typeof item.filename === 'string');
 }
 
 /** The texts of graph and extra data as JSON. */

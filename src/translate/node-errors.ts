@@ -1,4 +1,10 @@
-import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
+import {
+  type Json,
+  type JsonObject,
+  isJsonObject,
+  entriesInOrder,
+  objectInOrder,
+} from '../protocol/json.ts';
 import {
   type ContractNodeError,
   UNKNOWN_CLASS,
@@ -44,8 +50,11 @@ export function toNodeErrors(
       addTo(errorsByNode, id, toEntry(error, inputsOf(graph, id)));
   }
   const own = nodeErrorsOf(errorsByNode, graph, outputs);
-  const entries = all.map(([id, node]) => [id, isNativeNodeError(node) ? node : own[id]] as const);
-  return Object.fromEntries(entries.filter(([, node]) => node !== undefined)) as NodeErrors;
+  const entries = all.flatMap(([id, node]) => {
+    const shown = isNativeNodeError(node) ? node : own[id];
+    return shown === undefined ? [] : [[id, shown] as const];
+  });
+  return errorsInOrder(entries, graph);
 }
 
 /** Refuses the whole prompt for an unknown class, as v1 does: v1 does not assign it to one node. */
@@ -104,6 +113,16 @@ function missingFile({
   };
 }
 
+/** Returns the errors with their nodes in the order of the graph. */
+export function errorsInOrder(
+  errors: Iterable<readonly [string, NodeErrors[string]]>,
+  graph: Graph,
+): NodeErrors {
+  const places = new Map(entriesInOrder(graph).map(([id], place) => [id, place]));
+  const placeOf = (id: string): number => places.get(id) ?? Infinity;
+  return objectInOrder([...errors].toSorted(([a], [b]) => placeOf(a) - placeOf(b) || 0));
+}
+
 /** Returns the errors of the nodes in v1's form. */
 export function nodeErrorsOf(
   errorsByNode: ReadonlyMap<string, readonly NodeErrorEntry[]>,
@@ -115,7 +134,7 @@ export function nodeErrorsOf(
     const dependent_outputs = dependents.get(id) ?? [];
     return [id, { errors, dependent_outputs, class_type: classOf(graph, id) }] as const;
   });
-  return Object.fromEntries(entries);
+  return errorsInOrder(entries, graph);
 }
 
 function toEntry({ field, reason }: ContractNodeError, inputs: JsonObject): NodeErrorEntry {

@@ -4,6 +4,8 @@ import {
   isJsonObject,
   parseJson,
   stringifyJson,
+  entriesInOrder,
+  objectInOrder,
 } from '../protocol/json.ts';
 import type { HistoryEntry } from '../protocol/v1.ts';
 import type { JobError } from '../protocol/v2.ts';
@@ -62,8 +64,8 @@ function documentedEntry(text: string, documented: DocumentedException | undefin
 }
 
 function withVideoLists(outputs: JsonObject): JsonObject {
-  const lists = Object.entries(outputs as HistoryEntry['outputs']);
-  return Object.fromEntries(lists.map(([nodeId, output]) => [nodeId, withVideoList(output)]));
+  const lists = entriesInOrder(outputs as HistoryEntry['outputs']);
+  return objectInOrder(lists.map(([nodeId, output]) => [nodeId, withVideoList(output)] as const));
 }
 
 function withDocumentedWord(

@@ -34,7 +34,8 @@ type PromptRouteServices = {
 /** `POST /prompt` submits a workflow; `GET /prompt` returns the number of prompts left. */
 export const promptRoutes = routesFor<PromptRouteServices>({
   async 'POST /prompt'(services, { ctx, caller }) {
-    const body = await readJson(ctx, services.bodies, 'prompt');
+    // Old graphs have `is_changed: [NaN]`. Validation refuses a null for a number.
+    const body = await readJson(ctx, services.bodies, { graphMember: 'prompt', nonFinite: 'null' });
     const count = usesCounter(body) ? await services.counter.next() : 0;
     const { subfolder } = rulesFor(ctx);
     const submission = { subfolder, ...readSubmission(body, count) };

@@ -75,7 +75,7 @@ describe('stringifyJson', () => {
     fc.assert(
       fc.property(texts, (text) => {
         const value = parseJson(text);
-        expect(stringifyJson(value)).toBe(stringify(value));
+        expect(parse(stringifyJson(value))).toEqual(parse(stringify(value) ?? ''));
       }),
       { numRuns: 500 },
     );

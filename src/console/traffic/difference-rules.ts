@@ -118,8 +118,11 @@ export const DIFFERENCE_RULES = {
   'extra-data-null': {
     call: (facts) => isPrompt(facts) && /"extra_data"\s*:\s*null/.test(facts.body()),
   },
+  'null-prompt-id': {
+    call: (facts) => isPrompt(facts) && /"prompt_id"\s*:\s*null/.test(facts.body()),
+  },
   nan: {
-    call: ({ status, body }) => status === 400 && /[:,[\s]-?(NaN|Infinity)[,}\]\s]/.test(body()),
+    call: (facts) => isPrompt(facts) && /[:,[\s]-?(NaN|Infinity)[,}\]\s]/.test(facts.body()),
   },
   'control-characters': {
     call: ({ status, path, query }) => status === 400 && /%(0|1|7f)/i.test(path + query),

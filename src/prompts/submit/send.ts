@@ -5,6 +5,7 @@ import {
   isCapacityRefusal,
 } from '../../translate/prompt-refusal.ts';
 import { jobErrorOf } from '../../translate/late-rejection.ts';
+import { errorsInOrder } from '../../translate/node-errors.ts';
 import { extraPngInfo } from '../../translate/file-mentions.ts';
 import type { Json } from '../../protocol/json.ts';
 import { type Caller, type SubmitRequest, type V2Error } from '../../protocol/job-api.ts';
@@ -108,7 +109,10 @@ export function createSubmissionSender({
       if (sent.kind !== 'refused') return sent;
       const next = await nextPlan(caller, sent);
       const isRenewed = next !== undefined && next.outputs === plan.outputs;
-      if (!isRenewed) nodeErrors = { ...nodeErrors, ...sent.refusal.body.node_errors };
+      if (!isRenewed) {
+        const all = { ...nodeErrors, ...sent.refusal.body.node_errors };
+        nodeErrors = errorsInOrder(Object.entries(all), plan.graph);
+      }
       if (next === undefined) return withNodeErrors(sent, nodeErrors);
       await record(next);
       plan = next;

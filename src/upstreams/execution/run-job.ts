@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { undefinedIfAbsent } from '../../lib/absent-file.ts';
 import { Cancelled, type NodeDef } from '../../nodes/node.ts';
-import { isJsonObject, type Json, parseJson, stringifyJson } from '../../protocol/json.ts';
+import {
+  isJsonObject,
+  type Json,
+  parseJson,
+  stringifyJson,
+  entriesInOrder,
+  objectInOrder,
+} from '../../protocol/json.ts';
 import { pythonJson } from '../../protocol/python-json.ts';
 import type { Graph } from '../../protocol/v2.ts';
 import type { NodeCache, NodeRecords } from './node-cache.ts';
@@ -125,14 +132,14 @@ async function promptText(
   { files, inputs }: Pick<RunRequest, 'files'> & { readonly inputs: InputReader },
 ): Promise<string | null> {
   if (!isJsonObject(prompt)) return pythonJson(prompt);
-  const withDigests: { [id: string]: Json } = { ...prompt };
+  const nodes = new Map(entriesInOrder(prompt));
   for (const node of plan.values()) {
     const digests = await fileDigests(node, files, inputs);
-    const shown = withDigests[node.id];
+    const shown = nodes.get(node.id);
     if (digests.length > 0 && isJsonObject(shown))
-      withDigests[node.id] = { ...shown, is_changed: digests };
+      nodes.set(node.id, { ...shown, is_changed: digests });
   }
-  return pythonJson(withDigests);
+  return pythonJson(objectInOrder([...nodes]));
 }
 
 async function fileDigests(

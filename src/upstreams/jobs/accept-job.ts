@@ -13,7 +13,13 @@ import {
   type Result,
   type SubmitRequest,
 } from '../../protocol/job-api.ts';
-import { isJsonObject, type Json, stringifyJson } from '../../protocol/json.ts';
+import {
+  isJsonObject,
+  type Json,
+  stringifyJson,
+  entriesInOrder,
+  objectInOrder,
+} from '../../protocol/json.ts';
 import { type Steps } from '../../protocol/steps.ts';
 import type { Graph } from '../../protocol/v2.ts';
 import type { JobFiles } from '../assets/job-files.ts';
@@ -159,7 +165,7 @@ function* coercedProvenance(
   const isUnchanged = coerced === submitted;
   if (!provenance || isUnchanged || !isJsonObject(provenance.prompt)) return provenance ?? null;
   const nodes: [string, Json][] = [];
-  for (const [id, node] of Object.entries(provenance.prompt)) {
+  for (const [id, node] of entriesInOrder(provenance.prompt)) {
     const [before, after] = [submitted[id]?.inputs ?? {}, coerced[id]?.inputs ?? {}];
     if (!isJsonObject(node) || !isJsonObject(node['inputs'])) {
       nodes.push([id, node]);
@@ -172,7 +178,7 @@ function* coercedProvenance(
     nodes.push([id, { ...node, inputs: Object.fromEntries(inputs) as Json }]);
     yield 1 + inputs.length;
   }
-  return { ...provenance, prompt: Object.fromEntries(nodes) };
+  return { ...provenance, prompt: objectInOrder(nodes) };
 }
 
 /** True for equal values. Long texts are mostly the same object. */

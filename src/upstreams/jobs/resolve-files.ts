@@ -9,7 +9,13 @@ import {
   isAssetRef,
   mapAssetRefs,
 } from '../../protocol/asset-refs.ts';
-import { type Json, type JsonObject, stringifyJson } from '../../protocol/json.ts';
+import {
+  type Json,
+  type JsonObject,
+  stringifyJson,
+  entriesInOrder,
+  objectInOrder,
+} from '../../protocol/json.ts';
 import { ANNOTATED_NAME, MAX_NAME_CHARS } from '../../protocol/v1.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
 import { dependenciesFirst } from '../../translate/graph.ts';
@@ -70,7 +76,7 @@ export async function resolveFiles(
     missing: [],
     unknownFiles: [],
   };
-  const nodes = Object.entries(workflow).map(([id, node]) => {
+  const nodes = entriesInOrder(workflow).map(([id, node]) => {
     const fileInputs = needed.has(id) ? deps.nodes.get(node.class_type)?.fileInputs : undefined;
     return { id, node, fileInputs: fileInputs ?? [] };
   });
@@ -91,7 +97,7 @@ export async function resolveFiles(
   }
   const { files, names, missing, unknownFiles } = resolution;
   return {
-    workflow: isChanged ? Object.fromEntries(resolved) : workflow,
+    workflow: isChanged ? objectInOrder(resolved) : workflow,
     files,
     assetIds: new Set(names.values()),
     missing,

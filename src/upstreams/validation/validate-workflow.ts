@@ -1,4 +1,4 @@
-import { type Json, isJsonObject } from '../../protocol/json.ts';
+import { type Json, isJsonObject, entriesInOrder, objectInOrder } from '../../protocol/json.ts';
 import { type Result, ok, refuse } from '../../protocol/job-api.ts';
 import type { V2ErrorCode } from '../../protocol/error-codes.ts';
 import type { Steps } from '../../protocol/steps.ts';
@@ -11,6 +11,7 @@ import {
 import type { NodeErrorEntry, NodeErrors } from '../../protocol/v1.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
 import { addTo } from '../../translate/graph.ts';
+import { errorsInOrder } from '../../translate/node-errors.ts';
 import { errorEntry } from '../../protocol/node-errors.ts';
 import { inputConfig } from './validate-link.ts';
 import { pythonStr } from '../../protocol/python-text.ts';
@@ -74,8 +75,7 @@ function* refuseOutputs(workflow: Graph, validation: GraphValidation): Steps<Res
     const className = workflow[id]?.class_type ?? '';
     return [id, { errors, dependent_outputs: outputs, class_type: className }];
   });
-  // Built without assignment, since a node may be called `__proto__`.
-  const nodeErrors: NodeErrors = Object.fromEntries(byNode);
+  const nodeErrors = errorsInOrder(byNode, workflow);
   const outputErrors = byNode
     .filter(([id]) => validation.failingOutputs.has(id))
     .flatMap(([, { errors }]) => errors);
@@ -147,8 +147,9 @@ function* withCoerced(
     yield 1 + Object.keys(node.inputs ?? {}).length;
   }
   if (changed.size === 0) return workflow;
-  const nodes = Object.entries(workflow).map(([id, node]) => [id, changed.get(id) ?? node]);
-  return Object.fromEntries(nodes) as Graph;
+  return objectInOrder(
+    entriesInOrder(workflow).map(([id, node]) => [id, changed.get(id) ?? node] as const),
+  );
 }
 
 /** A node because of which v1 refuses the whole prompt. */

@@ -4,7 +4,8 @@ import type { FilePart, Form } from '../../http/multipart.ts';
 import { type FormLimits, withReceivedForm } from '../../http/received-form.ts';
 import type { SpooledFile, StartedUpload } from '../../protocol/job-api.ts';
 import type { DialectRules } from '../../dialects/dialect.ts';
-import { V1Error, emptyError, plainError, requirePrintable } from '../../dialects/errors.ts';
+import { toLookupPath } from '../../protocol/v1.ts';
+import { V1Error, plainError, requirePrintable } from '../../dialects/errors.ts';
 import type { V1Request } from '../routes.ts';
 import { isFileType, safeFolder, safeName } from '../../files/safe-name.ts';
 import { bodyError } from '../routing/body.ts';
@@ -23,13 +24,14 @@ export type UploadRequest = {
 /** A text field sent as a file part is read up to this size. */
 const MAX_TEXT_BYTES = 64 * 1024;
 const TRUE_VALUES = new Set(['true', '1']);
-/** The Windows folder of a file, which some clients put before its name. */
-const WINDOWS_FOLDER = /^[a-z]:\\.*\\/i;
+/** The folder on Windows that some clients put before the name of a file. */
+const WINDOWS_FOLDER = /^.*\\/s;
 /**
  * Slashes that some clients leave at the start when they cut a path before its last slash. The
  * original's form reader drops them.
  */
-const LEADING_SLASHES = /^[\\/]+/;
+const LEADING_SLASHES = /^\/+/;
+const BLANKS_AT_END = /(?<! ) +$/;
 
 /** The handlers of a form. */
 type FormWork = {
@@ -51,7 +53,7 @@ export async function withForm(
   { work, sentAs = () => undefined }: FormWork,
 ): Promise<void> {
   if (!request.ctx.is('multipart/form-data'))
-    throw emptyError(400, 'The body must be multipart/form-data.');
+    throw uploadError('The body must be multipart/form-data.');
   await withReceivedForm(limits, request, {
     sentAs,
     async work(received, startedOf) {
@@ -65,10 +67,7 @@ export async function withForm(
   });
 }
 
-/**
- * Reads the request. v1's own refusals have empty bodies; where v1 fails with a 500, the refusal
- * here has a message.
- */
+/** Reads the request. */
 export async function readUploadRequest(
   files: FileStore,
   user: string,
@@ -79,11 +78,12 @@ export async function readUploadRequest(
 ): Promise<UploadRequest> {
   const image = form.files.find(({ field }) => field === 'image');
   if (image === undefined && form.fields.has('image')) throw uploadError('image must be a file.');
-  if (image === undefined) throw emptyError(400, '"image" is missing.');
+  if (image === undefined) throw uploadError('"image" is missing.');
   const filenameGiven = requirePrintable(image.filename, 'filename')
     .replace(WINDOWS_FOLDER, '')
-    .replace(LEADING_SLASHES, '');
-  if (filenameGiven === '') throw emptyError(400, '"image" has no file name.');
+    .replace(LEADING_SLASHES, '')
+    .replace(BLANKS_AT_END, '');
+  if (filenameGiven === '') throw uploadError('"image" has no file name.');
   const type = await nameField(form, 'type', 'input');
   if (!isFileType(type)) throw uploadError('type must be input, temp or output.');
   const requested = {
@@ -95,9 +95,9 @@ export async function readUploadRequest(
     .filter((filePart) => filePart !== '')
     .join('/');
   const ignoresFolders = folderRule === 'ignored';
-  const subfolder = ignoresFolders ? '' : safeFolder(path);
-  if (subfolder === undefined) throw emptyError(400, '"subfolder" is not a possible folder.');
-  if (filenameGiven === '..') throw emptyError(400, '"image" is named like a folder outside.');
+  const subfolder = ignoresFolders ? '' : safeFolder(toLookupPath(path));
+  if (subfolder === undefined) throw uploadError('"subfolder" is not a possible folder.');
+  if (filenameGiven === '..') throw uploadError('"image" is named like a folder outside.');
   if (filename === undefined) throw uploadError('This is not a possible file name.');
   if (
     !ignoresFolders &&
@@ -116,7 +116,7 @@ export async function readUploadRequest(
   return { file: image.file, type, subfolder, filename, overwrite, shown };
 }
 
-/** Returns the error for an upload that the original fails on. */
+/** Returns the error of an upload that cannot be stored. */
 export function uploadError(message: string): V1Error {
   return new V1Error(400, plainError('invalid_upload', message));
 }

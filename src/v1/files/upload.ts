@@ -11,7 +11,6 @@ import {
   type FileStoringServices,
   type NewFile,
   contentTypeFor,
-  findFreeName,
   storeUnderFreeName,
   storeAs,
 } from '../../files/store-file.ts';
@@ -31,6 +30,7 @@ import {
 import { readImageBytes } from '../../files/asset-content.ts';
 import { disconnectSignal } from '../../http/client-connection.ts';
 import { type Json, isJsonObject, parseJson } from '../../protocol/json.ts';
+import { toLookupPath } from '../../protocol/v1.ts';
 
 /** Services of the upload routes. */
 export type UploadServices = FileStoringServices &
@@ -64,6 +64,7 @@ export async function uploadMask(services: UploadServices, request: V1Request): 
     const ref = text === undefined ? undefined : readOriginalRef(text);
     if (ref === undefined) throw uploadError('original_ref must be JSON that names a file.');
     const original = await findOriginal(services.files, caller, { ...ref, folderRule: subfolder });
+    if (original === undefined) throw uploadError('original_ref names a file that does not exist.');
     const signal = disconnectSignal(ctx.res);
     sendStored(ctx, upload, await storeMask(services, { caller, upload, original, signal }));
   };
@@ -73,21 +74,14 @@ export async function uploadMask(services: UploadServices, request: V1Request): 
 type MaskUpload = {
   readonly caller: Caller;
   readonly upload: UploadRequest;
-  readonly original: FileRow | undefined;
+  readonly original: FileRow;
   readonly signal: AbortSignal;
 };
 
-/**
- * Stores the result. v1 answers with a name even when the original picture does not exist; then no
- * file has that name.
- */
 async function storeMask(
   services: UploadServices,
   { caller, upload, original, signal }: MaskUpload,
 ): Promise<string> {
-  if (original === undefined) {
-    return upload.overwrite ? upload.filename : findFreeName(services, { ...upload, caller });
-  }
   const picture = await services.pictures.draw(caller.user, () =>
     readDrawing(services, { caller, row: original, signal }, upload.file),
   );
@@ -131,8 +125,8 @@ async function findOriginal(
     requirePrintable(text, 'original_ref');
   const { name, type = ref.type } = parseAnnotation(ref.filename);
   if (!isFileType(type) || name.startsWith('/') || name.includes('..')) return undefined;
-  const path = splitPath(name);
-  const subfolder = withinRoot(posix.join(ref.subfolder, path.folder));
+  const path = splitPath(toLookupPath(name));
+  const subfolder = withinRoot(posix.join(toLookupPath(ref.subfolder), path.folder));
   const named = { type, subfolder: subfolder ?? '', filename: path.name };
   const row = subfolder === undefined ? undefined : await files.get(user, named);
   return row === undefined && ref.folderRule === 'ignored' ? files.newestNamed(user, named) : row;

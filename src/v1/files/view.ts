@@ -11,7 +11,8 @@ import {
   serveFile,
   serveRendered,
 } from './download.ts';
-import { V1Error, emptyError, plainError } from '../../dialects/errors.ts';
+import { toLookupPath } from '../../protocol/v1.ts';
+import { V1Error, emptyError, invalidRequest, plainError } from '../../dialects/errors.ts';
 import type { Pictures, Rendering } from '../../files/pictures.ts';
 import { parseRendering } from './render.ts';
 import type { V1Request } from '../routes.ts';
@@ -130,18 +131,20 @@ async function findFile(
   const ignoresFolders = folderRule === 'ignored';
   const filenameGiven = query.get('filename');
   if (filenameGiven === null)
-    throw emptyError(viewWithoutName === 'not-found' ? 404 : 400, '"filename" is missing.');
+    throw viewWithoutName === 'not-found'
+      ? emptyError(404, '"filename" is missing.')
+      : invalidRequest('"filename" is missing.');
   const { name, type = query.get('type') ?? 'output' } = parseAnnotation(filenameGiven);
   if (name === '' || name.startsWith('/') || name.includes('..') || URL_OR_DRIVE.test(name)) {
-    throw emptyError(400, '"filename" is not a possible file name.');
+    throw invalidRequest('"filename" is not a possible file name.');
   }
   if (BLAKE3.test(name)) return findByHash(files, user, name);
-  if (!isFileType(type)) throw emptyError(400, '"type" must be input, temp or output.');
-  const resolvedFolder = withinRoot(query.get('subfolder') ?? '');
+  if (!isFileType(type)) throw invalidRequest('"type" must be input, temp or output.');
+  const resolvedFolder = withinRoot(toLookupPath(query.get('subfolder') ?? ''));
   if (resolvedFolder === undefined && !ignoresFolders)
     throw emptyError(403, '"subfolder" is outside.');
   const subfolder = resolvedFolder ?? '';
-  const filename = splitPath(name).name;
+  const filename = splitPath(toLookupPath(name)).name;
   const row = await files.get(user, { type, subfolder, filename });
   if (row !== undefined) return row;
   const foundAnywhere = ignoresFolders
@@ -150,7 +153,7 @@ async function findFile(
   if (foundAnywhere !== undefined) return foundAnywhere;
   if (isPossibleName(filename) && isWellEncoded(ctx.querystring))
     throw emptyError(404, FILE_NOT_FOUND);
-  throw emptyError(400, '"filename" is not a possible file name.');
+  throw invalidRequest('"filename" is not a possible file name.');
 }
 
 function isPossibleName(filename: string): boolean {

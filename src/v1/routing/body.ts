@@ -1,5 +1,5 @@
 import type Koa from 'koa';
-import type { BodyReader } from '../../http/json-body.ts';
+import type { BodyReader, ReadOptions } from '../../http/json-body.ts';
 import type { BodyRefusal } from '../../http/unpacked-body.ts';
 import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts';
 import {
@@ -16,9 +16,9 @@ import {
 export async function readJson(
   ctx: Koa.Context,
   bodyReader: BodyReader,
-  graphMember?: string,
+  options: ReadOptions = {},
 ): Promise<Json> {
-  const result = await bodyReader.read(ctx, graphMember === undefined ? {} : { graphMember });
+  const result = await bodyReader.read(ctx, options);
   if (result.ok) return result.value;
   throw bodyError(result, 'invalid_json');
 }

@@ -129,11 +129,11 @@ function sendFileInfo(
 }
 
 /**
- * Returns the decoded path. A path outside the folder is an empty 403, as on the v1 server; an
+ * Returns the path. Proxies that decode make clients encode a slash twice. A path outside the folder is an empty 403, as on the v1 server; an
  * unsafe name is a 400 with a message.
  */
 function pathOf(encodedName = ''): string {
-  const safePath = safePathBelow(encodedName);
+  const safePath = safePathBelow(encodedName.replaceAll(/%2f/gi, '/'));
   if (safePath.ok && safePath.path !== '') return safePath.path;
   if (!safePath.ok && safePath.reason === 'outside')
     throw emptyError(403, 'This path leads out of the folder of the user.');

@@ -1,6 +1,7 @@
-import { ExactNumbers } from './exact-numbers.ts';
-import type { Json } from './json-value.ts';
-import type { Steps } from './steps.ts';
+import type { Steps } from '../steps.ts';
+import { Pieces } from './pieces.ts';
+import { Placeholders, isMarked } from './placeholders.ts';
+import type { Json } from './values.ts';
 
 /** The most JSON that one text may hold. The name of a member counts as a value. */
 export type JsonLimits = {
@@ -14,6 +15,8 @@ type ReaderOptions = {
   readonly limits: JsonLimits;
   /** The member of the outermost object that is the graph. */
   readonly graphMember?: string | undefined;
+  /** Set to read NaN, Infinity and -Infinity, which Python writes, as null. */
+  readonly nonFinite?: 'null' | undefined;
 };
 
 const QUOTE = 0x22;
@@ -25,21 +28,19 @@ const OPEN_OBJECT = 0x7b;
 const MAX_KNOWN_NAME_CHARS = 256;
 /** Shorter numbers without an exponent fit a double. */
 const LONG_NUMBER_CHARS = 16;
-/** Small pieces are joined, since a text of two characters takes 24 bytes. */
-const MAX_SMALL_PIECES = 1000;
-const SMALL_CHARS = 64 * 1024;
 /** The native parser reads so many characters in the time of a value of a step. */
 const CHARS_A_VALUE = 64;
 
 /**
- * Reads JSON while its text arrives: counts values, nesting and nodes, and puts a placeholder in
- * place of each number that a double does not keep. The native parser builds the value and finds
- * the faults of syntax.
+ * Reads JSON while its text arrives: counts values, nesting and nodes, and puts placeholders in
+ * place of what the native parser does not keep. That parser builds the value and finds the faults
+ * of syntax.
  */
 export class JsonReader {
   readonly #limits: JsonLimits;
   readonly #graphMember: string | undefined;
-  readonly #numbers = new ExactNumbers();
+  readonly #nonFinite: string | undefined;
+  readonly #placeholders = new Placeholders();
   readonly #pieces = new Pieces();
   /** The part of the current text from here on is not among the pieces. */
   #from = 0;
@@ -48,6 +49,8 @@ export class JsonReader {
   #nodes = 0;
   /** The open containers, outermost first. */
   readonly #open: number[] = [];
+  /** For each of them the last whole number among its names; Infinity after another name. */
+  readonly #lastIndexes: number[] = [];
   /** The last bracket, comma or colon. */
   #last = 0;
   #rootName = '';
@@ -59,9 +62,10 @@ export class JsonReader {
   /** The beginning of a number or word that has not arrived as a whole. */
   #token: string | undefined;
 
-  constructor({ limits, graphMember }: ReaderOptions) {
+  constructor({ limits, graphMember, nonFinite }: ReaderOptions) {
     this.#limits = limits;
     this.#graphMember = graphMember;
+    this.#nonFinite = nonFinite;
   }
 
   get values(): number {
@@ -89,7 +93,7 @@ export class JsonReader {
     yield text.length / CHARS_A_VALUE;
     const value = JSON.parse(text) as Json;
     yield text.length / CHARS_A_VALUE + this.#values;
-    return this.#numbers.isEmpty ? value : yield* this.#numbers.restore(value);
+    return this.#placeholders.isEmpty ? value : yield* this.#placeholders.restore(value);
   }
 
   #structure(text: string, at: number): number {
@@ -109,6 +113,7 @@ export class JsonReader {
       case 0x7d:
       case 0x5d:
         this.#open.pop();
+        this.#lastIndexes.pop();
         if (this.#open.length < 2) this.#isGraph = false;
         break;
       case 0x2c:
@@ -135,6 +140,7 @@ export class JsonReader {
       this.#isGraph = this.#last === COLON && this.#rootName === this.#graphMember;
       this.#nodes = 0;
     }
+    this.#lastIndexes.push(-1);
     const { maxDepth } = this.#limits;
     if (this.#open.push(code) > maxDepth) {
       this.#fault ??= `Maximum JSON depth ${maxDepth} exceeded.`;
@@ -158,7 +164,12 @@ export class JsonReader {
 
   #name(text: string, start: number, end: number): void {
     const depth = this.#open.length;
-    if (depth === 1) this.#rootName = unescaped(text.slice(start, end));
+    const name = unescaped(text.slice(start, end));
+    if (depth === 1) this.#rootName = name;
+    if (isOutOfOrder(name, this.#lastIndexes) || isMarked(name)) {
+      this.#emit(text, start);
+      this.#pieces.add(this.#placeholders.nameMark());
+    }
     const { maxNodes } = this.#limits;
     if (this.#isGraph && depth === 2 && ++this.#nodes > maxNodes) {
       this.#fault ??= `Maximum number of nodes ${maxNodes} exceeded.`;
@@ -188,7 +199,7 @@ export class JsonReader {
       this.#emit(text, start);
       this.#token = (this.#token ?? '') + text.slice(start);
       this.#from = end;
-    } else if (this.#token !== undefined || mayNeedPlaceholder(text, start, end)) {
+    } else if (this.#token !== undefined || mayBeReplaced(text, start, end)) {
       const token = (this.#token ?? '') + text.slice(start, end);
       const replaced = this.#replaced(token);
       if (this.#token !== undefined || replaced !== token) {
@@ -202,37 +213,14 @@ export class JsonReader {
   }
 
   #replaced(token: string): string {
-    return this.#numbers.placeholderOf(token) ?? token;
+    if (NON_FINITE.test(token)) return this.#nonFinite ?? token;
+    return this.#placeholders.forNumber(token) ?? token;
   }
 
   /** Moves the current text up to `end` to the pieces. */
   #emit(text: string, end: number): void {
     this.#pieces.add(text.slice(this.#from, end));
     this.#from = end;
-  }
-}
-
-/** Texts that are joined at the end. */
-class Pieces {
-  #large: string[] = [];
-  #small: string[] = [];
-  #smallChars = 0;
-
-  add(piece: string): void {
-    if (piece === '') return;
-    this.#small.push(piece);
-    this.#smallChars += piece.length;
-    if (this.#small.length < MAX_SMALL_PIECES && this.#smallChars < SMALL_CHARS) return;
-    this.#large.push(this.#small.join(''));
-    this.#small = [];
-    this.#smallChars = 0;
-  }
-
-  take(): string {
-    const text = [...this.#large, ...this.#small].join('');
-    this.#large = [];
-    this.#small = [];
-    return text;
   }
 }
 
@@ -251,15 +239,35 @@ function isDelimiter(code: number): boolean {
   }
 }
 
-/** True for a number that is long or has an exponent. */
-function mayNeedPlaceholder(text: string, start: number, end: number): boolean {
+const NON_FINITE = /^(NaN|-?Infinity)$/;
+
+/** True for a number that is long, has an exponent or is not finite. */
+function mayBeReplaced(text: string, start: number, end: number): boolean {
   const first = text.charCodeAt(start);
+  if (first === 0x4e || first === 0x49 || text.startsWith('-I', start)) return true;
   if (first !== 0x2d && (first < 0x30 || first > 0x39)) return false;
   if (end - start >= LONG_NUMBER_CHARS) return true;
   for (let at = start; at < end; at++) {
     const code = text.charCodeAt(at);
     if (code === 0x65 || code === 0x45) return true;
   }
+  return false;
+}
+
+const INDEX = /^(0|[1-9][0-9]{0,9})$/;
+/** JavaScript lists larger numbers like other names. */
+const MAX_INDEX = 2 ** 32 - 2;
+
+/** True for a whole number that JavaScript would list before an earlier name of its object. */
+function isOutOfOrder(name: string, lastIndexes: number[]): boolean {
+  const last = lastIndexes.length - 1;
+  const number = INDEX.test(name) ? Number(name) : Infinity;
+  const index = number <= MAX_INDEX ? number : Infinity;
+  if (index <= (lastIndexes[last] ?? 0) && index !== Infinity) {
+    lastIndexes[last] = Infinity;
+    return true;
+  }
+  lastIndexes[last] = index;
   return false;
 }
 

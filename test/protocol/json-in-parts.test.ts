@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { JsonReader } from '../../src/protocol/json-reader.ts';
-import { parseJson, stringifyJson } from '../../src/protocol/json.ts';
+import { JsonReader, parseJson, stringifyJson } from '../../src/protocol/json.ts';
 import { runSteps } from '../../src/protocol/steps.ts';
 
 const LIMITS = { maxValues: 500_000, maxDepth: 200, maxNodes: 10_000 };
@@ -24,7 +23,21 @@ const string = fc
   )
   .map((text) => JSON.stringify(text));
 const name = fc
-  .constantFrom('a', 'b', '1', '__proto__', '', 'prompt', 'ü"\\', 'x'.repeat(300))
+  .constantFrom(
+    'a',
+    'b',
+    '1',
+    '12',
+    '3',
+    '4294967295',
+    '\ue000',
+    '\ue0001',
+    '__proto__',
+    '',
+    'prompt',
+    'ü"\\',
+    'x'.repeat(300),
+  )
   .map((text) => JSON.stringify(text));
 const { value: texts } = fc.letrec<{ value: string }>((tie) => ({
   value: fc.oneof(
@@ -44,6 +57,19 @@ describe('a text that arrives in parts', () => {
     fc.assert(
       fc.property(texts, fc.integer({ min: 1, max: 40 }), (text, chunkChars) => {
         expect(read(text, chunkChars)).toBe(stringifyJson(parseJson(text)));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test('keeps the order of its members, with the last of two equal names', () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(name, string), { maxLength: 8 }), (pairs) => {
+        const text = `{${pairs.map((pair) => pair.join(':')).join(',')}}`;
+        const kept = [...new Map(pairs)].map(
+          ([key, value]) => `${key}:${JSON.stringify(JSON.parse(value))}`,
+        );
+        expect(read(text)).toBe(`{${kept.join(',')}}`);
       }),
       { numRuns: 1000 },
     );

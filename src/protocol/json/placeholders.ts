@@ -1,6 +1,6 @@
 import { isSafeNumber } from 'lossless-json';
-import { type Json, LosslessNumber } from './json-value.ts';
-import type { Steps } from './steps.ts';
+import { type Json, LosslessNumber, NAME_MARK, keepOrder } from './values.ts';
+import type { Steps } from '../steps.ts';
 
 /**
  * The first of the numbers that stand for others while a text is parsed. They are whole and exact.
@@ -13,18 +13,29 @@ const MEMBERS_AT_ONCE = 1000;
 
 type Container = unknown[] | { [name: string]: unknown };
 
-/** The numbers of a text that are replaced while it is parsed, because a double does not keep them. */
-export class ExactNumbers {
+/**
+ * Stands in for the parts of a text that the native parser does not keep: numbers that do not fit a
+ * double, and the places of names that are whole numbers.
+ */
+export class Placeholders {
   readonly #numbers: (LosslessNumber | number)[] = [];
   #last = '';
   #lastPlaceholder: string | undefined;
 
+  #hasNames = false;
+
   get isEmpty(): boolean {
-    return this.#numbers.length === 0;
+    return this.#numbers.length === 0 && !this.#hasNames;
+  }
+
+  /** Returns the mark that keeps a name in its place. */
+  nameMark(): string {
+    this.#hasNames = true;
+    return NAME_MARK;
   }
 
   /** Returns the placeholder of a number, if it needs one. */
-  placeholderOf(token: string): string | undefined {
+  forNumber(token: string): string | undefined {
     // A text may repeat a number very often.
     if (token === this.#last) return this.#lastPlaceholder;
     // A slice is a view that keeps the whole text in memory.
@@ -45,7 +56,7 @@ export class ExactNumbers {
     return String(FIRST_PLACEHOLDER + this.#numbers.length - 1);
   }
 
-  /** Puts the numbers back. The value is not shared yet, so it is changed in place. */
+  /** Puts numbers and names back. The value is not shared yet, so it is changed in place. */
   *restore(root: unknown): Steps<Json> {
     // A reviver would take five times as long as the parsing.
     const holder = [root];
@@ -53,7 +64,8 @@ export class ExactNumbers {
     let restored = 0;
     for (let next = open.pop(); next !== undefined; next = open.pop()) {
       const members = next as { [name: string]: unknown };
-      for (const name of Object.keys(members)) {
+      const names = this.#hasNames ? unmarkNames(members) : Object.keys(members);
+      for (const name of names) {
         const member = members[name];
         if (typeof member === 'number') {
           if (member >= FIRST_PLACEHOLDER)
@@ -64,4 +76,26 @@ export class ExactNumbers {
     }
     return holder[0] as Json;
   }
+}
+
+/** Removes the marks. Returns all names. */
+function unmarkNames(members: { [name: string]: unknown }): readonly string[] {
+  const written = Object.keys(members);
+  if (!written.some(isMarked)) return written;
+  for (const name of written.filter(isMarked)) {
+    const member = members[name];
+    delete members[name];
+    members[unmarked(name)] = member;
+  }
+  keepOrder(members, written.map(unmarked));
+  return Object.keys(members);
+}
+
+/** True for a name that has a mark, or must get one because a client's name looks so. */
+export function isMarked(name: string): boolean {
+  return name.startsWith(NAME_MARK);
+}
+
+function unmarked(name: string): string {
+  return isMarked(name) ? name.slice(NAME_MARK.length) : name;
 }
