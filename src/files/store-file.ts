@@ -72,7 +72,7 @@ export async function storeUnderFreeName(
 }
 
 /** Returns the name that {@link storeUnderFreeName} would choose now. Stores nothing. */
-export async function findFreeName(
+async function findFreeName(
   { files }: Pick<FileStoringServices, 'files'>,
   newFile: FileName,
 ): Promise<string> {

@@ -119,13 +119,6 @@ describe('an upload', () => {
   });
 });
 
-test('GET /view without a name that a file can have is a 400 with JSON', async () => {
-  for (const query of ['filename=', 'filename=a..b', 'filename=x.png&type=none']) {
-    const answer = await fetch(`${server.url}/view?${query}`);
-    expect([answer.status, await answer.json()]).toEqual([400, expect.any(Object)]);
-  }
-});
-
 test('a slash that is encoded twice is a slash in the name of a saved file', async () => {
   const at = (path: string, init?: RequestInit) => fetch(`${server.url}/api/userdata${path}`, init);
   const body = '{"a":1}';

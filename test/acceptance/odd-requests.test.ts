@@ -83,25 +83,6 @@ describe('an upload', () => {
     const { headers: named } = await fetch(link);
     expect(named.get('Content-Disposition')).toBe('filename="linked.png"');
   });
-
-  test('that is called ".." leads out of its folder: 400 without a body', async () => {
-    const body = new FormData();
-    body.append('image', new Blob(['x']), '..');
-    const answer = await fetch(`${server.url}/upload/image`, { method: 'POST', body });
-    expect([answer.status, await answer.text()]).toEqual([400, '']);
-  });
-
-  test('of a mask whose original has no type is answered, and nothing is stored', async () => {
-    const body = new FormData();
-    body.append('image', new Blob([new Uint8Array(await pngOf())]), 'mask.png');
-    body.append('original_ref', JSON.stringify({ filename: 'dot.png', type: null }));
-    const answer = await fetch(`${server.url}/upload/mask`, { method: 'POST', body });
-    expect([answer.status, await answer.json()]).toEqual([
-      200,
-      { name: 'mask.png', subfolder: '', type: 'input' },
-    ]);
-    expect((await ask('GET', '/view?type=input&filename=mask.png')).status).toBe(404);
-  });
 });
 
 describe('a WebSocket where there is none is refused in the form of the API it asks', () => {

@@ -12,7 +12,7 @@ import {
   serveRendered,
 } from './download.ts';
 import { toLookupPath } from '../../protocol/v1.ts';
-import { V1Error, emptyError, invalidRequest, plainError } from '../../dialects/errors.ts';
+import { V1Error, emptyError, plainError } from '../../dialects/errors.ts';
 import type { Pictures, Rendering } from '../../files/pictures.ts';
 import { parseRendering } from './render.ts';
 import type { V1Request } from '../routes.ts';
@@ -131,20 +131,19 @@ async function findFile(
   const ignoresFolders = folderRule === 'ignored';
   const filenameGiven = query.get('filename');
   if (filenameGiven === null)
-    throw viewWithoutName === 'not-found'
-      ? emptyError(404, '"filename" is missing.')
-      : invalidRequest('"filename" is missing.');
+    throw emptyError(viewWithoutName === 'not-found' ? 404 : 400, '"filename" is missing.');
   const { name, type = query.get('type') ?? 'output' } = parseAnnotation(filenameGiven);
-  if (name === '' || name.startsWith('/') || name.includes('..') || URL_OR_DRIVE.test(name)) {
-    throw invalidRequest('"filename" is not a possible file name.');
+  const path = toLookupPath(name);
+  if (name === '' || path.startsWith('/') || name.includes('..') || URL_OR_DRIVE.test(name)) {
+    throw emptyError(400, '"filename" is not a possible file name.');
   }
   if (BLAKE3.test(name)) return findByHash(files, user, name);
-  if (!isFileType(type)) throw invalidRequest('"type" must be input, temp or output.');
+  if (!isFileType(type)) throw emptyError(400, '"type" must be input, temp or output.');
   const resolvedFolder = withinRoot(toLookupPath(query.get('subfolder') ?? ''));
   if (resolvedFolder === undefined && !ignoresFolders)
     throw emptyError(403, '"subfolder" is outside.');
   const subfolder = resolvedFolder ?? '';
-  const filename = splitPath(toLookupPath(name)).name;
+  const filename = splitPath(path).name;
   const row = await files.get(user, { type, subfolder, filename });
   if (row !== undefined) return row;
   const foundAnywhere = ignoresFolders
@@ -153,7 +152,7 @@ async function findFile(
   if (foundAnywhere !== undefined) return foundAnywhere;
   if (isPossibleName(filename) && isWellEncoded(ctx.querystring))
     throw emptyError(404, FILE_NOT_FOUND);
-  throw invalidRequest('"filename" is not a possible file name.');
+  throw emptyError(400, '"filename" is not a possible file name.');
 }
 
 function isPossibleName(filename: string): boolean {

@@ -149,8 +149,19 @@ export const CALL_CASES: readonly Case[] = [
   {
     scenario: 'mask-upload',
     expectedDifferences: [
-      ...['17', '18'].map((n) => badUpload(`${n} POST /upload/mask`)),
-      badUpload('19 POST /upload/mask'),
+      ...['13', '15', '16', '20'].map((n) =>
+        expectedDifferences(
+          'bad-upload',
+          `${n} POST /upload/mask`,
+          'error {…}',
+          'name absent',
+          'node_errors {}',
+          'status 400',
+          'subfolder absent',
+          'type absent',
+        ),
+      ),
+      ...['17', '18', '19'].map((n) => badUpload(`${n} POST /upload/mask`)),
     ],
   },
   {
