@@ -71,20 +71,6 @@ export async function storeUnderFreeName(
   }
 }
 
-/** Returns the name that {@link storeUnderFreeName} would choose now. Stores nothing. */
-async function findFreeName(
-  { files }: Pick<FileStoringServices, 'files'>,
-  newFile: FileName,
-): Promise<string> {
-  const pause = yieldEvery(NAMES_PER_TURN);
-  for (let number = 0; ; number++) {
-    await pause();
-    const filename = numberedName(newFile.filename, number);
-    if ((await files.get(newFile.caller.user, { ...newFile, filename })) === undefined)
-      return filename;
-  }
-}
-
 type SameBytes = {
   readonly existing: FileRow;
   readonly candidate: NewFile;
