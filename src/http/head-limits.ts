@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 type HeadFault = 'too_many_headers' | 'headers_too_large';
 
 /** The address and all headers together; cookies of single sign-on take 20 KiB and more. */
-export const MAX_HEAD_BYTES = 64 * 1024;
+const MAX_HEAD_BYTES = 64 * 1024;
 
 /**
  * The parser reads on up to this length: a refusal needs the address, and a key, to have the form
