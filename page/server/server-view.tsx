@@ -89,6 +89,7 @@ function Figures({ answer }: { readonly answer: ServerAnswer }) {
   const shown = servers.find(({ server }) => server === chosen) ?? answer;
   const { samples } = shown;
   const atMs = samples.map(({ at_ms: at }) => at);
+  const measuredAtMs = atMs.at(-1);
   const plots = PLOTS.filter(
     ({ isOfUpstream }) => !isOfUpstream || answer.upstream_kind === 'remote',
   );
@@ -132,6 +133,7 @@ function Figures({ answer }: { readonly answer: ServerAnswer }) {
       )}
       <h2>
         The last hour {answer.servers > 1 && <small>{nameOfServer(shown, answer.server)}</small>}
+        {measuredAtMs !== undefined && <small> as of {dateTime(measuredAtMs)}</small>}
       </h2>
       <div class="plots">
         {plots.map(({ lines, ...plot }) => (

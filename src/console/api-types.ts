@@ -259,7 +259,7 @@ export type ServerAnswer = {
    */
   readonly workers: number | null;
   readonly sample_interval_ms: number;
-  /** The samples of the last hour, oldest first. */
+  /** The samples of the last hour, oldest first. The last one is of the moment of this answer. */
   readonly samples: readonly FigureSample[];
   readonly limits: readonly {
     readonly name: string;

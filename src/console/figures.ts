@@ -26,19 +26,16 @@ export function createFigures(sources: FigureSources) {
   const { livePrompts, prompts, hub, upstream } = sources.services;
   const samples: FigureSample[] = [];
   let last: { readonly atMs: number; readonly totals: MetricTotals } | undefined;
+  let rates: Rates = NO_RATES;
   let disk = { atMs: -Infinity, bytes: 0 };
   const timer = setInterval(() => void measure().catch(ignoreError), SAMPLE_INTERVAL_MS);
   timer.unref();
 
-  async function measure(): Promise<void> {
-    const totals = await sources.totals();
-    const atMs = sources.now();
-    if (atMs - disk.atMs >= DISK_EVERY_MS) disk = { atMs, bytes: await sources.diskBytes() };
+  /** The counts of this moment, with the latest rates and use of the disk. */
+  function current(): FigureSample {
     const states = livePrompts.countByState();
-    const rates = last === undefined ? NO_RATES : ratesBetween(last, { atMs, totals });
-    last = { atMs, totals };
-    const sample: FigureSample = {
-      at_ms: atMs,
+    return {
+      at_ms: sources.now(),
       queued: (states['waiting'] ?? 0) + (states['queued'] ?? 0),
       running: (states['running'] ?? 0) + (states['ending'] ?? 0),
       outbox: prompts.outboxDepth(),
@@ -48,6 +45,15 @@ export function createFigures(sources: FigureSources) {
       disk_bytes: disk.bytes,
       ...rates,
     };
+  }
+
+  async function measure(): Promise<void> {
+    const totals = await sources.totals();
+    const atMs = sources.now();
+    if (atMs - disk.atMs >= DISK_EVERY_MS) disk = { atMs, bytes: await sources.diskBytes() };
+    rates = last === undefined ? NO_RATES : ratesBetween(last, { atMs, totals });
+    last = { atMs, totals };
+    const sample = current();
     samples.push(sample);
     if (samples.length > MAX_SAMPLES) samples.shift();
     await sources.onSample(sample);
@@ -55,6 +61,7 @@ export function createFigures(sources: FigureSources) {
 
   return {
     measure,
+    current,
     samples: (): readonly FigureSample[] => samples,
     close: (): void => clearInterval(timer),
   };
@@ -63,12 +70,17 @@ export function createFigures(sources: FigureSources) {
 /** Ignores an error: while the ledger or the shared Redis is unavailable, the figures have a gap. */
 function ignoreError(): void {}
 
-const NO_RATES = {
+type Rates = Pick<
+  FigureSample,
+  'ended_per_minute' | 'requests_per_second' | 'latency_p50_ms' | 'latency_p95_ms'
+>;
+
+const NO_RATES: Rates = {
   ended_per_minute: null,
   requests_per_second: null,
   latency_p50_ms: null,
   latency_p95_ms: null,
-} as const;
+};
 
 type Measured = { readonly atMs: number; readonly totals: MetricTotals };
 

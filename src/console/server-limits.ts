@@ -1,8 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import type { Config } from '../config/config.ts';
-import type { ServerAnswer } from './api-types.ts';
-import type { Figures } from './figures.ts';
+import type { FigureSample, ServerAnswer } from './api-types.ts';
 
 export type Limit = ServerAnswer['limits'][number];
 
@@ -11,45 +10,44 @@ export type LimitSources = {
     Config,
     'queueLimit' | 'maxSockets' | 'diskBudgetBytes' | 'outboxLimit' | 'upstream' | 'dataDir'
   >;
-  readonly figures: Pick<Figures, 'samples'>;
+  readonly current: FigureSample;
   readonly diskBytes: () => Promise<number>;
 };
 
 /** Returns everything that is limited, and how much of it is used. */
 export async function limitsOf({
   config,
-  figures,
+  current,
   diskBytes,
 }: LimitSources): Promise<readonly Limit[]> {
-  const last = figures.samples().at(-1);
   const { upstream } = config;
   const ofUpstream: readonly Limit[] =
     upstream.kind === 'embedded'
-      ? [counted('Waiting jobs', '--queue-limit', [last?.queued, config.queueLimit])]
+      ? [counted('Waiting jobs', '--queue-limit', [current.queued, config.queueLimit])]
       : [
-          counted('Outbox (per user)', '--outbox-limit', [last?.outbox, config.outboxLimit]),
+          counted('Outbox (per user)', '--outbox-limit', [current.outbox, config.outboxLimit]),
           counted('Event streams', '--upstream-streams', [
-            last?.upstream_streams,
+            current.upstream_streams,
             upstream.streams,
           ]),
         ];
   const used = await diskBytes();
   return [
     ...ofUpstream,
-    counted('WebSockets', '--max-sockets', [last?.sockets, config.maxSockets]),
+    counted('WebSockets', '--max-sockets', [current.sockets, config.maxSockets]),
     inBytes('Stored files', '--disk-budget', [used, config.diskBudgetBytes]),
     ...(await diskOf(config.dataDir)),
-    inBytes('Memory', '', [last?.memory_bytes ?? 0, memoryLimit()]),
+    inBytes('Memory', '', [current.memory_bytes, memoryLimit()]),
   ];
 }
 
-type UsedOfLimit = readonly [used: number | undefined, limit: number];
+type UsedOfLimit = readonly [used: number, limit: number];
 
-function counted(name: string, flag: string, [used = 0, limit]: UsedOfLimit): Limit {
+function counted(name: string, flag: string, [used, limit]: UsedOfLimit): Limit {
   return { name, flag, used, limit, unit: 'count' };
 }
 
-function inBytes(name: string, flag: string, [used = 0, limit]: UsedOfLimit): Limit {
+function inBytes(name: string, flag: string, [used, limit]: UsedOfLimit): Limit {
   return { name, flag, used, limit, unit: 'bytes' };
 }
 

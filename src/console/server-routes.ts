@@ -35,9 +35,10 @@ export function serverHandlers(services: ServerServices): ConsoleHandlers {
       if (figures.samples().length === 0) await figures.measure();
       const health = await jobs.health();
       if (health.ok) await discoverJobList(services, caller);
+      const current = figures.current();
       const limits = await limitsOf({
         config,
-        figures,
+        current,
         diskBytes: () => services.assets.totalBytes(),
       });
       const workers = facts.upstream_kind === 'embedded' ? await services.countWorkers() : null;
@@ -55,7 +56,7 @@ export function serverHandlers(services: ServerServices): ConsoleHandlers {
         others: services.otherServers(),
         workers: workers ?? null,
         sample_interval_ms: SAMPLE_INTERVAL_MS,
-        samples: figures.samples(),
+        samples: [...figures.samples(), current],
         limits,
         warnings: warningsOf({
           config,
@@ -63,7 +64,7 @@ export function serverHandlers(services: ServerServices): ConsoleHandlers {
           nowMs: services.now(),
           upstream: facts.upstream,
           isHealthy: health.ok,
-          outbox: figures.samples().at(-1)?.outbox ?? 0,
+          outbox: current.outbox,
           workers: workers ?? null,
           discovered: services.discovered?.(),
         }),

@@ -38,6 +38,31 @@ async function submit(body: object, key: string): Promise<string> {
   return ((await answer.json()) as { prompt_id: string }).prompt_id;
 }
 
+/** Twice this is less than the ten seconds between two measurements. */
+const PATIENCE = { timeout: 4_500 };
+
+test('the figures of the server are those of now', async () => {
+  const jobs = async () => {
+    const { samples, limits } = (await ask('server')).json;
+    const { queued, running } = samples.at(-1);
+    const waiting = limits.find(({ flag }: { flag: string }) => flag === '--queue-limit');
+    return { queued, running, waiting: waiting.used };
+  };
+  const key = 'key-of-figures';
+  const [first, second] = [
+    await submit({ prompt: endless() }, key),
+    await submit({ prompt: flat({ color: 7 }) }, key),
+  ];
+  await expect.poll(jobs, PATIENCE).toEqual({ queued: 1, running: 1, waiting: 1 });
+  for (const id of [second, first]) {
+    await fetch(`${server.url}/api/jobs/${id}/cancel`, {
+      method: 'POST',
+      headers: { 'X-API-Key': key },
+    });
+  }
+  await expect.poll(jobs, PATIENCE).toEqual({ queued: 0, running: 0, waiting: 0 });
+});
+
 describe('users', () => {
   test('see their own jobs, and no job of another', async () => {
     const mine = await submit({ prompt: flat({ color: 1 }), client_id: 'c1' }, 'key-of-one');
