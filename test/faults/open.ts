@@ -47,7 +47,7 @@ export const FAST: Partial<RemoteLimits> = {
   confirmAfterMs: 60,
   streamIdleTimeoutMs: 400,
   afterTerminalMs: 200,
-  streamCheckMs: { first: 5_000, last: 5_000 },
+  streamCheckMs: { opening: 5_000, first: 5_000, last: 5_000 },
   reconnectMs: { first: 20, last: 100 },
   failedReadMs: 40,
   readsPerSecond: 1_000,

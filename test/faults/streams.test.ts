@@ -186,7 +186,9 @@ describe('an end that is none', () => {
   });
 
   test('F30 keep-alives alone do not hide that the job is over', async () => {
-    const own = await openOwnSetup({ limits: { streamCheckMs: { first: 200, last: 200 } } });
+    const own = await openOwnSetup({
+      limits: { streamCheckMs: { opening: 200, first: 200, last: 200 } },
+    });
     own.upstream.script(staysRunning);
     own.upstream.always('events', async ({ res }) => {
       startSse(res);

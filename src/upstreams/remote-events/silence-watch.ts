@@ -1,13 +1,18 @@
+/** A stream begins with the status and the progress of its job. */
+const STATE_EVENTS = 2;
+
 /** Watches one open stream. */
 export type SilenceWatch = ReturnType<typeof watchSilence>;
 
 /**
  * Calls `onSilence` when a stream was silent for `first` ms, then after twice the time, up to every
- * `last` ms. One server connects to the engine only after it has read the job's state: events in
- * between are on no stream.
+ * `last` ms. After the job's state, with which a stream begins, it starts with `opening` ms: one
+ * server connects to the engine only after it has read that state, and events in between are on no
+ * stream.
  */
 export function watchSilence(
   options: {
+    readonly opening: number;
     readonly first: number;
     readonly last: number;
     /** Calls `begin` when the job may be read, unless the returned function is called before. */
@@ -17,12 +22,13 @@ export function watchSilence(
   },
   onSilence: () => void,
 ) {
-  const { first, last, requestTurn, jitter } = options;
+  const { opening, first, last, requestTurn, jitter } = options;
   let waitMs = first;
   let timer = setTimeout(scheduleCheck, jitter(waitMs));
   /** True while the first timer runs, which can be restarted unchanged. */
   let isFirst = true;
   let cancelTurn = (): void => {};
+  let events = 0;
 
   function scheduleCheck(): void {
     isFirst = false;
@@ -48,10 +54,11 @@ export function watchSilence(
   return {
     /** Restarts the time of silence: the stream has sent something. */
     noteActivity(): void {
-      if (isFirst) return void timer.refresh();
-      waitMs = first;
+      const startMs = events++ < STATE_EVENTS ? opening : first;
+      if (isFirst && waitMs === startMs) return void timer.refresh();
+      waitMs = startMs;
       isFirst = true;
-      restart(first);
+      restart(startMs);
     },
     /** Calls `onSilence` after this time: the read before has failed. */
     checkAgainIn(ms: number): void {

@@ -61,8 +61,11 @@ export const DEFAULT_REMOTE_LIMITS = {
   afterTerminalMs: 2_000,
   /** The largest single event. */
   maxEventChars: 8 * 1024 * 1024,
-  /** How long a stream may be silent before the job is read. The interval doubles up to `last`. */
-  streamCheckMs: { first: 1_500, last: 15_000 },
+  /**
+   * How long a stream may be silent before the job is read: after its first events, and later. The
+   * interval doubles up to `last`.
+   */
+  streamCheckMs: { opening: 200, first: 1_500, last: 15_000 },
   reconnectMs: { first: 250, last: 5_000 },
   /** After a stream that lasted this long, the next wait is short again. */
   longStreamMs: 10_000,

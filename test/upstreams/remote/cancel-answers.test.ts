@@ -7,7 +7,7 @@ import { CALLER, asked, openRemote } from './open.ts';
 
 /** A stream that says how things stand and then nothing; nothing else asks for the job by itself. */
 async function openSilent(status: string, snapshotMs = 10_000) {
-  const streamCheckMs = { first: 60_000, last: 60_000 };
+  const streamCheckMs = { opening: 60_000, first: 60_000, last: 60_000 };
   const limits = { streamIdleTimeoutMs: 60_000, streamCheckMs, snapshotMs };
   const opened = await openRemote({ limits });
   opened.upstream.always('events', fault.sse(frame('status', { status }), 'hold'));

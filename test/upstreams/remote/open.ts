@@ -33,7 +33,7 @@ export const FAST: Partial<RemoteLimits> = {
   confirmAfterMs: 40,
   streamIdleTimeoutMs: 250,
   afterTerminalMs: 150,
-  streamCheckMs: { first: 5_000, last: 5_000 },
+  streamCheckMs: { opening: 5_000, first: 5_000, last: 5_000 },
   reconnectMs: { first: 20, last: 60 },
   failedReadMs: 30,
   readsPerSecond: 1_000,

@@ -5,7 +5,7 @@ import { monotonicClock } from '../../../src/lib/clock.ts';
 
 // When a stream says nothing the job itself is asked: soon once, then more and more seldom.
 
-const WAITS = { first: 1_500, last: 15_000, jitter: (ms: number) => ms };
+const WAITS = { opening: 1_500, first: 1_500, last: 15_000, jitter: (ms: number) => ms };
 const atOnce = (begin: () => void) => {
   begin();
   return () => {};
@@ -42,6 +42,18 @@ test('a stream that speaks leads to none, and each new silence begins anew', asy
   watch.noteActivity();
   await vi.advanceTimersByTimeAsync(2_000);
   expect(askedAt).toEqual([21.5, 24.5, 26.5]);
+  watch.close();
+});
+
+test('a stream that says nothing after its first state leads to a question soon, then more and more seldom', async () => {
+  const { watch, askedAt } = watched({ opening: 200 });
+  await vi.advanceTimersByTimeAsync(1_000);
+  for (let i = 0; i < 2; i++) watch.noteActivity();
+  await vi.advanceTimersByTimeAsync(3_500);
+  expect(askedAt).toEqual([1.2, 1.6, 2.4, 4]);
+  watch.noteActivity();
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(askedAt).toEqual([1.2, 1.6, 2.4, 4, 6]);
   watch.close();
 });
 

@@ -176,7 +176,7 @@ describe('the end of a job', () => {
 
   test('keep-alives alone do not hide that the job is over', async () => {
     const opened = await openRemote({
-      limits: { streamCheckMs: { first: 60, last: 60 }, streamIdleTimeoutMs: 60_000 },
+      limits: { streamCheckMs: { opening: 60, first: 60, last: 60 }, streamIdleTimeoutMs: 60_000 },
     });
     const { upstream, remote } = opened;
     upstream.always('events', async ({ res, server, id }) => {
@@ -188,6 +188,23 @@ describe('the end of a job', () => {
     const events = await collect(remote, running(opened), CALLER);
     expect(statuses(events).at(-1)).toBe('status succeeded');
   });
+});
+
+test('a job that ends right after the first state of its stream is read soon', async () => {
+  const opened = await openRemote({
+    limits: {
+      streamCheckMs: { opening: 60, first: 600_000, last: 600_000 },
+      streamIdleTimeoutMs: 600_000,
+    },
+  });
+  const { upstream, remote } = opened;
+  upstream.always('events', ({ res, server, id }) => {
+    startSse(res);
+    res.write(STATUS.running);
+    server.change(id, DONE);
+  });
+  const events = await collect(remote, running(opened), CALLER);
+  expect(statuses(events).at(-1)).toBe('status succeeded');
 });
 
 describe('a stream that breaks', () => {
@@ -362,7 +379,7 @@ describe('what streams say', () => {
 
   test('an answer that an event of the stream overtakes is out of date', async () => {
     const { upstream, remote } = await openRemote({
-      limits: { streamCheckMs: { first: 40, last: 40 } },
+      limits: { streamCheckMs: { opening: 40, first: 40, last: 40 } },
     });
     const { id } = upstream.addJob({ status: 'running', progress: step(1) });
     let stream: ServerResponse | undefined;
