@@ -27,7 +27,7 @@ const ENTRIES = [
 await build({
   input: Object.fromEntries(ENTRIES.map((entry) => [entry, `src/${entry}.ts`])),
   platform: 'node',
-  external: [...OUTSIDE, /^@opentelemetry\//],
+  external: [...OUTSIDE, /^@opentelemetry\/(?!api$)/],
   // An old helper of Koa's has a reason for its eval.
   checks: { eval: false },
   // One folder deep, like the modules: addresses relative to `import.meta.url` stay right.

@@ -21,7 +21,7 @@ afterAll(() => holdover.dispose());
 function noneLeft(socket: WebSocket, isWaiting = () => true): Promise<void> {
   return new Promise((resolve) => {
     socket.on('message', (data, isBinary) => {
-      const { type, data: fields } = isBinary ? {} : JSON.parse(String(data));
+      const { type, data: fields } = isBinary ? {} : JSON.parse((data as Buffer).toString());
       if (type !== 'status' || fields.status.exec_info.queue_remaining !== 0) return;
       if (isWaiting()) resolve();
     });

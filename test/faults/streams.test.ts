@@ -133,7 +133,7 @@ describe('an end that is none', () => {
         Object.assign(server.jobs.get(id) ?? {}, {
           progress: { ...progressAt(2, 20), value: 0.1 },
         });
-        honestly();
+        void honestly();
       });
       theirs(client).always('events', fault.sse(running));
       theirs(client).once('events', ...streams.map((bytes) => fault.sse(bytes)));
