@@ -136,7 +136,7 @@ const DEFAULT_ADDRESS = 'http://127.0.0.1:8188';
 /** Returns the base URL for the SDKs, which append `/api/v2` themselves. */
 function addressOf(url: string): string {
   const { origin, pathname } = new URL(url);
-  return origin + pathname.replace(/\/+$/, '').replace(/\/api\/v2$/, '');
+  return origin + pathname.replace(/(^|[^/])\/+$/, '$1').replace(/\/api\/v2$/, '');
 }
 
 type CommandRun = {

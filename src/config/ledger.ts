@@ -52,7 +52,7 @@ function isHost(text: string): boolean {
 /** The parts of the address that are certainly no secret. */
 function withoutLogin(text: string, url: URL | undefined): string {
   if (url && url.host !== '') return `${url.protocol}//${url.host}${url.pathname}`;
-  return text.replace(/^([a-z]+:\/\/)?.*[:@?].*$/is, '$1…');
+  return text.replace(/^([a-z]+:\/\/)?.*[:@?].*/is, '$1…');
 }
 
 /** When a worker counts as dead: how long it may be silent, and how often that is looked at. */

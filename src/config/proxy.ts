@@ -48,7 +48,7 @@ function readPublicUrl(text: string): ProxySettings['publicUrl'] {
       `option '--public-url' needs an address such as https://example.com/comfy, not '${withoutLogin(text)}'`,
     );
   }
-  const prefix = url.pathname.replace(/\/+$/, '');
+  const prefix = url.pathname.replace(/(^|[^/])\/+$/, '$1');
   if (prefix.includes('//')) {
     throw new InvalidSetting(`option '--public-url' has an empty segment in its path: '${text}'`);
   }

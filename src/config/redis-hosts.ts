@@ -4,7 +4,7 @@ export function splitHosts(text: string): {
   readonly hosts: readonly string[];
   readonly rest: string;
 } {
-  const parts = /^([a-z]+:\/\/(?:[^/]*@)?)([^/?#]*)(.*)$/is.exec(text);
+  const parts = /^([a-z]+:\/\/(?:[^/]*@)?)([^/?#]*)(.*)/is.exec(text);
   const [, login = '', hosts = '', rest = ''] = parts ?? [];
   return { login, hosts: hosts.split(','), rest };
 }

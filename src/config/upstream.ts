@@ -60,7 +60,7 @@ export function upstreamOf(flags: Flags, env: NodeJS.ProcessEnv): Upstream {
 }
 
 function routerPrefix(text: string): string {
-  const path = text.replace(/\/+$/, '');
+  const path = text.replace(/(^|[^/])\/+$/, '$1');
   if (/^(\/[\w~-][\w.~-]*)+$/.test(path)) return path;
   throw new InvalidSetting(
     `option '--router-prefix' needs a path such as /v1/models, not '${text}'`,

@@ -61,7 +61,7 @@ export function documentedRows(): readonly string[] {
 
 function readRows(): ReadonlyMap<string, DifferenceRow> {
   const text = readFileSync(packageUrl('docs/differences.md'), 'utf8');
-  const found = text.matchAll(/^\| `([\w-]+)` \| (.*?) ?\| (.*?) \| (.*?) \|$/gm);
+  const found = text.matchAll(/^\| `([\w-]+)` \| ([^|\n]*?) ?\| ([^|\n]*) \| ([^|\n]*) \|$/gm);
   return new Map(
     [...found].map(([, row = '', original = '', holdover = '', why = '']) => [
       row,

@@ -106,7 +106,7 @@ function keyPolicyFor(origin: string, upstream: DefinitionsUpstream): KeyPolicy 
 /** Below the service's mount prefix first, then at the paths of v1 servers. */
 function candidateUrls(upstreamUrl: string): readonly string[] {
   const { origin, pathname } = new URL(upstreamUrl);
-  const mount = pathname.replace(/\/+$/, '').replace(/\/api\/v2$/, '');
+  const mount = pathname.replace(/(^|[^/])\/+$/, '$1').replace(/\/api\/v2$/, '');
   const prefixes = new Set([mount, '']);
   return [...prefixes].flatMap((prefix) =>
     ['/api/object_info', '/object_info'].map((path) => origin + prefix + path),

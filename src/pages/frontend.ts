@@ -18,7 +18,7 @@ export type Frontend = ReturnType<typeof createFrontend>;
 /** Types worth making smaller; pictures, fonts and archives are small already. */
 const COMPRESSIBLE = /^(text\/|application\/(javascript|json|manifest\+json|xml|wasm)|image\/svg)/;
 /** Names bundlers make from the content, with eight characters of a hash before the extension. */
-const HASHED_NAME = /-(?=[\w-]*(\d|(?<!-)[A-Z_]))[\w-]{8}(\.\w+){1,2}$/;
+const HASHED_NAME = /-(?=[\w-]{0,7}(\d|(?<!-)[A-Z_]))[\w-]{8}(\.\w+){1,2}$/;
 const PICTURE = /\.(jpe?g|png|ppm|bmp|pgm|tiff?|webp)$/;
 /** Scripts of our own that a front end loads, at their addresses below `/extensions`. */
 const BUNDLED_EXTENSIONS = ['/extensions/holdover/starter-graph.js'];

@@ -41,7 +41,7 @@ export function parseJson(text: string): Json {
 export function jsonFault(error: unknown): string {
   const reason = error instanceof Error ? error.message : 'unreadable';
   // For `NaN` the parser's message is only a quotation.
-  return reason.replace(/(, )?(\.{3})?".*$/s, '').slice(0, 200) || 'Unexpected text';
+  return reason.replace(/(, )?(\.{3})?".*/s, '').slice(0, 200) || 'Unexpected text';
 }
 
 /** Compact JSON text, every number and the order of members as they were read. */

@@ -60,6 +60,7 @@ export class ReplicatedWrites {
 /** Counts the replicas that are at most `MAX_LAG_S` behind, from the section `replication` of INFO. */
 function countReplicas(info: string): number {
   if (!info.includes('role:master')) throw new Error('the node has become a replica');
-  const lags = [...info.matchAll(/^slave\d+:.*state=online.*lag=(\d+)/gm)].map(([, lag]) => lag);
-  return lags.filter((lag) => Number(lag) <= MAX_LAG_S).length;
+  const lines = info.split('\n').filter((line) => /^slave\d+:/.test(line));
+  const online = lines.filter((line) => line.includes('state=online'));
+  return online.filter((line) => Number(/lag=(\d+)/.exec(line)?.[1]) <= MAX_LAG_S).length;
 }

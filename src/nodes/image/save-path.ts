@@ -17,7 +17,7 @@ const PREVIEW_LETTERS = 'abcdefghijklmnopqrstupvxyz';
 
 /** Resolves a `filename_prefix` as v1 does. Refuses one that leads out of the output folder. */
 export function savePath(prefix: string, facts: PrefixFacts): SavePath {
-  const path = posix.normalize(fillPrefix(prefix, facts)).replace(/(?<=.)\/+$/, '');
+  const path = posix.normalize(fillPrefix(prefix, facts)).replace(/([^/])\/+$/, '$1');
   const { dir, base } = splitPath(path);
   if (path.startsWith('/') || dir.split('/')[0] === '..' || path.includes('\0')) {
     throw new NodeFailure(

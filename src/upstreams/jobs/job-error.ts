@@ -95,7 +95,9 @@ function isOutOfMemory(error: Error): boolean {
 function stackFrames(error: Error): string {
   const lines = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
   const frames = lines.map((line) =>
-    line.slice(0, MAX_FRAME_CHARS).replaceAll(/(?:file:\/\/)?\/[^\s()]*\/(?=[^/\s()]+:\d+)/g, ''),
+    line
+      .slice(0, MAX_FRAME_CHARS)
+      .replaceAll(/([\s(])(?:file:\/\/)?\/[^\s()]*\/(?=[^/\s()]+:\d+)/g, '$1'),
   );
   const text = frames.map((line) => `${line}\n`).join('');
   return text.slice(0, MAX_TRACE_CHARS);

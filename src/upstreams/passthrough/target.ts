@@ -12,7 +12,7 @@ export type TargetOf = (path: string) => string | undefined;
  * end.
  */
 export function mountOf(baseUrl: string): string {
-  const path = new URL(baseUrl).pathname.replace(/\/+$/, '');
+  const path = new URL(baseUrl).pathname.replace(/(^|[^/])\/+$/, '$1');
   return path.endsWith(V2_PATH) ? path.slice(0, -V2_PATH.length) : path;
 }
 
@@ -27,7 +27,7 @@ export function v2TargetOf(mount: string): TargetOf {
   };
 }
 
-const JOB_TARGET = /^([^?]*?\/api\/v2\/jobs\/)([^/?]+)(.*)$/s;
+const JOB_TARGET = /^([^?]*?\/api\/v2\/jobs\/)([^/?]+)(.*)/s;
 
 /** Returns the id of the job that a v2 call is about; `undefined`: it is not about a job. */
 export function jobIdOfTarget(target: string): string | undefined {

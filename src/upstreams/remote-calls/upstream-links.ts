@@ -8,7 +8,7 @@ export function createLinks(baseUrl: string) {
   const base = new URL(baseUrl);
   if (!isPlainHttp(base))
     throw new Error('an upstream must be an http or https URL without a login');
-  const mount = base.pathname.replace(/\/+$/, '');
+  const mount = base.pathname.replace(/(^|[^/])\/+$/, '$1');
   const prefix = mount.endsWith(API_PATH) ? mount : mount + API_PATH;
   return {
     origin: base.origin,

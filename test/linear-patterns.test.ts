@@ -1,0 +1,97 @@
+// A regular expression in src may meet any text of a caller, so it takes time in proportion to its length.
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseAst } from 'rolldown/parseAst';
+import { analyse } from 'scslre';
+import { afterAll, expect, test, vi } from 'vitest';
+
+const SRC = fileURLToPath(new URL('../src', import.meta.url));
+const FILES = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((name) =>
+  name.endsWith('.ts'),
+);
+
+/** Files that build an expression from what they get, and why that needs no check here. */
+const BUILT_LATE: Readonly<Record<string, string>> = {
+  'cli/demo/errors.ts': 'the name of a class, from a graph of ours',
+  'nodes/text/regex.ts': 'patterns of users run in a thread that is ended after a time',
+  'upstreams/bucket/xml.ts': 'the name of an element, from our code; the text is of the bucket',
+};
+
+type Pattern = { readonly file: string; readonly source: string; readonly flags: string };
+
+type Node = { readonly type?: string; readonly [member: string]: unknown };
+
+function nodesIn(value: unknown): Node[] {
+  if (value === null || typeof value !== 'object') return [];
+  const below = Object.values(value).flatMap(nodesIn);
+  return Array.isArray(value) ? below : [value as Node, ...below];
+}
+
+const NODES = FILES.map((file) => {
+  const program = parseAst(readFileSync(join(SRC, file), 'utf8'), { lang: 'ts' });
+  return { file, nodes: nodesIn(program) };
+});
+
+function literalsOf({ file, nodes }: (typeof NODES)[number]): Pattern[] {
+  return nodes.flatMap(({ type, regex }) => {
+    if (type !== 'Literal' || regex === undefined) return [];
+    const { pattern, flags } = regex as { readonly pattern: string; readonly flags: string };
+    return [{ file, source: pattern, flags }];
+  });
+}
+
+const buildsPattern = ({ type, callee }: Node): boolean =>
+  (type === 'NewExpression' || type === 'CallExpression') && (callee as Node)['name'] === 'RegExp';
+
+/** The expressions that files put together while they are loaded. */
+async function builtPatterns(): Promise<Pattern[]> {
+  const found: Pattern[] = [];
+  vi.resetModules();
+  vi.stubGlobal(
+    'RegExp',
+    class extends RegExp {
+      constructor(source: string, flags = '') {
+        super(source, flags);
+        const file = FILES.find((name) => new Error('where').stack?.includes(join(SRC, name)));
+        if (file) found.push({ file, source: this.source, flags });
+      }
+    },
+  );
+  for (const { file, nodes } of NODES) if (nodes.some(buildsPattern)) await import(join(SRC, file));
+  return found;
+}
+afterAll(() => void vi.unstubAllGlobals());
+
+const KINDS = { Move: true, Self: true, Trade: true } as const;
+
+/** True for an expression that is tried at many places and passes over the rest of the text at each. */
+function passesOftenOver({ source, flags }: Pattern): boolean {
+  const isAtStart = source.startsWith('^') && !flags.includes('m');
+  return !isAtStart && /(?<!\\)(?:\.|\[\^\])[*+]\??(?!\)*\$?$)/.test(source);
+}
+
+function isLinear(pattern: Pattern): boolean {
+  const { reports } = analyse(pattern, { assumeRejectingSuffix: false, reportTypes: KINDS });
+  return reports.length === 0 && !passesOftenOver(pattern);
+}
+
+test('every regular expression in src is linear', async () => {
+  const built = await builtPatterns();
+  const lateFiles = NODES.filter(({ nodes }) => nodes.some(buildsPattern))
+    .map(({ file }) => file)
+    .filter((file) => !built.some((pattern) => pattern.file === file));
+  expect(lateFiles.toSorted()).toEqual(Object.keys(BUILT_LATE).toSorted());
+  const all = [...NODES.flatMap(literalsOf), ...built];
+  expect(all.length).toBeGreaterThan(300);
+  const checked = all.filter(({ file }) => file !== 'nodes/text/regex.ts');
+  const slow = checked.filter((pattern) => !isLinear(pattern));
+  expect(slow.map(({ file, source, flags }) => `${file}: /${source}/${flags}`)).toEqual([]);
+});
+
+test.each([/(a+)+$/, /\s+$/, /^(x:.*?)[ \t]*;[; \t]*$/, /a.*b/, /^a.*b/m])(
+  'a new one such as %s would be found',
+  (pattern) => {
+    expect(isLinear({ file: '', source: pattern.source, flags: pattern.flags })).toBe(false);
+  },
+);
