@@ -13,7 +13,7 @@ import type { Services } from './services.ts';
 /** The API of Holdover's own page. */
 export function openConsole(
   services: Services,
-  jobQueueReason: () => Promise<JobQueueReason>,
+  jobQueueReason: (jobId: string | null) => Promise<JobQueueReason>,
 ): Koa.Middleware {
   const { config, auth, ledger, prompts, upstream } = services;
   const consoleServices = {

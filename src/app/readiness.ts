@@ -29,7 +29,7 @@ export function neededParts({ config, ledger, store }: Services): NeededParts {
     },
     ...(isEmbedded && {
       queue: links
-        ? { kind: 'redis', check: sharedQueueCheck(links) }
+        ? { kind: 'redis', ...sharedQueueChecks(links) }
         : { kind: 'process', check: async () => undefined },
     }),
     files: files.bucket
@@ -43,13 +43,13 @@ export function neededParts({ config, ledger, store }: Services): NeededParts {
 }
 
 /**
- * Returns why the jobs in the queue of the upstream wait: the reason of `/readyz`, else busy
- * workers or a service that has not started them.
+ * Returns why a job in the queue of the upstream waits: the reason of `/readyz`, else the delay of
+ * this job, busy workers, or a service that has not started it.
  */
 export function createJobQueueReason(
   { queue }: NeededParts,
   { upstream, now }: Pick<Services, 'upstream' | 'now'>,
-): () => Promise<JobQueueReason> {
+): (jobId?: string | null) => Promise<JobQueueReason> {
   const { jobs } = upstream.runner;
   const ofService = async () => ((await jobs.health()).ok ? 'not_started' : 'upstream_unhealthy');
   const ofQueue = async () => (await queue?.check())?.reason ?? 'workers_busy';
@@ -57,19 +57,31 @@ export function createJobQueueReason(
     queue
       ? ofQueue().catch(() => 'queue_unreachable' as const)
       : ofService().catch(() => 'upstream_unhealthy' as const);
-  return cachedBriefly(ask, now);
+  const ofAll = cachedBriefly(ask, now);
+  return async (jobId = null) => {
+    const reason = await ofAll();
+    if (reason !== 'workers_busy' || jobId === null) return reason;
+    const isDelayed = (await queue?.isDelayed?.(jobId).catch(() => false)) ?? false;
+    return isDelayed ? 'retry_delayed' : reason;
+  };
 }
 
 /** Checks the shared queue. A queue without workers still takes jobs. */
-function sharedQueueCheck(
+function sharedQueueChecks(
   links: RedisConnections,
-): () => Promise<PartProblem<JobQueueReason> | undefined> {
-  const condition = import('../upstreams/distributed-state/queue-condition.ts').then(
-    ({ createQueueCondition }) => createQueueCondition(links, monotonicClock),
+): Pick<NonNullable<NeededParts['queue']>, 'check' | 'isDelayed'> {
+  const opened = import('../upstreams/distributed-state/queue-condition.ts').then(
+    ({ createDelayCheck, createQueueCondition }) => ({
+      condition: createQueueCondition(links, monotonicClock),
+      isDelayed: createDelayCheck(links),
+    }),
   );
-  return async () => {
-    const reason = await (await condition)();
-    return reason && { status: 'degraded', reason };
+  return {
+    async check() {
+      const reason = await (await opened).condition();
+      return reason && { status: 'degraded', reason };
+    },
+    isDelayed: async (jobId) => (await opened).isDelayed(jobId),
   };
 }
 

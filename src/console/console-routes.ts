@@ -38,7 +38,7 @@ export type ConsoleServices = {
   readonly livePrompts: LivePrompts;
   /** The port, without a record of its calls. */
   readonly jobs: Pick<JobApi, 'get' | 'asset'>;
-  readonly jobQueueReason: () => Promise<JobQueueReason>;
+  readonly jobQueueReason: (jobId: string | null) => Promise<JobQueueReason>;
   readonly now: () => number;
   readonly whenCurrent: (user: string) => Promise<void>;
   readonly facts: Pick<SessionAnswer, 'version' | 'upstream' | 'upstream_kind' | 'needs_token'>;
@@ -132,11 +132,10 @@ export function jobHandlers(services: ConsoleServices): ConsoleHandlers {
     },
     async 'GET job'(request) {
       const found = await find(request);
+      const { live } = found;
       const pendingReason =
-        found.live === undefined
-          ? null
-          : await pendingReasonOf(found.live, services.jobQueueReason);
-      return jobAnswer(found, { nowMs: services.now(), pendingReason });
+        live && (await pendingReasonOf(live, () => services.jobQueueReason(live.jobId)));
+      return jobAnswer(found, { nowMs: services.now(), pendingReason: pendingReason ?? null });
     },
     async 'GET job/code'(request) {
       const language = readLanguage(request.query);

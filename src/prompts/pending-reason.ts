@@ -106,6 +106,10 @@ export const PENDING_REASONS = {
     text: 'No job runs, although there are workers and jobs wait.',
     readyzPart: 'queue',
   },
+  /** Found by `upstreams/distributed-state/queue-condition.ts` for this job alone. */
+  retry_delayed: {
+    text: 'Its last run failed for an internal reason. It runs again in 1 to 30 seconds.',
+  },
   /** Found by `app/readiness.ts`. */
   queue_unreachable: { text: 'The queue does not answer.', readyzPart: 'queue' },
   /**
@@ -129,6 +133,7 @@ export type JobQueueReason =
   | 'no_worker'
   | 'paused'
   | 'stalled'
+  | 'retry_delayed'
   | 'queue_unreachable'
   | 'not_started'
   | 'upstream_unhealthy';

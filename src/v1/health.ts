@@ -29,7 +29,10 @@ type NeededPart<Reason extends string = string> = {
  */
 export type NeededParts = {
   readonly ledger?: NeededPart;
-  readonly queue?: NeededPart<JobQueueReason>;
+  readonly queue?: NeededPart<JobQueueReason> & {
+    /** Says if a job waits for another run, after one that failed. Absent: jobs have one run. */
+    readonly isDelayed?: (jobId: string) => Promise<boolean>;
+  };
   readonly files?: NeededPart;
 };
 

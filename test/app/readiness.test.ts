@@ -75,6 +75,18 @@ describe('why a job waits in the queue', () => {
     expect(await reasonOf(check, away)).toBe(reason);
   });
 
+  test('a job of its own is delayed, while the queue is well', async () => {
+    const queue = { kind: 'redis', check: async () => undefined };
+    const ask = (isDelayed: () => Promise<boolean>) => {
+      const parts = { queue: { ...queue, isDelayed } };
+      return createJobQueueReason(parts, { now: () => 0, upstream: { runner: {} } } as never);
+    };
+    expect(await ask(async () => true)('job')).toBe('retry_delayed');
+    expect(await ask(async () => false)('job')).toBe('workers_busy');
+    expect(await ask(away)('job')).toBe('workers_busy');
+    expect(await ask(async () => true)(null)).toBe('workers_busy');
+  });
+
   test.each([
     ['the service is well', async () => ({ ok: true }), 'not_started'],
     ['the service is not well', async () => ({ ok: false }), 'upstream_unhealthy'],

@@ -18,6 +18,7 @@ const OF_QUEUE = {
   no_worker: 'no_worker',
   paused: 'paused',
   stalled: 'stalled',
+  retry_delayed: 'retry_delayed',
   queue_unreachable: 'queue_unreachable',
   not_started: 'not_started',
   upstream_unhealthy: 'upstream_unhealthy',

@@ -35,6 +35,12 @@ export function createQueueCondition(
   };
 }
 
+/** Returns a function that says if BullMQ delays a job of the shared queue after a failed run. */
+export function createDelayCheck(links: QueueLinks): (jobId: string) => Promise<boolean> {
+  const queue = openQueue(links);
+  return async (jobId) => (await queue.getJobState(jobId)) === 'delayed';
+}
+
 /** Returns a function that counts the workers of the shared queue. `undefined`: the number is not known. */
 export function createWorkerCount(links: QueueLinks): () => Promise<number | undefined> {
   const queue = openQueue(links);

@@ -2,7 +2,10 @@ import { Queue, Worker } from 'bullmq';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openRedis } from '../../../src/redis/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
-import { createQueueCondition } from '../../../src/upstreams/distributed-state/queue-condition.ts';
+import {
+  createDelayCheck,
+  createQueueCondition,
+} from '../../../src/upstreams/distributed-state/queue-condition.ts';
 import {
   QUEUE_NAME,
   createQueueKeys,
@@ -30,6 +33,7 @@ describe.skipIf(redisMissing() !== '')(`the condition of the queue${redisMissing
       keys,
       connection,
       of: createQueueCondition(links, clock),
+      isDelayed: createDelayCheck(links),
     };
   }
 
@@ -52,6 +56,20 @@ describe.skipIf(redisMissing() !== '')(`the condition of the queue${redisMissing
     await expect.poll(() => opened.of()).toBeUndefined();
     await worker.close();
     await expect.poll(() => opened.of()).toBe('no_worker');
+  });
+
+  test('a job that failed is delayed until its next run; others and unknown ones are not', async () => {
+    const opened = await open();
+    await startWorker(opened, async () => {
+      throw new Error('an internal reason');
+    });
+    const backoff = { type: 'fixed', delay: 60_000 };
+    await opened.queue.add('job', {}, { jobId: 'job-1', attempts: 2, backoff });
+    await expect.poll(() => opened.isDelayed('job-1')).toBe(true);
+    expect(await opened.of()).toBeUndefined();
+    await opened.queue.pause();
+    await opened.queue.add('job', {}, { jobId: 'job-2' });
+    expect(await Promise.all(['job-2', 'job-3'].map(opened.isDelayed))).toEqual([false, false]);
   });
 
   test('paused, and resumed', async () => {
