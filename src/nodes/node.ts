@@ -139,11 +139,6 @@ export type NodeDef = {
    */
   readonly isBriefWhenSmall?: boolean;
   /**
-   * How long the node may take to notice a stop before its thread is ended, if that is less than
-   * the engine allows.
-   */
-  readonly stopGraceMs?: number;
-  /**
    * The inputs that name a file. The bytes of these files are part of the cache key and of
    * `is_changed`.
    */

@@ -113,7 +113,7 @@ const levelsOf = (bytes: Uint8Array): Float32Array => {
 };
 
 /** Writes bytes as v1's float levels into a tensor. */
-export const fromBytes = (bytes: Uint8Array, target: Float32Array): void => {
+const fromBytes = (bytes: Uint8Array, target: Float32Array): void => {
   const levels = Float32Array.from({ length: 256 }, (_, byte) => byte / 255);
   for (let i = 0; i < bytes.length; i++) target[i] = levels[bytes[i] as number] as number;
 };

@@ -17,7 +17,7 @@ const NOT_SHOWN: ReadonlySet<string> = new Set([
   'one-at-a-time',
   'partial-cache',
   'gray16',
-  'python-regex',
+  'letter-case',
   'expansion',
   'user-turns',
   'v2-jobs-remote',

@@ -1,17 +1,9 @@
-// Texts that take for ever, or all the memory there is.
+// Texts that would take all the memory there is.
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type Recorder, connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
-import {
-  MEMORY_MB,
-  backtracking,
-  doubling,
-  linear,
-  matching,
-  shown,
-  spreading,
-} from '../support/graphs/text-graphs.ts';
+import { MEMORY_MB, doubling, shown, spreading } from '../support/graphs/text-graphs.ts';
 
 let server: Holdover;
 let socket: Recorder;
@@ -45,32 +37,6 @@ async function peakMb(): Promise<number> {
   const status = await readFile(`/proc/${server.pid}/status`, 'utf8');
   return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
 }
-
-describe('a pattern that would take for ever', () => {
-  test('ends with the answer where it can be matched in linear time', async () => {
-    expect(await end(matching(linear))).toMatchObject({ texts: ['False'], error: undefined });
-  });
-
-  test('ends with an error that says so where it cannot', async () => {
-    const { error } = await end(matching(backtracking));
-    expect(error).toMatchObject({ node_id: '1', exception_type: 'TimeoutError' });
-    expect(error.exception_message).toContain(backtracking);
-  });
-
-  test('is interrupted while it is matched, and the next prompt runs', async () => {
-    const id = await send(matching(`${backtracking}|x`));
-    const isStarted = (frame: Recorder['frames'][number]) =>
-      frame.kind === 'text' && frame.data.prompt_id === id && frame.data.node === '1';
-    await socket.until(isStarted);
-    const asked = Date.now();
-    await fetch(`${server.url}/interrupt`, { method: 'POST' });
-    await socket.untilDone(id);
-    // Half a second is its limit; its own end would come after five.
-    expect(Date.now() - asked).toBeLessThan(4000);
-    expect(socket.outline(id)).toContain('execution_interrupted');
-    expect(await end(shown('next'))).toMatchObject({ texts: ['next'] });
-  });
-});
 
 describe('a small graph that makes a large text', () => {
   test.each([

@@ -113,44 +113,10 @@ test.each(WIDE)(
   },
 );
 
-const coloursOf = (data: Float32Array): Set<string> =>
-  new Set(Array.from({ length: data.length / 3 }, (_, i) => data.slice(i * 3, i * 3 + 3).join()));
-
-const DITHERS = ['none', 'floyd-steinberg', 'bayer-2', 'bayer-4', 'bayer-8', 'bayer-16'];
-
-test.each(DITHERS)(
-  'ImageQuantize with dither %s uses no more colours than asked',
-  async (dither) => {
-    const image = picture({ width: 40, height: 30 });
-    for (const colors of [1, 2, 7, 64]) {
-      const { data } = await runToImage(node('ImageQuantize'), { image, colors, dither });
-      expect(coloursOf(data).size).toBeLessThanOrEqual(colors);
-    }
-  },
-);
-
-test('ImageQuantize copes with more colours than its table holds', async () => {
-  const level = (i: number): number => {
-    const mixed = Math.imul(i ^ (i >>> 7), 0x9e3779b1);
-    return (Math.imul(mixed ^ (mixed >>> 13), 0x85ebca6b) >>> 24) / 255;
-  };
-  const image = picture({ width: 300, height: 300, level });
-  expect(coloursOf(image.data).size).toBeGreaterThan(65_536);
-  const { data } = await runToImage(node('ImageQuantize'), { image, colors: 8, dither: 'none' });
-  expect(coloursOf(data).size).toBe(8);
-});
-
-test('ImageQuantize leaves a picture with few, well apart colours as it is', async () => {
-  const image = picture({ width: 8, height: 8, level: (i) => (Math.floor(i / 3) % 5) / 5 });
-  const { data } = await runToImage(node('ImageQuantize'), { image, colors: 5, dither: 'none' });
-  expect(data).toEqual(image.data);
-});
-
 test.each([
   { name: 'ImageBlend', inputs: { blend_factor: 0.5, blend_mode: 'normal' } },
   { name: 'ImageBlur', inputs: { blur_radius: 1, sigma: 1 } },
   { name: 'ImageSharpen', inputs: { sharpen_radius: 1, sigma: 1, alpha: 1 } },
-  { name: 'ImageQuantize', inputs: { colors: 4, dither: 'floyd-steinberg' } },
 ])('$name stops at once when the job is cancelled', async ({ name, inputs }) => {
   const image = picture({ width: 5, height: 5 });
   const context = {

@@ -7,7 +7,6 @@ import { createFinder, TEXT_NODES } from '../../src/nodes/text/text-nodes.ts';
 import { fakeContext } from '../support/graphs/pixels.ts';
 
 const MIB = 2 ** 20;
-const REGEX = { case_insensitive: false, multiline: false, dotall: false };
 
 async function run(name: string, inputs: Inputs, context: NodeContext = fakeContext({})) {
   const def = TEXT_NODES.find((one) => one.name === name)!;
@@ -32,15 +31,6 @@ describe('a text the job has no memory for is refused before it is built', () =>
     ['StringReplace', { string: long, find: 'x', replace: long }],
     ['StringReplace', { string: long, find: 'x', replace: 'yyyy' }],
     ['CaseConverter', { string: 'ﬃ'.repeat(MIB), mode: 'UPPERCASE' }],
-    [
-      'RegexReplace',
-      { string: long, regex_pattern: '.+', replace: '\\g<0>'.repeat(1e5), ...REGEX },
-    ],
-    ['RegexReplace', { string: long, regex_pattern: 'x', replace: long, ...REGEX }],
-    [
-      'RegexExtract',
-      { string: long.repeat(5), regex_pattern: '.', mode: 'All Matches', group_index: 1, ...REGEX },
-    ],
   ])('%s', async (name, inputs) => {
     const { context } = jobOf(5 * MIB);
     await expect(run(name, inputs, context)).rejects.toThrow(OutOfMemory);
@@ -133,8 +123,6 @@ describe('a long text', () => {
     ['CaseConverter', { mode: 'lowercase' }],
     ['CaseConverter', { mode: 'Title Case' }],
     ['CaseConverter', { mode: 'Capitalize' }],
-    ['RegexMatch', { regex_pattern: 'y', ...REGEX }],
-    ['RegexReplace', { regex_pattern: 'x', replace: '', ...REGEX }],
   ])('is let go of by %s with %j when the job is to stop', async (name, more) => {
     const check = () => {
       throw new Cancelled('stop');

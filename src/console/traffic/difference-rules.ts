@@ -99,7 +99,9 @@ export const DIFFERENCE_RULES = {
     frame: ({ type }) => type === 'execution_error',
   },
   'unknown-class': { call: (facts) => isObjectInfo(facts) || isRefused(facts) },
-  'text-limits': { frame: ({ type, text }) => type === 'execution_error' && /Timeout/.test(text) },
+  'text-limits': {
+    frame: ({ type, text }) => type === 'execution_error' && /OutOfMemory/.test(text),
+  },
   'picture-formats': { call: ({ path, query }) => path === '/view' && query.includes('preview=') },
   pixels: { call: ({ path, status }) => path === '/view' && status === 200 },
   restart: { call: (facts) => isHistory(facts) && facts.method === 'GET' },

@@ -1,4 +1,3 @@
-import { imageQuantize } from './quantize.ts';
 import { type NodeDef, type ImageValue, type NodeContext, NodeFailure } from '../node.ts';
 import { eachRow, newImage } from '../tensor.ts';
 import { entryOf, typedNode } from '../typed-node.ts';
@@ -148,10 +147,4 @@ const imageInvert = typedNode({
 });
 
 /** The nodes that change a picture's colours and keep its size. */
-export const FILTER_NODES: readonly NodeDef[] = [
-  imageInvert,
-  imageBlend,
-  imageBlur,
-  imageSharpen,
-  imageQuantize,
-];
+export const FILTER_NODES: readonly NodeDef[] = [imageInvert, imageBlend, imageBlur, imageSharpen];

@@ -1,4 +1,3 @@
-import { porterDuffImageComposite } from './compose-porter-duff.ts';
 import type { ImageValue, MaskValue, NodeContext, NodeDef } from '../node.ts';
 import { OFFSET, type Point, copyOf, eachCoveredRow, requireChannels } from './region.ts';
 import { fitted, fittedMask } from '../resample/resample.ts';
@@ -107,7 +106,6 @@ const splitImageWithAlpha = typedNode({
 /** The nodes that lay pictures over one another, or handle their transparency. */
 export const COMPOSE_NODES: readonly NodeDef[] = [
   imageCompositeMasked,
-  porterDuffImageComposite,
   joinImageWithAlpha,
   splitImageWithAlpha,
 ];

@@ -6,19 +6,12 @@ import { isInsidePair } from './pieces.ts';
 /** The declaration of an input in nearly every text node. */
 export const MULTILINE = ['STRING', { multiline: true }] as const;
 
-/**
- * The grace period: a running regular expression, or a loop inside V8, does not check the stop
- * flag.
- */
-const TEXT_STOP_GRACE_MS = 500;
-
 /** The members that all text nodes share. */
 export const TEXT = {
   category: 'utils/string',
   pythonModule: 'comfy_extras.nodes_string',
   style: 'v3',
   outputs: [{ type: 'STRING' }],
-  stopGraceMs: TEXT_STOP_GRACE_MS,
 } as const;
 
 /** The node that shows any input as text. */
@@ -30,7 +23,6 @@ export const PREVIEW_ANY: NodeDef = {
   required: { source: ['*', {}] },
   outputs: [],
   outputNode: true,
-  stopGraceMs: TEXT_STOP_GRACE_MS,
   run: (inputs, context) => ({
     outputs: [],
     ui: { text: [withinRoom(shown(inputs['source'] ?? null, context), context)] },

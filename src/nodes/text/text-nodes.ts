@@ -3,7 +3,6 @@ import type { Reserver } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 import { capitalCase, lowerCase, titleCase, upperCase } from './case.ts';
 import { MULTILINE, PREVIEW_ANY, TEXT } from './text-node.ts';
-import { TEXT_PATTERN_NODES } from './pattern.ts';
 import {
   CHUNK_CHARS,
   chunksOf,
@@ -138,7 +137,6 @@ export const TEXT_NODES: readonly NodeDef[] = [
       return { outputs: [chosen(mode, COMPARE)?.(a, b) ?? false] };
     },
   }),
-  ...TEXT_PATTERN_NODES,
   PREVIEW_ANY,
 ];
 

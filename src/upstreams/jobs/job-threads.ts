@@ -9,10 +9,7 @@ import { type JobEnd, type RunnerOptions, runOnWorker } from './run-on-worker.ts
 import type { HandleWorkerRequest } from './worker-requests.ts';
 import { type WorkerThread, createWorkerThread } from './worker-thread.ts';
 
-export type JobThreadsOptions = Pick<
-  EngineOptions,
-  'limits' | 'nodes' | 'nodesModule' | 'log' | 'spans'
-> & {
+export type JobThreadsOptions = Pick<EngineOptions, 'limits' | 'nodesModule' | 'log' | 'spans'> & {
   readonly spoolDir: string;
   readonly clock: Clock;
   readonly jobFiles: Pick<JobFiles, 'blobs' | 'fileLookupOf'>;

@@ -1,7 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { createLazyJson, readValue } from '../../lib/lazy-json.ts';
 import { isRedisAway } from '../../lib/storage-errors.ts';
-import type { NodeDef } from '../../nodes/node.ts';
 import type { Logger } from '../../observability/log.ts';
 import { parseJson } from '../../protocol/json.ts';
 import type { JobError, JobStatus } from '../../protocol/v2.ts';
@@ -34,8 +33,6 @@ export type RunnerOptions = {
   readonly memoryLimitBytes: number;
   /** How long a job may take to react to a stop. */
   readonly stopGraceMs: number;
-  /** Some node classes have a shorter grace period. */
-  readonly nodes: ReadonlyMap<string, NodeDef>;
   readonly clock: Clock;
   resolve(job: LiveJob): Promise<ResolvedWorkflow>;
   /** Syncs the files with these hashes, if the thread that made them has not. */
@@ -55,7 +52,7 @@ export async function runOnWorker(
   if (job.stop.reason !== undefined) return endOf({ kind: 'stopped' }, job, deps.timeLimitMs);
   const flags = createRunFlags();
   const reporter = createRunReporter(job, deps.clock);
-  const release = enforceStop(job, { flags, thread, reporter, ...deps });
+  const release = enforceStop(job, { flags, thread, ...deps });
   job.filesOnDisk = () => filesOnDisk(job, new Int32Array(flags), deps);
   try {
     const request = await toRunRequest(job, resolved, { flags, ...deps });
@@ -138,10 +135,9 @@ function createOrderedHandler<Item>(handle: (item: Item) => Promise<void> | void
   };
 }
 
-type StopOptions = Pick<RunnerOptions, 'timeLimitMs' | 'stopGraceMs' | 'nodes' | 'clock'> & {
+type StopOptions = Pick<RunnerOptions, 'timeLimitMs' | 'stopGraceMs' | 'clock'> & {
   readonly flags: SharedArrayBuffer;
   readonly thread: WorkerThread;
-  readonly reporter: RunReporter;
 };
 
 /**
@@ -149,12 +145,14 @@ type StopOptions = Pick<RunnerOptions, 'timeLimitMs' | 'stopGraceMs' | 'nodes' |
  * period it terminates the thread. Call the returned function when the run has ended.
  */
 function enforceStop(job: LiveJob, options: StopOptions): () => void {
-  const { flags, thread, timeLimitMs, clock } = options;
+  const { flags, thread, timeLimitMs, stopGraceMs, clock } = options;
   const cancelTimeLimit = clock.callAfter(timeLimitMs, () => job.stop.request('timeout'));
   let cancelTermination: (() => void) | undefined;
   const onStop = (): void => {
     Atomics.store(new Int32Array(flags), RUN_FLAG.stop, 1);
-    cancelTermination = clock.callAfter(graceMsOf(job, options), () => void thread.terminate());
+    const isClosing = job.stop.reason === 'shutdown';
+    const graceMs = isClosing ? Math.min(stopGraceMs, SHUTDOWN_GRACE_MS) : stopGraceMs;
+    cancelTermination = clock.callAfter(graceMs, () => void thread.terminate());
   };
   const forget = job.stop.onRequest(onStop);
   return () => {
@@ -162,23 +160,6 @@ function enforceStop(job: LiveJob, options: StopOptions): () => void {
     cancelTimeLimit();
     cancelTermination?.();
   };
-}
-
-/**
- * Returns the grace period. Without a running node the general one applies: the flag is checked
- * before the next node.
- */
-function graceMsOf(
-  job: LiveJob,
-  { stopGraceMs, nodes, reporter }: Pick<StopOptions, 'stopGraceMs' | 'nodes' | 'reporter'>,
-): number {
-  const isClosing = job.stop.reason === 'shutdown';
-  const node = nodes.get(reporter.current().classType ?? '');
-  return Math.min(
-    stopGraceMs,
-    node?.stopGraceMs ?? Infinity,
-    isClosing ? SHUTDOWN_GRACE_MS : Infinity,
-  );
 }
 
 async function toRunRequest(

@@ -3,18 +3,6 @@ import type { Graph } from '../../../src/protocol/v2.ts';
 /** The `--job-memory` these graphs are made for. */
 export const MEMORY_MB = 64;
 
-/** Both take ages of a text that is nearly what they want. */
-export const linear = '^(a+)+$';
-export const backtracking = '^(a+)+\\1$';
-
-const FLAGS = { case_insensitive: false, multiline: false, dotall: false };
-
-/** Matches a pattern (node 1) on 41 characters, and shows the outcome (node 9). */
-export function matching(regex_pattern: string): Graph {
-  const string = `${'a'.repeat(40)}!`;
-  return graph({ class_type: 'RegexMatch', inputs: { string, regex_pattern, ...FLAGS } });
-}
-
 /** Shows a text (node 9). */
 export function shown(value: string): Graph {
   return graph({ class_type: 'PrimitiveString', inputs: { value } });

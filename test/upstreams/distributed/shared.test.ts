@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type Holdover, startHoldover } from '../../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../../support/processes/redis.ts';
-import { backtracking, matching, shown } from '../../support/graphs/text-graphs.ts';
+import { shown } from '../../support/graphs/text-graphs.ts';
 import { type Recorder, connect, getJson, postPrompt } from '../../support/clients/v1-client.ts';
 import { type WorkerProcess, startWorker } from '../../support/processes/worker.ts';
 import { endless, flat } from '../../support/graphs/workflows.ts';
@@ -93,20 +93,6 @@ describe.skipIf(redisMissing() !== '')(`two workers on one Redis${redisMissing()
     expect((await startsOf(ALICE)).filter((at) => at < bobs)).toHaveLength(running.length);
     await interrupt(running[1]!, ALICE);
     await alice.untilDone(running[1]!, 60_000);
-  });
-
-  test('end an endless regular expression when it is interrupted', async () => {
-    const id = await send(matching(backtracking), BOB);
-    await bob.until(
-      (frame) => frame.kind === 'text' && frame.data.prompt_id === id && frame.data.node === '1',
-    );
-    const asked = Date.now();
-    await interrupt(id, BOB);
-    await bob.untilDone(id);
-    // Half a second is its limit; its own end would come after five.
-    expect(Date.now() - asked).toBeLessThan(4000);
-    expect(bob.outline(id)).toContain('execution_interrupted');
-    await bob.untilDone(await send(shown('next'), BOB), 30_000);
   });
 
   test('a prompt of a worker that was killed can be ended while there is no other', async () => {

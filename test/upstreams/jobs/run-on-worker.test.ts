@@ -1,6 +1,5 @@
 // A job on a worker thread that does what the test says, on a clock that the test advances.
 import { expect, test } from 'vitest';
-import type { NodeDef } from '../../../src/nodes/node.ts';
 import { createLazyJson } from '../../../src/lib/lazy-json.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { newJob } from '../../../src/upstreams/jobs/live-job.ts';
@@ -17,7 +16,6 @@ import { createFakeClock } from '../../support/fake-clock.ts';
 type Message = Exclude<FromWorker, { type: 'end' }>;
 
 const LOST: ThreadEnd = { kind: 'lost', reason: 'terminated', outOfMemory: false };
-const SLOW_TO_STOP = { stopGraceMs: 100 } as NodeDef;
 
 /** A worker thread without a thread: the test sends its messages and ends its run. */
 function fakeThread() {
@@ -66,7 +64,6 @@ function start(options: Partial<RunnerOptions> = {}) {
     timeLimitMs: 60_000,
     memoryLimitBytes: 1,
     stopGraceMs: 10_000,
-    nodes: new Map([['Slow', SLOW_TO_STOP]]),
     clock,
     log: silentLogger(),
     resolve: async () => ({
@@ -116,20 +113,15 @@ test('a canceled job that stops in time keeps its thread', async () => {
   expect(state.terminations).toBe(0);
 });
 
-test.each([
-  ['a node class with a shorter grace period', 'canceled', 'Slow', 100],
-  ['a shutdown', 'shutdown', 'Other', 1000],
-] as const)('%s ends the thread sooner', async (_, reason, classType, graceMs) => {
+test('a shutdown ends the thread sooner', async () => {
   const { clock, end, job, state } = start();
   await clock.advance(0);
-  state.send({ type: 'started', nodeId: '1', classType });
-  await clock.advance(0);
-  job.stop.request(reason);
-  await clock.advance(graceMs - 1);
+  job.stop.request('shutdown');
+  await clock.advance(999);
   expect(state.terminations).toBe(0);
   await clock.advance(1);
   expect(state.terminations).toBe(1);
-  expect((await end).status).toBe(reason === 'canceled' ? 'canceled' : 'interrupted');
+  expect((await end).status).toBe('interrupted');
 });
 
 test('a lost thread fails the job, out of memory by its own code', async () => {
