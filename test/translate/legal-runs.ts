@@ -200,7 +200,7 @@ function deliver(
   const at = (i: number) => deliveries[i % deliveries.length] ?? 'keep';
   return moments.flatMap(({ input, job }, i): ProgressInput[] => {
     const next = moments[i + 1]?.input;
-    if (i > 0 && at(i - 1) === 'swapped' && areSteps(moments[i - 1]?.input, input)) return [];
+    if (i > 0 && at(i - 1) === 'swapped' && maySwap(moments[i - 1]?.input, input)) return [];
     switch (at(i)) {
       case 'keep':
         return [input];
@@ -215,7 +215,7 @@ function deliver(
       case 'stale poll':
         return [input, poll(moments[Math.max(0, i - 4)]?.job ?? job)];
       case 'swapped':
-        return next && areSteps(input, next) ? [next, input] : [input];
+        return next && maySwap(input, next) ? [next, input] : [input];
       case 'resumed':
         return job.progress ? [input, status('running'), eventOf(job.progress)] : [input];
       case 'idle':
@@ -226,8 +226,14 @@ function deliver(
   });
 }
 
-function areSteps(...inputs: readonly (ProgressInput | undefined)[]): boolean {
-  return inputs.every((input) => input?.kind === 'event' && input.event.event === 'progress');
+/** A last step before an earlier one cannot be told from a further pass of the same length. */
+function maySwap(input: ProgressInput | undefined, next: ProgressInput): boolean {
+  const [first, second] = [stepOf(input), stepOf(next)];
+  return first !== undefined && second !== undefined && second.step !== second.steps;
+}
+
+function stepOf(input: ProgressInput | undefined): Progress | undefined {
+  return input?.kind === 'event' && input.event.event === 'progress' ? input.event.data : undefined;
 }
 
 function poll(job: Job): ProgressInput {
