@@ -133,10 +133,6 @@ export function entryQuery({ id, name }: NamedEntry): string {
   return String(new URLSearchParams({ id: String(id), scope: scope.peek(), server }));
 }
 
-export function knownServers(): readonly string[] {
-  return [...revisions.keys()];
-}
-
 const MAX_TRIES = 20;
 
 /** Asks again while a balancer sends the call to another server than the one it names. */

@@ -1,14 +1,11 @@
-import download from 'icon:download';
 import pause from 'icon:pause';
 import play from 'icon:play';
 import trash from 'icon:trash';
 import x from 'icon:x';
 import { plural, size } from '../lib/format.ts';
-import { saveBlob } from '../lib/pictures.tsx';
 import { replaceQuery } from '../lib/route.ts';
 import { Button, Choice, Icon, ScopeChoice, SearchField } from '../lib/ui.tsx';
-import { session, tellError } from '../state.ts';
-import { harOf } from './har.ts';
+import { session } from '../state.ts';
 import {
   clearRecording,
   entries,
@@ -28,9 +25,6 @@ const SERVERS_TITLE =
 export function Toolbar({ promptId }: { readonly promptId: string }) {
   const known = facts.value;
   const { kind, text, isErrorOnly } = filter.value;
-  const exportHar = async (): Promise<void> => {
-    saveBlob(await harOf(), 'holdover.har');
-  };
   return (
     <header class="toolbar">
       <div class="toolbar-row">
@@ -57,14 +51,6 @@ export function Toolbar({ promptId }: { readonly promptId: string }) {
           label="Clear the list"
           onClick={() => void clearRecording()}
         />
-        <Button
-          icon={download}
-          title="Export as HAR"
-          label="Export as HAR"
-          onClick={() => void exportHar().catch(tellError)}
-        >
-          HAR
-        </Button>
       </div>
       <div class="toolbar-row is-filters">
         <Choice

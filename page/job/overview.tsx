@@ -1,10 +1,8 @@
 import type { JobAnswer } from '../../src/console/api-types.ts';
 import { plural } from '../lib/format.ts';
-import { isPicture } from '../lib/pictures.tsx';
 import { CodeText } from '../lib/ui.tsx';
 import { isLive } from '../jobs/job-row.tsx';
 import { liveJob } from '../jobs/live.ts';
-import { Compare } from './compare.tsx';
 import { FileList } from './files.tsx';
 import { GraphView } from './graph-view.tsx';
 import { useNodeRuns } from './node-runs.ts';
@@ -49,13 +47,11 @@ export function Overview({ answer }: { readonly answer: JobAnswer }) {
   );
 }
 
-function Outputs({ answer: { inputs, outputs, texts } }: { readonly answer: JobAnswer }) {
-  const pictures = { inputs: inputs.filter(isPicture), outputs: outputs.filter(isPicture) };
+function Outputs({ answer: { outputs, texts } }: { readonly answer: JobAnswer }) {
   return (
     <section aria-labelledby="outputs-title">
       <h2 id="outputs-title">Outputs</h2>
       <FileList files={outputs} />
-      {pictures.inputs.length > 0 && pictures.outputs.length > 0 && <Compare {...pictures} />}
       {texts.map(({ node, text }, at) => (
         <CodeText key={`${node} ${at}`} text={text} label={`Copy the text of node ${node}`} />
       ))}

@@ -9,7 +9,6 @@ import { Button, Choice, CodeText } from './ui.tsx';
 const LANGUAGES = [
   { value: 'python', text: 'Python' },
   { value: 'typescript', text: 'TypeScript' },
-  { value: 'curl', text: 'curl' },
 ] as const;
 const LANGUAGE_NAME = 'holdover-language';
 

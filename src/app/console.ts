@@ -42,7 +42,6 @@ export function openConsole(
       store: trafficRecorder.store,
       secrets,
       countServers: processes.countServers,
-      baseOf: ({ ctx }) => auth.addresses.of(ctx.req)?.base ?? 'http://localhost',
     }),
     ...serverHandlers({
       ...consoleServices,

@@ -116,7 +116,7 @@ export type JobAnswer = {
 
 /** `GET /holdover/api/job/code?id=&language=` */
 export type CodeAnswer = {
-  readonly language: 'curl' | 'python' | 'typescript';
+  readonly language: 'python' | 'typescript';
   readonly file: string;
   readonly code: string;
   /** The files that the code expects beside it. */

@@ -63,7 +63,6 @@ const PATHS = [
   'traffic',
   'traffic/entry',
   'traffic/picture',
-  'traffic/har',
   'traffic/close',
   'traffic/clear',
 ] as const;

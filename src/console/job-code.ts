@@ -35,7 +35,7 @@ const TOO_LONG = 'The workflows have more than 2 million characters, too many to
 export function readLanguage(query: URLSearchParams): Language {
   const found = LANGUAGES.find((language) => language === query.get('language'));
   if (found) return found;
-  throw invalidRequest('"language" is curl, python or typescript.');
+  throw invalidRequest('"language" is python or typescript.');
 }
 
 /**

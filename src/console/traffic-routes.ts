@@ -1,13 +1,10 @@
-import { Readable } from 'node:stream';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { V1Error, plainError } from '../dialects/errors.ts';
-import { dispositionOf } from '../http/file-headers.ts';
 import { textStart } from '../lib/text-start.ts';
 import type { SecretRedactor } from '../observability/secret-redactor.ts';
-import type { SessionAnswer, TrafficAnswer, TrafficDetail } from './api-types.ts';
+import type { TrafficAnswer, TrafficDetail } from './api-types.ts';
 import { type ConsoleHandlers, type ConsoleRequest, requireOperator } from './console-routes.ts';
 import { differenceRows } from './differences.ts';
-import { harPieces, pictureIn } from './traffic/har.ts';
+import { pictureIn } from './traffic/recorded-picture.ts';
 import { shownBody } from './traffic/shown-body.ts';
 import { type ShowText, createShowText } from './traffic/shown-text.ts';
 import type { RecordedEntry, TrafficScope, TrafficStore } from './traffic-store.ts';
@@ -17,8 +14,6 @@ type TrafficServices = {
   readonly secrets: Pick<SecretRedactor, 'redact' | 'redactedJson'>;
   /** Counts the servers that share the ledger. Each records its own traffic. */
   readonly countServers: () => Promise<number>;
-  readonly baseOf: (request: ConsoleRequest) => string;
-  readonly facts: Pick<SessionAnswer, 'version' | 'upstream' | 'upstream_kind'>;
 };
 
 /** The members of entries that contain no text of a client or a service. */
@@ -26,7 +21,7 @@ const OWN_WORDS: ReadonlySet<string> = new Set(['api', 'direction', 'kind', 'pic
 
 /** The routes of the inspector. Callers see their own traffic; `scope=all` is for the operator. */
 export function trafficHandlers(services: TrafficServices): ConsoleHandlers {
-  const { store, secrets, countServers, baseOf } = services;
+  const { store, secrets, countServers } = services;
   const showText = createShowText(secrets);
 
   /** Sends an answer through the last filter: no secret that is known by now is sent. */
@@ -74,37 +69,8 @@ export function trafficHandlers(services: TrafficServices): ConsoleHandlers {
       request.ctx.body = picture;
       return undefined;
     },
-    async 'GET traffic/har'(request) {
-      requireServer(request, store.server);
-      const entries = store.list(scopeOf(request));
-      const { ctx } = request;
-      ctx.status = 200;
-      ctx.set('Content-Type', 'application/json; charset=utf-8');
-      ctx.set('Content-Disposition', dispositionOf('holdover.har', 'attachment'));
-      ctx.body = Readable.from(harText(entries, { ...services, base: baseOf(request), showText }));
-      return undefined;
-    },
   };
 }
-
-/** Writes the archive. Other calls are served between two entries. */
-async function* harText(
-  entries: readonly RecordedEntry[],
-  { secrets, facts, base, showText }: HarServices,
-): AsyncGenerator<string> {
-  const upstreamBase = facts.upstream_kind === 'remote' ? facts.upstream : base;
-  const toJson = (entry: object): string => secrets.redactedJson(entry);
-  const options = { base, upstreamBase, showText, toJson, version: facts.version };
-  for (const piece of harPieces(entries, options)) {
-    yield piece;
-    await nextTurn();
-  }
-}
-
-type HarServices = Pick<TrafficServices, 'secrets' | 'facts'> & {
-  readonly base: string;
-  readonly showText: ShowText;
-};
 
 function scopeOf({ caller, access, query }: ConsoleRequest): TrafficScope {
   const isAll = query.get('scope') === 'all';

@@ -1,21 +1,18 @@
-import { curlCode } from './curl-code.ts';
 import type { Plan, CodeOptions } from './session-plan.ts';
 import { pythonCode } from './python-code.ts';
 import { typescriptCode } from './typescript-code.ts';
 
 /** The languages in which a session can be written. */
-export const LANGUAGES = ['curl', 'python', 'typescript'] as const;
+export const LANGUAGES = ['python', 'typescript'] as const;
 export type Language = (typeof LANGUAGES)[number];
 
 /** The name of the code file of each language. Node runs `.mts` as a module in any folder. */
 export const CODE_FILES = {
-  curl: 'session.sh',
   python: 'session.py',
   typescript: 'session.mts',
 } as const satisfies Record<Language, string>;
 
 const WRITERS = {
-  curl: curlCode,
   python: pythonCode,
   typescript: typescriptCode,
 } as const satisfies Record<Language, (plan: Plan, options: CodeOptions) => string>;

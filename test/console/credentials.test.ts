@@ -129,7 +129,7 @@ function pngWith(text: string): Buffer {
   ]);
 }
 
-test('no credential is in the list, in the details, in a picture or in the HAR', async () => {
+test('no credential is in the list, in the details or in a picture', async () => {
   await call('/holdover/api/traffic');
   await Promise.all([
     sendInHeaders(),
@@ -141,12 +141,8 @@ test('no credential is in the list, in the details, in a picture or in the HAR',
   const list = await call('/holdover/api/traffic');
   const { entries } = JSON.parse(list) as { readonly entries: readonly { readonly id: number }[] };
   const paths = entries.flatMap(({ id }) => [`entry?id=${id}`, `picture?id=${id}`]);
-  const shown = await Promise.all(
-    [...paths, 'har'].map((path) => call(`/holdover/api/traffic/${path}`)),
-  );
+  const shown = await Promise.all(paths.map((path) => call(`/holdover/api/traffic/${path}`)));
   const texts = [list, ...shown];
-  const har = JSON.parse(shown.at(-1) ?? '') as { log: { entries: readonly object[] } };
-  expect(har.log.entries.length).toBeGreaterThan(25);
   const all = texts.join('\n') + texts.map(base64In).join('\n');
   expect(sent.length).toBeGreaterThan(35);
   expect(sent.map((value) => placeOf(all, value.slice(0, 15))).filter(Boolean)).toEqual([]);

@@ -1,5 +1,4 @@
 // Holdover's own page after its key, or the server, has changed.
-import { readFile } from 'node:fs/promises';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findChromium, launchChromium } from '../support/browser/chromium.ts';
@@ -68,7 +67,7 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
     await page.close();
   });
 
-  test('exports what it recorded since the server was started again', async () => {
+  test('shows what is recorded after the server was started again', async () => {
     const page = await open('inspector');
     const calls = page.locator('.line', { hasText: 'POST/prompt' });
     const record = async (id: string): Promise<void> => {
@@ -86,11 +85,6 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
     await page.locator('#link', { hasText: 'connected' }).waitFor();
     await record('after');
     await calls.nth(1).waitFor();
-    const [archive] = await Promise.all([
-      page.waitForEvent('download'),
-      page.getByRole('button', { name: 'Export as HAR' }).click(),
-    ]);
-    expect(await readFile(await archive.path(), 'utf8')).toContain('/prompt');
     // This test is a reader, too: what it holds is not for the tests that follow.
     await fetch(`${holdover.url}/holdover/api/traffic/close`, { method: 'POST' });
     await page.close();

@@ -95,7 +95,7 @@ describe.skipIf(notRun)(`the states of the page${notRun}`, { timeout: WITHIN_MS 
       expect(await search.inputValue()).toBe('');
     });
 
-    test('a job with its node, its comparison and its picture', async () => {
+    test('a job with its node and its picture', async () => {
       await open('jobs/loaded');
       await page
         .locator('.node', { hasText: /done · \d/ })
@@ -104,12 +104,6 @@ describe.skipIf(notRun)(`the states of the page${notRun}`, { timeout: WITHIN_MS 
       await page.getByText('3 nodes as a table').click();
       await page.getByRole('region', { name: 'Nodes', exact: true }).waitFor();
       await expectFaultless('job');
-      await page.getByRole('button', { name: 'Compare with the input' }).click();
-      await page.locator('.compare img').nth(1).waitFor();
-      await page.getByRole('slider').focus();
-      await page.keyboard.press('ArrowRight');
-      await expectFaultless('comparison');
-      await page.keyboard.press('Escape');
       await page.getByRole('button', { name: /^Open loaded_/ }).click();
       await page.locator('.viewer[open] img').waitFor();
       await expectFaultless('picture');

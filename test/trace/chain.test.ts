@@ -59,7 +59,6 @@ describe.each([
     const [, seconds = ''] =
       /time\.sleep\((\d+(?:\.\d)?)\)\n +job_3\.cancel/.exec(await code(CODE_FILES.python)) ?? [];
     expect(Number(seconds)).toBeGreaterThanOrEqual(0.4);
-    expect(await code(CODE_FILES.curl)).toContain(`until_running "$job_3"\n\nsleep ${seconds}\n`);
     expect(await code(CODE_FILES.typescript)).toContain(`await sleep(${Number(seconds) * 1000});`);
   });
 

@@ -58,7 +58,7 @@ describe('holdover trace', () => {
 
   test.each([
     { args: [], reason: /say which COMMAND/ },
-    { args: ['--format', 'perl', '--', 'true'], reason: /Allowed choices are curl, python/ },
+    { args: ['--format', 'perl', '--', 'true'], reason: /Allowed choices are python, typescript/ },
     { args: ['--nonsense'], reason: /unknown option/ },
     {
       args: ['--front-end-root', MAIN, '--', 'true'],
@@ -129,9 +129,9 @@ test('says where saved files carry another workflow than v1 wrote', async () => 
     const post = (path, body) => fetch(process.env.HOLDOVER_URL + path, { method: 'POST', body });
     post('/upload/image', form).then(() => post('/prompt', process.argv[2]))`;
   const picture = (await pngOf()).toString('base64');
-  const ran = await runHoldover(['trace', '--format', 'curl', ...node(code), picture, body]);
-  expect(ran.stdout).toMatch(/^# Note: partial_execution_targets: /m);
-  expect(ran.stdout).toMatch(/^# Note: an input ".* \[input\]": /m);
+  const ran = await runHoldover(['trace', '--format', 'typescript', ...node(code), picture, body]);
+  expect(ran.stdout).toMatch(/^\/\/ Note: partial_execution_targets: /m);
+  expect(ran.stdout).toMatch(/^\/\/ Note: an input ".* \[input\]": /m);
 });
 
 describe('code on standard output', () => {
@@ -140,7 +140,6 @@ describe('code on standard output', () => {
   afterAll(() => holdover.dispose());
 
   test.each([
-    { language: 'curl', file: 'one.sh' },
     { language: 'python', file: 'one.py' },
     { language: 'typescript', file: 'one.mts' },
   ] as const)(

@@ -24,16 +24,13 @@ const BLOCKS: readonly Block[] = [...PAGE.matchAll(/^```(\w+ [\w.]+)\n(.*?)^```$
 
 /** The blocks of one kind are one program. */
 const PROGRAMS = [
-  { kind: 'bash v1', runner: 'curl', file: 'v1.sh', picture: 'v1-curl.png' },
   { kind: 'python v1', runner: 'python', file: 'v1.py', picture: 'v1-python.png' },
-  { kind: 'bash v2', runner: 'curl', file: 'v2.sh', picture: 'v2-curl.png' },
   { kind: 'python v2', runner: 'python', file: 'v2.py', picture: 'v2-python.png' },
   { kind: 'ts v2', runner: 'typescript', file: 'v2.mts', picture: 'v2-typescript.png' },
 ] as const;
 
 /** Says that everything up to a block has run. */
 const MARKS = {
-  curl: (at: number) => `echo "ran block ${at}."\n`,
   python: (at: number) => `print("ran block ${at}.")\n`,
   typescript: (at: number) => `console.log('ran block ${at}.');\n`,
 } as const satisfies Record<keyof Runners, (at: number) => string>;
@@ -74,10 +71,9 @@ describe.each(PROGRAMS)('$kind', ({ kind, runner: language, file, picture }) => 
     await writeFile(join(dir, 'workflow.json'), graph);
     await writeFile(join(dir, 'cat.png'), await pngOf());
     const lines = blocks.map(({ code }, at) => code + MARKS[language](at)).join('');
-    const head = language === 'curl' ? 'set -euo pipefail\n' : '';
     await writeFile(
       join(dir, file),
-      head + lines.replaceAll('127.0.0.1:8188', new URL(holdover.url).host),
+      lines.replaceAll('127.0.0.1:8188', new URL(holdover.url).host),
     );
     const here = (await openRunners({ cwd: dir, env: {} }))[language];
     ran = here.ok && (await here.run(file));

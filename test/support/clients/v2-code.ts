@@ -1,4 +1,4 @@
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { symlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -24,16 +24,13 @@ export type Ran = { readonly code: number; readonly out: string; readonly err: s
 type Run = { readonly cwd: string; readonly env: NodeJS.ProcessEnv };
 
 /** Runners for programs in a folder. */
-export type Runners = { readonly [language in 'curl' | 'python' | 'typescript']: Runner };
+export type Runners = { readonly [language in 'python' | 'typescript']: Runner };
 
 /** The runners this machine has, in that folder and with that environment. */
 export async function openRunners({ cwd, env }: Run): Promise<Runners> {
   const python = await installPackages('v2-sdk', REQUIREMENTS);
   const where = { cwd, env: { ...process.env, ...env } };
   return {
-    curl: hasAll(['bash', 'curl', 'jq'])
-      ? { ok: true, run: (file, args = []) => finished('bash', [file, ...args], where) }
-      : { ok: false, why: 'bash, curl and jq are needed' },
     python: python.ok
       ? {
           ok: true,
@@ -55,15 +52,6 @@ async function runTypescript(args: readonly string[], where: Run): Promise<Ran> 
   const modules = join(where.cwd, 'node_modules');
   if (!existsSync(modules)) await symlink(NODE_MODULES, modules);
   return finished(NODE, args, where);
-}
-
-function hasAll(programs: readonly string[]): boolean {
-  try {
-    for (const program of programs) execFileSync(program, ['--version'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function finished(program: string, args: readonly string[], where: Run): Promise<Ran> {
