@@ -239,7 +239,6 @@ function openPrompts(parts: PromptParts): Prompts {
     mayFindOthersFiles: isRemote,
     onEnded: metrics.onPromptEnded,
     objectInfo: definitions.info,
-    uploadFolderOf: runner.uploadFolderOf,
     reupload: runner.reupload,
     keyring: auth.keyring,
     needsCredential: runner.needsCredential,

@@ -35,8 +35,6 @@ type JobRunner = {
   readonly needsCredential: (user: string) => boolean;
   /** True when another process may run a job of this one again. */
   readonly mayRerunJobs?: boolean;
-  /** Returns the folder of an upload at the service, where each upload has a folder of its own. */
-  readonly uploadFolderOf?: RemoteJobs['uploadFolderOf'];
   /** Reads the answer to a submission that was passed through. */
   readonly noteSubmitted?: RemoteJobs['noteSubmitted'];
   /** Forwards an upload while it arrives. Absent where uploads stay on this machine. */
@@ -152,7 +150,6 @@ async function openRemote(
   // without them.
   const { createRemoteJobs } = await import('../upstreams/remote/remote-jobs.ts');
   const { createUploadCopies } = await import('./upload-copies.ts');
-  const { restoreEmbeddedNames } = await import('./embedded-names.ts');
   const { log, dir, isWatched, keylessUser } = options;
   const { url, key, assetMode, labels, streams, redirectHosts } = upstream;
   const remote = createRemoteJobs({
@@ -173,7 +170,7 @@ async function openRemote(
     },
   });
   const uploadCopies = createUploadCopies({
-    jobs: restoreEmbeddedNames({ jobs: remote, prompts: options.ledger.prompts }),
+    jobs: remote,
     ledger: options.ledger,
     blobs: options.blobs,
     spoolDir: dir.spool,
@@ -184,7 +181,6 @@ async function openRemote(
   return {
     jobs: uploadCopies.jobs,
     reupload: (caller, file) => uploadCopies.reupload(caller, file),
-    uploadFolderOf: remote.uploadFolderOf,
     noteSubmitted: (caller, answer) => remote.noteSubmitted(caller, answer),
     startUpload: (caller, upload) => remote.startUpload(caller, upload),
     acceptsCaller: (caller) => remote.acceptsCaller(caller),

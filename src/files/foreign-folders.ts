@@ -1,70 +1,41 @@
-import type { FileRow, FileStore, FileType } from '../ledger/ledger.ts';
 import { nodeErrorsOf } from '../translate/node-errors.ts';
-import type { Caller } from '../protocol/job-api.ts';
 import type { Json } from '../protocol/json.ts';
 import { uploadFoldersIn } from '../protocol/upload-folders.ts';
 import type { NodeErrorEntry } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { V1Error, promptFault, promptRefusal } from '../dialects/errors.ts';
 import { MISSING_ASSET_ID, type ResolvedFile } from './resolve-files.ts';
-import { uploadPathOf } from './safe-name.ts';
-
-/**
- * Returns the folder of a user's upload at the upstream; `undefined`: the upload has no folder of
- * its own.
- */
-type UploadFolderOf = (upload: {
-  readonly user: string;
-  readonly filePath: string;
-  readonly hash: string;
-}) => string | undefined;
-
-type FolderCheckOptions = {
-  readonly files: Pick<FileStore, 'list'>;
-  /** Absent: the job service has no such folders. */
-  readonly uploadFolderOf?: UploadFolderOf | undefined;
-};
 
 /** An input of a graph that names an upload folder. */
 type FolderMention = {
   readonly nodeId: string;
   readonly input: string;
-  readonly folders: readonly string[];
+};
+
+/** The submission of a graph, as far as it names files. */
+type CheckedGraph = {
+  readonly graph: Graph;
+  readonly resolvedFiles: readonly ResolvedFile[];
+  readonly outputs: readonly string[];
 };
 
 /**
- * Refuses graphs that name the upload folder of another user, in any input of any node. An engine
- * does not separate users. These folders do, as long as no other user can name them.
+ * Refuses graphs that name an upload folder, in any input of any node. An engine does not separate
+ * users. These folders do, as long as a graph names a file in them only by the id of its own.
  */
-export function createFolderCheck({ files, uploadFolderOf }: FolderCheckOptions) {
-  return async (
-    caller: Caller,
-    {
-      graph,
-      resolvedFiles,
-      outputs,
-    }: {
-      readonly graph: Graph;
-      readonly resolvedFiles: readonly ResolvedFile[];
-      readonly outputs: readonly string[];
-    },
-  ): Promise<void> => {
-    if (uploadFolderOf === undefined) return;
-    const mentions = foldersIn(graph, resolvedFiles);
-    if (mentions.length === 0) return;
-    const ownedFolders = await foldersOf(caller.user, { files, uploadFolderOf });
-    const foreign = mentions.filter(({ folders }) =>
-      folders.some((folder) => !ownedFolders.has(folder)),
-    );
-    if (foreign.length > 0) throw foreignFolderError(foreign, graph, outputs);
-  };
+export function refuseFolderNames({ graph, resolvedFiles, outputs }: CheckedGraph): void {
+  const mentions = folderMentions(graph, resolvedFiles);
+  if (mentions.length > 0) throw foreignFolderError(mentions, graph, outputs);
 }
 
 /**
- * Returns the folders that a graph names. The caller's own files are sent by their ids, whatever
- * their names.
+ * Returns the inputs that name upload folders. The caller's own files are sent by their ids,
+ * whatever their names.
  */
-function foldersIn(graph: Graph, resolvedFiles: readonly ResolvedFile[]): readonly FolderMention[] {
+function folderMentions(
+  graph: Graph,
+  resolvedFiles: readonly ResolvedFile[],
+): readonly FolderMention[] {
   const keyOf = (nodeId: string, input: string): string => JSON.stringify([nodeId, input]);
   const found = resolvedFiles.filter(({ assetId }) => assetId !== MISSING_ASSET_ID);
   const resolved = new Set(found.map(({ nodeId, input }) => keyOf(nodeId, input)));
@@ -72,8 +43,10 @@ function foldersIn(graph: Graph, resolvedFiles: readonly ResolvedFile[]): readon
     Object.entries((node as Partial<typeof node> | null)?.inputs ?? {}).flatMap(
       ([input, value]) => {
         if (resolved.has(keyOf(nodeId, input))) return [];
-        const folders = [...textsIn(value), input].flatMap(uploadFoldersIn);
-        return folders.length > 0 ? [{ nodeId, input, folders }] : [];
+        const isForeign = [...textsIn(value), input].some(
+          (text) => uploadFoldersIn(text).length > 0,
+        );
+        return isForeign ? [{ nodeId, input }] : [];
       },
     ),
   );
@@ -84,20 +57,6 @@ function textsIn(value: Json): readonly string[] {
   if (typeof value !== 'object' || value === null) return [];
   if (Array.isArray(value)) return (value as readonly Json[]).flatMap(textsIn);
   return Object.entries(value).flatMap(([name, member]) => [name, ...textsIn(member as Json)]);
-}
-
-const TYPES: readonly FileType[] = ['input', 'output', 'temp'];
-
-async function foldersOf(
-  user: string,
-  { files, uploadFolderOf }: Required<FolderCheckOptions>,
-): Promise<ReadonlySet<string>> {
-  const lists = await Promise.all(TYPES.map((type) => files.list(user, type)));
-  const folderOf = (row: FileRow): string | undefined =>
-    row.hash === null
-      ? undefined
-      : uploadFolderOf?.({ user, filePath: uploadPathOf(row), hash: row.hash });
-  return new Set(lists.flat().flatMap((row) => folderOf(row) ?? []));
 }
 
 /** Returns the error that v1 has for a choice that is not in its list. */

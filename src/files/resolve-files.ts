@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
 import { yieldEvery } from '../lib/event-loop.ts';
 import {
@@ -9,6 +10,7 @@ import {
   withAssets,
 } from '../translate/file-mentions.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
+import { type GivenNames, hashInContentName } from '../protocol/upload-folders.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
@@ -41,8 +43,8 @@ export function createFileResolver(options: {
         await yieldToEventLoop();
         const isName = !hasControlCharacter(one.value);
         const row = isName ? await rowOf(options.files, caller, one, subfolder) : undefined;
-        // From here on the file is known by the folder that it is in.
-        const mention = row ? { ...one, subfolder: row.subfolder } : one;
+        // From here on the file is known by its folder and name in the ledger.
+        const mention = row ? { ...one, subfolder: row.subfolder, filename: row.filename } : one;
         mentions.push(mention);
         if (row) found.set(fileKey(mention), { id: row.assetId, hash: row.hash });
         else if (options.mayFindOthersFiles && isGuessableName(mention)) {
@@ -64,9 +66,23 @@ async function rowOf(
   mention: FileMention,
   subfolder: DialectRules['subfolder'] | undefined,
 ): Promise<FileRow | undefined> {
-  const row = await files.get(user, mention);
+  const row = (await files.get(user, mention)) ?? (await uploadByContentName(files, user, mention));
   if (row !== undefined || subfolder !== 'ignored') return row;
   return await files.newestNamed(user, mention);
+}
+
+/**
+ * Finds an upload of the user by its content name, as graphs in files that a service made name it.
+ * Its folder may be that of another user who uploaded the same bytes.
+ */
+export async function uploadByContentName(
+  files: Pick<FileStore, 'list'>,
+  user: string,
+  { type, filename }: Pick<FileMention, 'type' | 'filename'>,
+): Promise<FileRow | undefined> {
+  const hash = type === 'input' ? hashInContentName(filename) : undefined;
+  if (hash === undefined) return undefined;
+  return (await files.list(user, type)).find((row) => row.hash === hash);
 }
 
 /** The number of files that are looked up before other work gets its turn. */
@@ -94,4 +110,13 @@ export function insertAssetReferences(graph: Graph, placed: readonly ResolvedFil
     }),
   );
   return withAssets(graph, placed, found);
+}
+
+/** Returns the names of files, with the folders that the client put them in, by hash. */
+export function givenNames(placed: readonly ResolvedFile[]): GivenNames {
+  return new Map(
+    placed.flatMap(({ hash, subfolder, filename }) =>
+      hash === null ? [] : [[hash, posix.join(subfolder, filename)]],
+    ),
+  );
 }

@@ -1,5 +1,5 @@
 import { V1Error, plainError } from '../dialects/errors.ts';
-import type { createFolderCheck } from '../files/foreign-folders.ts';
+import { refuseFolderNames } from '../files/foreign-folders.ts';
 import type { FileResolver } from '../files/resolve-files.ts';
 import { runInSteps } from '../lib/event-loop.ts';
 import type { Caller } from '../protocol/job-api.ts';
@@ -20,10 +20,12 @@ export type { Accepted } from './submit/submit-draft.ts';
 
 export type Acceptor = ReturnType<typeof createAcceptor>;
 
-type AcceptorOptions = Pick<PromptContext, 'objectInfo' | 'spans' | 'clock'> & {
+type AcceptorOptions = Pick<
+  PromptContext,
+  'objectInfo' | 'spans' | 'clock' | 'mayFindOthersFiles'
+> & {
   readonly duplicateIds: DuplicateIds;
   readonly fileResolver: FileResolver;
-  readonly refuseForeignFolders: ReturnType<typeof createFolderCheck>;
   readonly draftSubmitter: DraftSubmitter;
 };
 
@@ -39,7 +41,7 @@ export function createAcceptor(options: AcceptorOptions) {
     const { graph, subfolder } = submission;
     const outputs = chooseOutputs(submission, await options.objectInfo(caller));
     const placed = await fileResolver.resolve(caller, graph, subfolder);
-    await options.refuseForeignFolders(caller, { graph, resolvedFiles: placed, outputs });
+    if (options.mayFindOthersFiles) refuseFolderNames({ graph, resolvedFiles: placed, outputs });
     const createdAtMs = clock.now();
     const traceparent = options.spans?.traceparentOf(caller);
     const details = { outputs, placed, caller, traceparent };

@@ -1,5 +1,4 @@
 import type { Keyring } from '../auth/keyring.ts';
-import type { createFolderCheck } from '../files/foreign-folders.ts';
 import type { ResolvedFile } from '../files/resolve-files.ts';
 import type { HistoryLimits, Ledger } from '../ledger/ledger.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -27,7 +26,6 @@ export type PromptContext = {
   readonly keyring: Pick<Keyring, 'callerOf' | 'onCaller'>;
   readonly counter: SharedCounter;
   readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
-  readonly uploadFolderOf?: Parameters<typeof createFolderCheck>[0]['uploadFolderOf'];
   /**
    * Uploads a file again from the folder where the user keeps it. Returns the id of the new asset.
    */

@@ -1,4 +1,3 @@
-import { createFolderCheck } from '../files/foreign-folders.ts';
 import { createFileResolver } from '../files/resolve-files.ts';
 import { createAcceptor } from './accept.ts';
 import { createCancel } from './cancel.ts';
@@ -90,14 +89,12 @@ function createSubmitting(following: Following) {
 }
 
 function createAcceptService(submitting: Submitting, resumption: PromptResumption) {
-  const { uploadFolderOf } = submitting;
   const { files } = submitting.ledger;
   const discover = (key: string) => resumption.discover(key);
   return createAcceptor({
     ...submitting,
     duplicateIds: createDuplicateIds({ ...submitting, discover }),
     fileResolver: createFileResolver({ ...submitting, files }),
-    refuseForeignFolders: createFolderCheck({ files, uploadFolderOf }),
     draftSubmitter: new DraftSubmitter(submitting),
   });
 }

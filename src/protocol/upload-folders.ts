@@ -1,16 +1,57 @@
-import { type Json, type JsonObject, isJsonObject, entriesInOrder, objectInOrder } from './json.ts';
+import {
+  type Json,
+  type JsonObject,
+  isJsonObject,
+  entriesInOrder,
+  mapParts,
+  objectInOrder,
+} from './json.ts';
 
-// Holdover stores each upload at the upstream in a folder of its own: `holdover-` and 16 hex
-// digits, which no other user can guess. An engine behind a service shows such folders to all
-// users.
+// A service gets each upload under a content name, its hash and extension, in a folder that no
+// other user can guess: `holdover-` and 16 hex digits. An engine behind a service shows both to all
+// users, and some services keep one file for equal bytes, so a name must tell nothing.
 
 const FOLDER_PREFIX = 'holdover-';
+const HASH_PREFIX = 'blake3:';
 
 /** Returns the folder of an upload with these digits. */
 export function uploadFolder(digits: string): string {
   return FOLDER_PREFIX + digits;
 }
 
+/** Returns the content name of an upload: the hex digits of its hash, with its extension. */
+export function contentName(hash: string, filename: string): string {
+  return hash.toLowerCase().replace(HASH_PREFIX, '') + (/\.\w{1,16}$/.exec(filename)?.[0] ?? '');
+}
+
+/** Returns the hash in a file name that is a content name. */
+export function hashInContentName(filename: string): string | undefined {
+  const digits = /^([0-9a-f]{64})(?:\.\w{1,16})?$/.exec(filename)?.[1];
+  return digits === undefined ? undefined : HASH_PREFIX + digits;
+}
+
+const CONTENT_NAME =
+  /(?:holdover-[0-9a-f]{16}(?:\/|\\{1,4}))?(?<![0-9a-f])([0-9a-f]{64})(?![0-9a-f])(\.\w{1,16})?/g;
+
+/** The names that a user gave to uploads, by hash. */
+export type GivenNames = ReadonlyMap<string, string>;
+
+/** True when a value has a text with a content name. */
+export function hasContentName(value: Json): boolean {
+  return JSON.stringify(value).search(CONTENT_NAME) >= 0;
+}
+
+/** Returns the value with given names in place of content names, in all its texts. */
+export function withGivenNames(value: Json, names: GivenNames): Json {
+  if (typeof value !== 'string') return mapParts(value, (part) => withGivenNames(part, names));
+  return value.replaceAll(CONTENT_NAME, (_all, digits: string, extension = '') => {
+    const name = names.get(HASH_PREFIX + digits);
+    if (name === undefined) return digits + extension;
+    if (extension !== '' && name.endsWith(extension)) return name;
+    // A node has made another name of it.
+    return name.replace(/\.\w{1,16}$/, '') + extension;
+  });
+}
 /** Matches an upload folder in any case, since some file systems ignore case. */
 const FOLDER = /(?<![\w-])holdover-[0-9a-f]{16}(?![\w-])/gi;
 /** Matches a file pattern that would match such folders. */

@@ -58,6 +58,7 @@ function annotated(value: string): RegExpExecArray | null {
 /**
  * Reads v1's name of a file in an input: `sub/x.png`, with its folder in brackets unless that is
  * `input`.
+ * @internal
  */
 export function parseFileName(value: string): FileRef {
   const [, written = value, folder = 'input'] = annotated(value) ?? [];

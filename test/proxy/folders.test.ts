@@ -21,7 +21,8 @@ describe.skipIf(notRun !== '')(`uploads behind comfy-api-proxy${notRun}`, () => 
     await uploadInput(stack.holdover.url, { bytes: await pngOf(), name: 'hers.png' }, ALICE);
     const files = await getJson(`${stack.engine.url}/internal/files/input`);
     path =
-      /holdover-[0-9a-f]{16}\/hers\.png/.exec(JSON.stringify(files))?.[0] ?? (await embedded());
+      /holdover-[0-9a-f]{16}\/[0-9a-f]{64}\.png/.exec(JSON.stringify(files))?.[0] ??
+      (await embedded());
   });
   afterAll(() => stack?.close());
 
@@ -31,10 +32,9 @@ describe.skipIf(notRun !== '')(`uploads behind comfy-api-proxy${notRun}`, () => 
     const sent = { prompt: loading('hers.png', 'made') };
     const { body } = await postPrompt(url, sent, { headers: ALICE });
     await vi.waitUntil(() => entryOf(url, body.prompt_id, ALICE), { timeout: 30_000 });
-    // Holdover shows the name that alice gave it.
     const answer = await fetch(`${stack.engine.url}/view?filename=made_00001_.png`);
     const text = Buffer.from(await answer.arrayBuffer()).toString('latin1');
-    return /holdover-[0-9a-f]{16}\/hers\.png/.exec(text)?.[0] ?? 'none';
+    return /holdover-[0-9a-f]{16}\/[0-9a-f]{64}\.png/.exec(text)?.[0] ?? 'none';
   }
 
   test('are read by a prompt of their owner, by that path too', async () => {

@@ -1,9 +1,10 @@
-// Behind a service that knows no users the uploads of all lie beside each other, each in a folder that
-// only its owner's prompts may name. An engine lists such folders to all callers.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+// Behind a service that knows no users the uploads of all lie beside each other, each in a folder
+// that no prompt may name, under a name that tells only its content. An engine lists such folders
+// to all callers, and a service may have one file for equal bytes.
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { entryOf, pngOf, uploadInput } from '../support/clients/client-helpers.ts';
 import type { Holdover } from '../support/processes/holdover.ts';
-import { type HostileV2, openHostileV2 } from '../support/upstreams/hostile-v2.ts';
+import { type HostileV2, error, openHostileV2 } from '../support/upstreams/hostile-v2.ts';
 import { startInFront } from '../support/processes/holdover-before-hostile.ts';
 import { getJson, postPrompt } from '../support/clients/v1-client.ts';
 
@@ -15,13 +16,15 @@ let upstream: HostileV2;
 let holdover: Holdover;
 /** Alice's, with her file in it. */
 let hers: string;
+/** The name of the file in it. */
+let contentName: string;
 
 beforeAll(async () => {
   upstream = await openHostileV2();
   upstream.always('byHash', ({ res }) => void res.writeHead(404).end());
   const probe = await startInFront(upstream);
   await uploadInput(probe.url, { name: 'hers.png', bytes: await pngOf() }, ALICE);
-  hers = folderOf(upstream);
+  [hers = '', contentName = ''] = pathOf(upstream).split('/');
   upstream.always('objectInfo', ({ json }) => json(200, definitions([ANOTHER, hers])));
   await probe.terminate();
   holdover = await startInFront(upstream, { dataDir: probe.dataDir });
@@ -31,9 +34,11 @@ afterAll(async () => {
   await upstream?.close();
 });
 
-function folderOf(service: HostileV2): string {
+/** The path below `input` at which the service got the last upload. */
+function pathOf(service: HostileV2): string {
   const text = service.requests('upload').at(-1)?.body.toString('latin1') ?? '';
-  return /holdover-[0-9a-f]{16}(?=\/)/.exec(text)?.[0] ?? 'none';
+  expect(text).not.toContain('hers');
+  return /holdover-[0-9a-f]{16}\/[0-9a-f]{64}\.png/.exec(text)?.[0] ?? 'none';
 }
 
 /** An engine's definitions of nodes that choose among its folders and all of its files. */
@@ -155,9 +160,60 @@ describe('a graph that names the folder of another user is refused, and never se
   });
 });
 
-test('a user may name the folder of an upload of their own', async () => {
-  const { status } = await post(graphWith('LoadImage', { image: `${hers}/hers.png` }), ALICE);
-  expect(status).toBe(200);
+describe('the name that a service has put into a picture', () => {
+  test.each([
+    ['hers', () => hers],
+    ['that of another user with the same bytes', () => ANOTHER],
+  ])('is sent again by the owner of the bytes, whose folder is %s', async (_whose, folder) => {
+    const image = `${folder()}/${contentName}`;
+    const { status, body } = await post(graphWith('LoadImage', { image }), ALICE);
+    expect([status, body.node_errors]).toEqual([200, {}]);
+    const sent = upstream.requests('submit').at(-1)?.body.toString() ?? '';
+    expect(sent).toContain('core/ASSET');
+    const query = new URLSearchParams({
+      filename: contentName,
+      subfolder: folder(),
+      type: 'input',
+    });
+    const shown = await fetch(`${holdover.url}/view?${query}`, { headers: ALICE });
+    expect(shown.status).toBe(200);
+  });
+
+  test('is refused when another user sends it', async () => {
+    const image = `${hers}/${contentName}`;
+    const { status } = await post(graphWith('LoadImage', { image }), BOB);
+    expect(status).toBe(400);
+  });
+});
+
+test('what a service says of a file names it as its user did, with no folder of the host', async () => {
+  const path = `/srv/engine/input/${ANOTHER}/${contentName}`;
+  const message = `cannot identify image file '${path}'`;
+  upstream.once('submit', ({ json }) => json(422, error('invalid_workflow', message)));
+  const { status, body } = await post(graphWith('LoadImage', { image: 'hers.png' }), ALICE);
+  expect([status, body.error.message]).toEqual([
+    400,
+    "cannot identify image file 'input/hers.png'",
+  ]);
+});
+
+test('the end of a job and its outputs name files as the user did', async () => {
+  const name = contentName.replace('.', '_up_00001_.');
+  const file = { node_id: '1', name, type: 'image', content_type: 'image/png', size_bytes: 1 };
+  upstream.script(async ({ id }) => {
+    upstream.change(id, {
+      status: 'failed',
+      error: { code: 'job_failed', message: `bad ${ANOTHER}/${contentName}`, node_id: '1' },
+      outputs: [{ ...file, id: 'made', hash: null, url: '/x', url_expires_at: null }],
+    });
+  });
+  const { body } = await post(graphWith('LoadImage', { image: 'hers.png' }), ALICE);
+  const entry = await vi.waitUntil(() => entryOf(holdover.url, body.prompt_id, ALICE));
+  const text = JSON.stringify(entry);
+  expect(text).toContain('bad hers.png');
+  expect(text).toContain('"filename":"hers_up_00001_.png"');
+  expect(text).not.toMatch(/holdover-|[0-9a-f]{64}/);
+  upstream.script(undefined);
 });
 
 test.each(['holdover-demo', 'my holdover', 'holdover-0123', 'xholdover-0123456789abcdef', 'a*b'])(

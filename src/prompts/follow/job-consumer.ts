@@ -14,6 +14,7 @@ import type { EndTurn } from './end-order.ts';
 import type { EndingPrompts } from './ending-prompts.ts';
 import { type ReplaceLostJob, placeholderJob, wasLostWhileQueued } from './missing-job.ts';
 import { OutputNames } from './output-names.ts';
+import { UploadsNamed } from './uploads-named.ts';
 
 /** The end of a prompt that has no job to report it. */
 export type EndWithoutJob =
@@ -45,6 +46,7 @@ export class JobConsumer {
   readonly #entryApplier: Pick<EntryApplier, 'state' | 'hasEnded' | 'nextDueMs'>;
   readonly #options: JobConsumerOptions;
   readonly #outputNames: OutputNames;
+  readonly #uploadsNamed: UploadsNamed;
   readonly #turn: EndTurn | undefined;
   readonly #signal: AbortSignal | undefined;
   #lastQueuedAtMs: number | undefined;
@@ -62,6 +64,7 @@ export class JobConsumer {
     this.#turn = turn;
     this.#signal = signal;
     this.#outputNames = new OutputNames(prompt, options);
+    this.#uploadsNamed = new UploadsNamed(prompt, options);
   }
 
   /** Consumes an event stream. */
@@ -146,6 +149,11 @@ export class JobConsumer {
 
   /** Receives one event. `undefined`: the event needs no further work. */
   #receiveEvent(event: JobEvent): Promise<unknown> | undefined {
+    const named = this.#uploadsNamed.inEvent(event);
+    return named ? named.then((one) => this.#receiveNamed(one)) : this.#receiveNamed(event);
+  }
+
+  #receiveNamed(event: JobEvent): Promise<unknown> | undefined {
     const { endingPrompts, clock } = this.#options;
     const atMs = clock.now();
     if (event.event === 'status') {
@@ -169,7 +177,8 @@ export class JobConsumer {
     await this.#receive({ kind: 'output', output, file, atMs });
   }
 
-  async #receiveJob(job: Job): Promise<boolean> {
+  async #receiveJob(received: Job): Promise<boolean> {
+    const job = await this.#uploadsNamed.inJob(received);
     await this.#outputNames.removeReplaced(job);
     if (this.#options.mayLoseJobs && this.#prompt.isResumed) {
       await this.#outputNames.removeGone(job);

@@ -8,10 +8,12 @@ import { jobErrorOf } from '../../translate/late-rejection.ts';
 import { errorsInOrder } from '../../translate/node-errors.ts';
 import { extraPngInfo } from '../../translate/file-mentions.ts';
 import type { Json } from '../../protocol/json.ts';
+import { withGivenNames } from '../../protocol/upload-folders.ts';
 import { type Caller, type SubmitRequest, type V2Error } from '../../protocol/job-api.ts';
 import type { NodeErrors } from '../../protocol/v1.ts';
 import type { Job, JobError } from '../../protocol/v2.ts';
 import type { PromptContext } from '../context.ts';
+import { givenNames } from '../../files/resolve-files.ts';
 import { renewAssets } from '../../files/renew-assets.ts';
 import {
   KEY_LABEL,
@@ -59,7 +61,7 @@ export function createSubmissionSender({
   ): Promise<SendResult> {
     const result = await jobs.submit(caller, { ...toSubmitRequest(plan), ...more });
     if (result.ok) return { kind: 'accepted', plan, job: result.value, nodeErrors: {} };
-    const { error } = result;
+    const error = withNamesOf(plan, result.error);
     const kind = classifyError(error);
     if (kind === 'unknown') {
       const mayResend = error.code !== KEY_REUSED && error.outcome !== 'not_repeatable';
@@ -136,6 +138,14 @@ export function createSubmissionSender({
       return attempt(caller, plan, { isRepeated: true });
     },
   };
+}
+
+/** Returns the error with the names that the client gave to its files. */
+function withNamesOf({ placed }: SubmissionPlan, error: V2Error): V2Error {
+  const { message, details } = error;
+  const names = givenNames(placed);
+  const named = withGivenNames({ message, details }, names) as Pick<V2Error, 'message' | 'details'>;
+  return { ...error, ...named };
 }
 
 function withNodeErrors(sent: RefusedResult, nodeErrors: NodeErrors): RefusedResult {

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { type Json, mapParts } from '../../protocol/json.ts';
-import { uploadFolder, uploadFoldersIn } from '../../protocol/upload-folders.ts';
+import { contentName, uploadFolder, uploadFoldersIn } from '../../protocol/upload-folders.ts';
 import type { Graph } from '../../protocol/v2.ts';
 import { mapFileRefs } from './file-references.ts';
 
@@ -11,32 +11,23 @@ type RequestedUpload = {
   readonly hash: string;
 };
 
-/** The paths of uploads at the upstream. */
-export type UploadPaths = ReturnType<typeof createUploadPaths>;
-
 const FOLDER_CHARS = 16;
 const INPUT_PATH = /^input\/(.+)$/s;
 
 /**
  * Creates the paths. Users of this server may share one account upstream, or there may be no
- * accounts, so a plain name would belong to every user. Each file gets a folder that cannot be
- * guessed; other bytes get another folder.
+ * accounts, so a plain name would belong to every user. A service may show the path of an upload to
+ * another user who sends the same bytes: each upload has a folder of its own, so that this one path
+ * leads to no other file.
  */
 export function createUploadPaths(secret: Buffer | undefined) {
-  function folderOf({ user, filePath, hash }: RequestedUpload): string | undefined {
-    if (secret === undefined || !INPUT_PATH.test(filePath)) return undefined;
-    const upload = ['place', user, hash.toLowerCase(), filePath].join('\0');
+  function pathOf({ user, filePath, hash }: RequestedUpload): string {
+    if (secret === undefined || !INPUT_PATH.test(filePath)) return filePath;
+    const upload = ['place', user, hash.toLowerCase()].join('\0');
     const digits = createHmac('sha256', secret).update(upload).digest('hex');
-    return uploadFolder(digits.slice(0, FOLDER_CHARS));
-  }
-  function pathOf(upload: RequestedUpload): string {
-    const folder = folderOf(upload);
-    const [, name = ''] = INPUT_PATH.exec(upload.filePath) ?? [];
-    return folder === undefined ? upload.filePath : `input/${folder}/${name}`;
+    return `input/${uploadFolder(digits.slice(0, FOLDER_CHARS))}/${contentName(hash, filePath)}`;
   }
   return {
-    /** Returns the folder that holds only this upload, if there is one. */
-    folderOf,
     pathOf,
     /** Returns the workflow with the real paths of its files, for upstreams that use paths. */
     rewriteWorkflow: (workflow: Graph, user: string): Graph =>
@@ -59,12 +50,21 @@ const QUOTED_CHOICE =
 const FOLDER = /holdover-[0-9a-f]{16}/g;
 
 /**
- * Returns the upstream's message about a file, with the name that the user gave the file. Choices
- * inside upload folders are left out, as they may belong to other users.
+ * Matches the part of a host's path before the folder of a file. A path may have spaces only in
+ * quotation marks. The length is bounded, since each match begins anew.
+ */
+const HOST_PATH =
+  /(?:(?<=["'`])(?:[a-z]:)?[\\/](?:[^"'\n]{0,400}[\\/])?|(?<=^|[\s(=])(?:[a-z]:)?[\\/](?:[^\s"']{0,400}[\\/])?)(?=(?:input|output|temp)[\\/])/gi;
+
+/**
+ * Returns the upstream's message about files without upload folders, and without the host's folders
+ * before `input`, `output` and `temp`. Choices inside upload folders are left out, as they may belong
+ * to other users.
  */
 export function withoutFolders(text: string): string {
-  if (!text.includes('holdover-')) return text;
-  return text
+  const relative = text.replaceAll(HOST_PATH, '');
+  if (!relative.includes('holdover-')) return relative;
+  return relative
     .replaceAll(QUOTED_CHOICE, '')
     .replaceAll(FOLDER_BEFORE_NAME, '')
     .replaceAll(FOLDER, '');

@@ -3,7 +3,6 @@ import { type Caller, type JobApi, type StartUpload, ok } from '../../protocol/j
 import type { JsonObject } from '../../protocol/json.ts';
 import { toError, unreachable } from '../remote-calls/errors.ts';
 import type { UpstreamCapabilities } from './capabilities.ts';
-import type { UploadPaths } from '../remote-files/upload-paths.ts';
 import {
   type RemoteServices,
   type RemoteOptions,
@@ -29,8 +28,6 @@ export interface RemoteJobs extends JobApi {
   noteSubmitted(caller: Caller, answer: JsonObject): void;
   /** Sends a file while it still arrives from its client. */
   startUpload: StartUpload;
-  /** Returns the folder of an upload, which holds no other file. */
-  uploadFolderOf: UploadPaths['folderOf'];
   /** Returns the discovered capabilities of the upstream. */
   capabilities(): Readonly<UpstreamCapabilities> & { readonly openStreams: number };
   close(): Promise<void>;
@@ -55,7 +52,6 @@ export function createRemoteJobs(options: RemoteOptions): RemoteJobs {
       return account.ok ? services.assets.start(account.value, upload) : undefined;
     },
     health: () => checkHealth(services),
-    uploadFolderOf: (upload) => services.uploadPaths.folderOf(upload),
     async acceptsCaller(caller) {
       // With a fixed key the upstream checks that key, which is not the caller's.
       if (options.credential.mode === 'fixed') return true;

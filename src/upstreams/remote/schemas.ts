@@ -14,7 +14,7 @@ import {
 import { addVendorFields } from './vendor-fields.ts';
 import { hasControlCharacter } from '../../protocol/control-characters.ts';
 import { engineFileOf } from '../../protocol/engine-file.ts';
-import { withoutFoldersIn } from '../remote-files/upload-paths.ts';
+import { withoutFolders, withoutFoldersIn } from '../remote-files/upload-paths.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** The latest time of `Date`, less a day for an expiry after it. */
@@ -223,7 +223,7 @@ function folderFields(outputId: string): Pick<Output, 'x_subfolder' | 'x_temp'> 
   if (!file) return {};
   const { subfolder, type } = file;
   return {
-    ...(subfolder !== '' && { x_subfolder: subfolder }),
+    ...(subfolder !== '' && { x_subfolder: withoutFolders(subfolder) }),
     ...(type === 'temp' && { x_temp: true }),
   };
 }

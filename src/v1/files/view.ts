@@ -23,6 +23,7 @@ import {
   splitPath,
   withinRoot,
 } from '../../files/safe-name.ts';
+import { uploadByContentName } from '../../files/resolve-files.ts';
 import { isPageCall } from '../../auth/calling-client.ts';
 import { SIGNED_VIEW_PATH, type ViewGrant, type ViewSigner } from '../../auth/signed-view.ts';
 
@@ -144,7 +145,8 @@ async function findFile(
     throw emptyError(403, '"subfolder" is outside.');
   const subfolder = resolvedFolder ?? '';
   const filename = splitPath(path).name;
-  const row = await files.get(user, { type, subfolder, filename });
+  const named = await files.get(user, { type, subfolder, filename });
+  const row = named ?? (await uploadByContentName(files, user, { type, filename }));
   if (row !== undefined) return row;
   const foundAnywhere = ignoresFolders
     ? await files.newestNamed(user, { type, filename })
