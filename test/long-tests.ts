@@ -36,7 +36,6 @@ const COMPUTING: readonly string[] = [
   'test/shared-folders/inputs.test.ts',
   'test/graphs/frames.test.ts',
   'test/package/pack.test.ts',
-  'test/ledger/redis-cluster.test.ts',
 ];
 
 /** Long files that mostly wait: for leases, time-outs and clocks. */
@@ -53,7 +52,6 @@ const WAITING: readonly string[] = [
   'test/faults/queue-full.test.ts',
   'test/front-end/templates.test.ts',
   'test/replication/duplicate-ids.test.ts',
-  'test/ledger/cluster-open.test.ts',
   'test/restart/redis.test.ts',
   'test/faults/submit.test.ts',
   'test/remote/notifications.test.ts',
@@ -61,7 +59,6 @@ const WAITING: readonly string[] = [
   'test/acceptance/dialect-http.test.ts',
   'test/trace/chain.test.ts',
   'test/upstreams/remote/polls.test.ts',
-  'test/replication/cluster.test.ts',
   'test/replication/cancel.test.ts',
   'test/replication/emptied-redis.test.ts',
   'test/faults/streams.test.ts',

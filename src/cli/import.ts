@@ -70,7 +70,7 @@ async function blobsOf({ links, ledger, files: { blobs } }: Store): Promise<Blob
   if (links === undefined) return blobs;
   const { createSharedBlobs } = await import('../upstreams/distributed-state/shared-blobs.ts');
   const { createQueueKeys } = await import('../upstreams/distributed-state/redis-keys.ts');
-  const keys = createQueueKeys(links.partitions);
+  const keys = createQueueKeys(links);
   return createSharedBlobs({ redis: links.commands, keys, blobs, ledger, clock: systemClock });
 }
 

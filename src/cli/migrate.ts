@@ -2,8 +2,7 @@ import { Command } from 'commander';
 import { addServerOptions } from '../config/flags.ts';
 import { FILES_FLAGS, bucketUrl, filesSource } from '../config/files.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
-import { type LedgerSource, ledgerSource } from '../config/ledger.ts';
-import { redisNodes } from '../config/redis-hosts.ts';
+import { ledgerSource } from '../config/ledger.ts';
 import { migrate } from './migrate/migrate.ts';
 import { migrateFiles } from './migrate/migrate-files.ts';
 import { type DataLocation, runCommand } from './shared-options.ts';
@@ -27,10 +26,7 @@ export function migrateCommand(argv: readonly string[]): Promise<number> {
         'folder into a bucket or back, and verifies them. Stop all servers and workers first. The ' +
         'source stays as it is; run again, it goes on where it stopped.',
     )
-    .option(
-      '--from <LEDGER>',
-      '"sqlite" in the data directory, or redis://…, which names several nodes of a cluster',
-    )
+    .option('--from <LEDGER>', '"sqlite" in the data directory, or redis://…')
     .option('--to <LEDGER>', 'the same; its address may carry a password')
     .option('--from-files <PLACE>', '"folder" (the data directory), or s3://BUCKET/PREFIX')
     .option('--to-files <PLACE>', 'the same');
@@ -63,10 +59,8 @@ async function runLedger(
 ): Promise<number> {
   const from = ledgerSource(names.from);
   const to = ledgerSource(names.to);
-  if (kindOf(from) === kindOf(to)) {
-    throw new InvalidSetting(
-      "'--from' and '--to' must be two of these: \"sqlite\", redis://… of one Redis, redis://… of a cluster",
-    );
+  if (from.kind === to.kind) {
+    throw new InvalidSetting("one of '--from' and '--to' must be \"sqlite\", and one redis://…");
   }
   const progress = createProgress();
   const records = await migrate({
@@ -105,8 +99,3 @@ async function runFiles(
 
 const ONE_OF_EACH =
   "one of '--from-files' and '--to-files' must be \"folder\", and one s3://BUCKET/PREFIX";
-
-function kindOf(source: LedgerSource): 'sqlite' | 'redis' | 'cluster' {
-  if (source.kind === 'sqlite') return source.kind;
-  return redisNodes(source.url).length > 1 ? 'cluster' : 'redis';
-}

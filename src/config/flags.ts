@@ -107,7 +107,7 @@ export const OPTIONS = [
   setting('--s3-region <NAME>', 'region of the bucket; default: AWS_REGION, or us-east-1'),
   setting(
     '--ledger <URL>',
-    '"sqlite" in the data directory, or redis://… shared by several processes; with commas, nodes of a cluster',
+    '"sqlite" in the data directory, or redis://… shared by several processes',
   ).byDefault('sqlite'),
   setting(
     '--start-anew',

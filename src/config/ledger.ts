@@ -1,11 +1,10 @@
 import { InvalidSetting } from './invalid-setting.ts';
-import { splitHosts } from './redis-hosts.ts';
 
 /** Where prompts, jobs and names are recorded. */
 export type LedgerSource =
   /** A database in the data directory, for one process. */
   | { readonly kind: 'sqlite' }
-  /** One that several processes share; the address may carry a password, and name several nodes. */
+  /** One that several processes share; the address may carry a password. */
   | { readonly kind: 'redis'; readonly url: string };
 
 /** Accepted URL schemes → the scheme the client library knows. */
@@ -16,19 +15,14 @@ const SCHEMES: { readonly [scheme: string]: string } = {
   'valkeys:': 'rediss:',
 };
 
-/**
- * Reads `sqlite` or the address of a Redis, or of several nodes of a cluster; nothing of a login is
- * ever repeated.
- */
+/** Reads `sqlite` or the address of a Redis; nothing of a login is ever repeated. */
 export function ledgerSource(text: string): LedgerSource {
   if (text === 'sqlite') return { kind: 'sqlite' };
-  const { login, hosts, rest } = splitHosts(text);
-  const first = `${login}${hosts[0] ?? ''}${rest}`;
-  const url = URL.canParse(first) && hosts.every(isHost) ? new URL(first) : undefined;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
   const scheme = SCHEMES[url?.protocol ?? ''];
-  if (url === undefined || scheme === undefined || url.hostname === '') {
+  if (url === undefined || scheme === undefined || !/^[^,]+$/.test(url.hostname)) {
     throw new InvalidSetting(
-      `option '--ledger' must be "sqlite", redis://HOST:PORT or redis://HOST:PORT,HOST:PORT…, not '${withoutLogin(text, url)}'`,
+      `option '--ledger' must be "sqlite" or redis://HOST:PORT, not '${withoutLogin(text, url)}'`,
     );
   }
   if (!/^(\/\d*)?$/.test(url.pathname) || url.search !== '' || url.hash !== '') {
@@ -36,17 +30,13 @@ export function ledgerSource(text: string): LedgerSource {
       `option '--ledger' takes the number of a database and no more after the host, not '${withoutLogin(text, url)}'`,
     );
   }
-  if (hosts.length > 1 && url.pathname.length > 1) {
-    throw new InvalidSetting("option '--ledger': a Redis Cluster has no numbered databases");
-  }
-  const href = splitHosts(url.href);
-  const others = hosts.slice(1).map((host) => `,${host}`);
-  const address = `${href.login}${href.hosts[0]}${others.join('')}${href.rest}`;
-  return { kind: 'redis', url: scheme + address.slice(url.protocol.length) };
+  return { kind: 'redis', url: scheme + url.href.slice(url.protocol.length) };
 }
 
-function isHost(text: string): boolean {
-  return text !== '' && URL.canParse(`http://${text}`);
+/** The address of a Redis without credentials. */
+export function withoutRedisLogin(address: string): string {
+  const { protocol, host, pathname } = new URL(address);
+  return `${protocol}//${host}${pathname}`;
 }
 
 /** The parts of the address that are certainly no secret. */

@@ -74,11 +74,11 @@ const POLL_MS = 100;
 /** Work that one process at a time may do. The lease of a process that crashed ends after `leaseMs`. */
 export type ProcessLease = { readonly name: string; readonly leaseMs: number };
 
-/** Leases on work that one process does for all. `prefix`: the prefix of keys in one slot. */
+/** Leases on work that one process does for all. `prefix`: the prefix of all keys. */
 export function createProcessLeases(redis: Redis, prefix: string) {
   const scripts = defineScripts(redis, SCRIPTS, {
     namespace: 'process_leases',
-    key: prefix,
+    prefix,
     prelude: `local P = KEYS[1]${leasesLua(PROCESS_LEASES)}`,
   });
   const instance = randomUUID();

@@ -59,9 +59,9 @@ export function storageProblem(error: unknown): StorageProblem | undefined {
   return isStorageFull(error) ? FULL : undefined;
 }
 
-/** The error texts of the client of Redis, and of a cluster, while a Redis is unavailable. */
+/** The error texts of Redis and of its client while Redis is unavailable. */
 const REDIS_AWAY_MESSAGE =
-  /Command timed out|Connection is closed|max retries per request|Failed to refresh slots|^(CLUSTERDOWN|LOADING|TRYAGAIN) /;
+  /Command timed out|Connection is closed|max retries per request|^LOADING /;
 
 /**
  * True when an error, or one of its causes, means that a ledger in Redis is unavailable for now.

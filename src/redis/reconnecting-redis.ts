@@ -1,15 +1,19 @@
 import { type Command, Redis, type RedisOptions } from 'ioredis';
 
-/** Options of a connection to one Redis, and to each node of a cluster. */
+/** Options of a connection. */
 export type ConnectionOptions = Pick<
   RedisOptions,
-  'enableReadyCheck' | 'maxRetriesPerRequest' | 'commandTimeout' | 'socketTimeout'
+  | 'enableReadyCheck'
+  | 'maxRetriesPerRequest'
+  | 'commandTimeout'
+  | 'socketTimeout'
+  | 'autoResubscribe'
 >;
 
 const RECONNECT_DELAY_MS = { step: 50, last: 1000 } as const;
 
 /** The delay before the attempt with this number, counted from 1. */
-export function reconnectDelayMs(attempt: number): number {
+function reconnectDelayMs(attempt: number): number {
   return Math.min(attempt * RECONNECT_DELAY_MS.step, RECONNECT_DELAY_MS.last);
 }
 
@@ -24,12 +28,11 @@ export const UNLIMITED_RETRIES = {
  * `RedisSubscriber` subscribes again.
  */
 export const SUBSCRIBER_OPTIONS = {
-  ...UNLIMITED_RETRIES,
   socketTimeout: 5000,
   autoResubscribe: false,
 } as const;
 
-/** A connection to one Redis, or to one node of a cluster. */
+/** A connection to Redis. */
 export class ReconnectingRedis extends Redis {
   override sendCommand(command: Command, ...more: [stream?: never]): unknown {
     // ioredis would send a command that has timed out when Redis is reachable again.

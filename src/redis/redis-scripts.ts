@@ -20,25 +20,21 @@ export function defineScripts<Name extends string>(
     readonly namespace: string;
     /** Lua that precedes every script: its constants and local functions. */
     readonly prelude?: string;
-    /**
-     * `KEYS[1]` of every call: a Redis Cluster runs the script at the node that has the slot of this text. Without
-     * it, the first argument of each call is `KEYS[1]`.
-     */
-    readonly key?: string;
+    /** `KEYS[1]` of every call: the prefix of the keys. */
+    readonly prefix: string;
     /** `bytes`: texts of the reply are Buffers. */
     readonly reply?: 'text' | 'bytes';
     /** Runs each call, for example to convert its errors. */
     readonly send?: <Reply>(call: () => Promise<Reply>) => Promise<Reply>;
   },
 ): Scripts<Name> {
-  const { namespace, prelude = '', reply = 'text', key, send = (call) => call() } = options;
-  const bound = key === undefined ? [] : [key];
+  const { namespace, prelude = '', prefix, reply = 'text', send = (call) => call() } = options;
   const defined = Object.entries<string>(scripts).map(([name, lua]) => {
     const command = `holdover_${namespace}_${name}`;
     redis.defineCommand(command, { numberOfKeys: 1, lua: prelude + lua });
     const method = reply === 'bytes' ? `${command}Buffer` : command;
     const run = Reflect.get(redis, method) as Script;
-    return [name, (...args: ScriptArgument[]) => send(() => run.apply(redis, [...bound, ...args]))];
+    return [name, (...args: ScriptArgument[]) => send(() => run.apply(redis, [prefix, ...args]))];
   });
   return Object.fromEntries(defined) as Scripts<Name>;
 }

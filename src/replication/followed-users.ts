@@ -4,7 +4,7 @@ import { COMMAND_TIMEOUT_MS } from '../redis/redis.ts';
 import type { LogHandlers } from '../prompts/prompt-event-log.ts';
 import type { LogStream } from './log-stream.ts';
 import type { LogStreams } from './log-streams.ts';
-import type { PromptPartitions } from './partitions.ts';
+import type { RedisPrompts } from './redis-prompts.ts';
 
 /**
  * A user without a call, a socket or a prompt led here is followed for this long. It must be longer than the frames
@@ -14,7 +14,7 @@ const IDLE_MS = 130_000;
 
 type FollowedUsersOptions = {
   readonly clock: Pick<Clock, 'now'>;
-  readonly partitions: Pick<PromptPartitions, 'ofUser'>;
+  readonly prompts: Pick<RedisPrompts, 'follow' | 'unfollow' | 'isLeased' | 'clientScripts'>;
   readonly streams: Pick<LogStreams, 'get' | 'ofUser' | 'deleteOfUser'>;
   readonly handlers: () => LogHandlers | undefined;
   /** Reads a prompt that this process does not know. */
@@ -71,7 +71,7 @@ export class FollowedUsers {
     const unknown = [...endedKeys, ...liveKeys].filter(
       (key) => streams.get(key)?.isUnknown() ?? true,
     );
-    for (const key of await this.#withEntries(user, unknown)) await discover(key);
+    for (const key of await this.#withEntries(unknown)) await discover(key);
     for (const stream of streams.ofUser(user)) {
       if (!stream.hasEnded()) await this.#catchUp(stream);
     }
@@ -116,14 +116,14 @@ export class FollowedUsers {
 
   /** Subscribes to the messages about the user, then reads the stored prompts. */
   async #track(user: string): Promise<void> {
-    const { partitions, streams, handlers } = this.#options;
-    const listening = partitions.ofUser(user).follow(user);
+    const { prompts, streams, handlers } = this.#options;
+    const listening = prompts.follow(user);
     if (!(await completesWithin(COMMAND_TIMEOUT_MS, listening)))
       throw new Error('Redis does not answer');
     const [endedKeys, fetchedIds] = await this.#recent(user);
     await handlers()?.trackUser(user, {
       endedKeys,
-      withEntries: (keys) => this.#withEntries(user, keys),
+      withEntries: (keys) => this.#withEntries(keys),
     });
     await Promise.all(streams.ofUser(user).map((stream) => stream.whenIdle()));
     for (const id of fetchedIds) handlers()?.resultFetched(user, id);
@@ -131,7 +131,7 @@ export class FollowedUsers {
 
   #stop(user: string): void {
     this.#users.delete(user);
-    this.#options.partitions.ofUser(user).unfollow(user);
+    this.#options.prompts.unfollow(user);
     this.#removeUser(user);
   }
 
@@ -142,11 +142,11 @@ export class FollowedUsers {
 
   /** Keys of prompts that ended in the last two minutes, and ids of prompts whose results were fetched in that time. */
   #recent(user: string): Promise<[string[], string[]]> {
-    return this.#options.partitions.ofUser(user).clientScripts.recent(user);
+    return this.#options.prompts.clientScripts.recent(user);
   }
 
-  async #withEntries(user: string, keys: readonly string[]): Promise<readonly string[]> {
-    const { clientScripts } = this.#options.partitions.ofUser(user);
+  async #withEntries(keys: readonly string[]): Promise<readonly string[]> {
+    const { clientScripts } = this.#options.prompts;
     return keys.length === 0 ? [] : await clientScripts.withEntries<string[]>(...keys);
   }
 
@@ -157,14 +157,13 @@ export class FollowedUsers {
 
   /** Reads missed entries. The prompt may have ended so long ago that its entries are gone: then the ledger has its end. */
   async #catchUp(stream: LogStream): Promise<void> {
-    const { partitions, handlers } = this.#options;
+    const { prompts, handlers } = this.#options;
     const { key, user } = stream;
-    const partition = partitions.ofUser(user);
-    const isLeased = await partition.isLeased(key);
+    const isLeased = await prompts.isLeased(key);
     await stream.catchUp();
     if (isLeased || stream.token() !== undefined || stream.hasEnded()) return;
     const end = await handlers()?.endOf(key);
-    if (end === 'none') await partition.clientScripts.register(key, user);
+    if (end === 'none') await prompts.clientScripts.register(key, user);
     else if (end) await stream.finish(end);
   }
 }

@@ -10,10 +10,10 @@ import type { ReceiverGroup, SubscribedSince } from '../sockets/delivery.ts';
 import type { ProgressInput } from '../translate/progress-state.ts';
 import { type Json, parseJson, stringifyJson } from '../protocol/json.ts';
 import type { FileRef } from '../protocol/v1.ts';
-import type { PromptPartition, StoredEntry } from './partitions.ts';
+import type { RedisPrompts, StoredEntry } from './redis-prompts.ts';
 
 /** Stores and reads entries and received positions. */
-export type EntryStore = Pick<PromptPartition, 'write' | 'after' | 'receivedUpTo'>;
+export type EntryStore = Pick<RedisPrompts, 'write' | 'after' | 'receivedUpTo'>;
 
 /** The event log of one prompt in this process. Handles its entries one after the other. */
 export class LogStream {

@@ -7,13 +7,13 @@ const ENDED_TTL_MS = 120_000;
 
 /** The event logs of all prompts that this process knows. */
 export class LogStreams {
-  readonly #storeOf: (prompt: PromptOfUser) => EntryStore;
+  readonly #store: EntryStore;
   readonly #streams = new Map<string, LogStream>();
   readonly #byUser = new ByUser<LogStream>();
   readonly #endedSinceMs = new WeakMap<LogStream, number>();
 
-  constructor(storeOf: (prompt: PromptOfUser) => EntryStore) {
-    this.#storeOf = storeOf;
+  constructor(store: EntryStore) {
+    this.#store = store;
   }
 
   get(key: string): LogStream | undefined {
@@ -23,7 +23,7 @@ export class LogStreams {
   /** The log of this prompt; created if it is not known. */
   open(prompt: PromptOfUser): LogStream {
     const known = this.#streams.get(prompt.key);
-    const stream = known ?? new LogStream(prompt, this.#storeOf(prompt));
+    const stream = known ?? new LogStream(prompt, this.#store);
     this.#streams.set(prompt.key, stream);
     this.#byUser.add(stream.user, stream);
     return stream;

@@ -1,7 +1,6 @@
 import { PROMPT_LEASES, leasesLua } from '../ledger/leases.ts';
 import { type Scripts as DefinedScripts, defineScripts } from '../redis/redis-scripts.ts';
-import type { Redis } from '../redis/redis.ts';
-import type { RedisPartition } from '../redis/redis-partitions.ts';
+import type { Redis, RedisConnections } from '../redis/redis.ts';
 
 /** How long a lease is held without a renewal. */
 export const LEASE_MS = 5000;
@@ -10,11 +9,8 @@ const ENDED_TTL_MS = 120_000;
 /** How long received positions of an unfinished prompt are kept: longer than a job is without events. */
 const RECEIVED_TTL_MS = 24 * 60 * 60_000;
 
-/** The text is the same for all partitions of a cluster, so that each node stores each script once. */
-const PRELUDE = ({ prefix, channels, publish }: RedisPartition) => `
-local P = KEYS[1]
-local C = P .. '${channels.slice(prefix.length)}'
-local PUBLISH, NUMSUB = '${publish}', '${publish === 'PUBLISH' ? 'NUMSUB' : 'SHARDNUMSUB'}'
+const prelude = (channels: string): string => `
+local P, C = KEYS[1], '${channels}'
 local call = redis.call
 local function entriesOf(key) return P .. 'entries:' .. key end
 ${leasesLua(PROMPT_LEASES)}
@@ -25,7 +21,7 @@ local function endPrompt(key)
     call('PEXPIRE', name, ${ENDED_TTL_MS})
   end
 end
-local function publishTo(user, message) call(PUBLISH, C .. 'prompts:' .. user, message) end
+local function publishTo(user, message) call('PUBLISH', C .. 'prompts:' .. user, message) end
 -- Adds to a set of recent members, which are kept for ${ENDED_TTL_MS} ms.
 local function addRecent(set, member)
   call('ZREMRANGEBYSCORE', set, '-inf', nowMs() - ${ENDED_TTL_MS})
@@ -50,7 +46,7 @@ end
 if not known then
   call('XADD', entriesOf(key), n .. '-0', 'e', text)
   if picture ~= '' then
-    call(PUBLISH, C .. 'previews:' .. user, key .. ' ' .. n .. ' ' .. picture)
+    call('PUBLISH', C .. 'previews:' .. user, key .. ' ' .. n .. ' ' .. picture)
   end
   publishTo(user, 'e ' .. key .. ' ' .. n .. ' ' .. text)
 end
@@ -58,7 +54,7 @@ if isLast == '1' then
   endPrompt(key)
   addRecent(P .. 'ended:' .. user, key)
 end
-return call('PUBSUB', NUMSUB, C .. 'previews:' .. user)[2]`,
+return call('PUBSUB', 'NUMSUB', C .. 'previews:' .. user)[2]`,
   renew: `
 local lost = {}
 for i = 1, #ARGV, 2 do
@@ -104,10 +100,13 @@ end
 return found`,
 };
 
-/** Atomic operations on the prompts of one partition. */
+/** Atomic operations on prompts. */
 export type Scripts = DefinedScripts<keyof typeof SCRIPTS>;
 
-export function defineReplicationScripts(redis: Redis, partition: RedisPartition): Scripts {
-  const options = { namespace: 'replication', key: partition.prefix, prelude: PRELUDE(partition) };
+export function defineReplicationScripts(
+  redis: Redis,
+  { prefix, channels }: Pick<RedisConnections, 'prefix' | 'channels'>,
+): Scripts {
+  const options = { namespace: 'replication', prefix, prelude: prelude(channels) };
   return defineScripts(redis, SCRIPTS, options);
 }

@@ -16,8 +16,8 @@ import {
 import type { ReceiverGroup } from '../sockets/delivery.ts';
 import { createDiscoveries } from './discoveries.ts';
 import { FollowedUsers } from './followed-users.ts';
-import { type PartitionHandlers, type PromptPartition, PromptPartitions } from './partitions.ts';
 import { keysAndTokens, LogStreams } from './log-streams.ts';
+import { type PromptMessageHandlers, RedisPrompts } from './redis-prompts.ts';
 import { LEASE_MS } from './scripts.ts';
 
 type SharedEventLogOptions = {
@@ -40,15 +40,14 @@ const SLOW_REDIS_MS = 1000;
 const CATCH_UP_TIMEOUT_MS = 2000;
 
 /**
- * The event log that several processes share, in one Redis or a cluster. The leader of a prompt appends entries to
- * its stream. The processes that follow the user receive the entries, and read missed ones from the stream. A process
+ * The event log that several processes share, in Redis. The leader of a prompt appends entries to its stream. The processes that follow the user receive the entries, and read missed ones from the stream. A process
  * follows a user while it has a socket of the user, leads a prompt of the user, or had a recent call of the user.
  */
 export class SharedEventLog implements PromptEventLog {
   readonly #options: SharedEventLogOptions;
   readonly #clock: Pick<Clock, 'now'>;
   readonly #redis: Redis;
-  readonly #partitions: PromptPartitions;
+  readonly #prompts: RedisPrompts;
   /** The users that have sockets in this process. */
   readonly #localUsers = new Set<string>();
   /** How many processes had sockets of a user when this process last appended an entry for the user. */
@@ -70,14 +69,14 @@ export class SharedEventLog implements PromptEventLog {
     this.#options = options;
     this.#clock = clock;
     this.#redis = links.connect();
-    const partitions = new PromptPartitions(links, this.#redis, this.#partitionHandlers());
-    const streams = new LogStreams((prompt) => partitions.of(prompt));
-    this.#partitions = partitions;
+    const prompts = new RedisPrompts(links, this.#redis, this.#messageHandlers());
+    const streams = new LogStreams(prompts);
+    this.#prompts = prompts;
     this.#streams = streams;
     this.leadership = streams;
     this.#users = new FollowedUsers({
       clock,
-      partitions,
+      prompts,
       streams,
       handlers: () => this.#handlers,
       discover: (key) => this.#discoveries.run(key),
@@ -87,12 +86,9 @@ export class SharedEventLog implements PromptEventLog {
 
   async start(handlers: LogHandlers, live: readonly PromptOfUser[]): Promise<void> {
     this.#handlers = handlers;
-    await this.#partitions.each(live, ({ scripts }, some) =>
-      scripts.register(...some.flatMap(({ key, user }) => [key, user])),
-    );
-    for (const partition of this.#partitions.all) {
-      partition.subscriber.onReconnect(() => this.#onReconnect(partition));
-    }
+    if (live.length > 0)
+      await this.#prompts.scripts.register(...live.flatMap(({ key, user }) => [key, user]));
+    this.#prompts.subscriber.onReconnect(() => this.#onReconnect());
     await this.#findVacant();
     this.#timers.push(
       setInterval(() => void this.#renew(), INTERVAL_MS.renew),
@@ -105,28 +101,27 @@ export class SharedEventLog implements PromptEventLog {
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const timer of this.#timers) clearInterval(timer);
-    for (const { subscriber } of this.#partitions.all) subscriber.close();
+    this.#prompts.subscriber.close();
     const givenBack = this.#giveBack();
     await completesWithin(CATCH_UP_TIMEOUT_MS, givenBack).catch(() => false);
     this.#redis.disconnect();
   }
 
   async #giveBack(): Promise<void> {
-    await this.#partitions.each(this.#streams.led(), ({ scripts }, some) =>
-      scripts.giveBack(...keysAndTokens(some)),
-    );
+    const led = this.#streams.led();
+    if (led.length > 0) await this.#prompts.scripts.giveBack(...keysAndTokens(led));
   }
 
   /** If the claim succeeds after this has rejected, its lease expires and the prompt is removed. */
   async claim(prompt: PromptOfUser): Promise<void> {
-    const { clientScripts } = this.#partitions.of(prompt);
+    const { clientScripts } = this.#prompts;
     const token = await clientScripts.claim<string>(prompt.key, this.#options.instance);
     this.#streams.open(prompt).startNew(token);
     this.#users.follow(prompt.user).catch(this.#logFailure('follow a user'));
   }
 
   async takeOver(prompt: PromptOfUser): Promise<boolean> {
-    const { scripts } = this.#partitions.of(prompt);
+    const { scripts } = this.#prompts;
     const token = await scripts.takeOver<string | null>(prompt.key, this.#options.instance);
     return token !== null && (await this.#streams.open(prompt).takeLead(token));
   }
@@ -139,7 +134,7 @@ export class SharedEventLog implements PromptEventLog {
     const stream = this.#streams.get(key);
     const token = stream?.token();
     this.#streams.delete(key);
-    if (stream && token !== undefined) await this.#partitions.of(stream).scripts.drop(key, token);
+    if (stream && token !== undefined) await this.#prompts.scripts.drop(key, token);
   }
 
   isLeader(key: string): boolean {
@@ -166,20 +161,18 @@ export class SharedEventLog implements PromptEventLog {
     const user = this.#streams.get(key)?.user;
     if (user === undefined) return;
     // The message leaves before the frame, so that other processes do not send the frame again.
-    const { scripts } = this.#partitions.ofUser(user);
-    const sent = scripts.received(key, position, this.#options.instance, group, user);
+    const sent = this.#prompts.scripts.received(key, position, this.#options.instance, group, user);
     sent.catch(this.#logFailure('publish a received position'));
   }
 
   resultFetched(user: string, promptId: string): void {
-    const { scripts } = this.#partitions.ofUser(user);
-    const sent = scripts.fetched(user, promptId, Buffer.from(promptId).toString('base64url'));
+    const encodedId = Buffer.from(promptId).toString('base64url');
+    const sent = this.#prompts.scripts.fetched(user, promptId, encodedId);
     sent.catch(this.#logFailure('publish that a result was fetched'));
   }
 
   async requestCancel({ key, user }: PromptOfUser): Promise<void> {
-    const { scripts } = this.#partitions.ofUser(user);
-    await scripts
+    await this.#prompts.scripts
       .cancel(user, key, this.#options.instance)
       .catch(this.#logFailure('publish a cancel'));
   }
@@ -191,7 +184,7 @@ export class SharedEventLog implements PromptEventLog {
   watch(user: string, isThere: boolean): void {
     if (isThere) this.#localUsers.add(user);
     else this.#localUsers.delete(user);
-    this.#partitions.ofUser(user).watch(user, isThere);
+    this.#prompts.watch(user, isThere);
   }
 
   isFollowed(user: string): boolean {
@@ -209,13 +202,13 @@ export class SharedEventLog implements PromptEventLog {
   }
 
   async #catchUp(user: string): Promise<void> {
-    await this.#partitions.ofUser(user).subscriber.ping();
+    await this.#prompts.subscriber.ping();
     await this.#users.whenRecovered(user);
     await this.#discoveries.whenDone();
     await Promise.all(this.#streams.ofUser(user).map((stream) => stream.whenIdle()));
   }
 
-  #partitionHandlers(): PartitionHandlers {
+  #messageHandlers(): PromptMessageHandlers {
     return {
       onEntry: (key, n, text, picture) => this.#onEntry(key, n, text, picture),
       onReceived: (key, group, upTo, sender) => {
@@ -231,10 +224,9 @@ export class SharedEventLog implements PromptEventLog {
     };
   }
 
-  #onReconnect(partition: PromptPartition): void {
+  #onReconnect(): void {
     this.#delayTakeover();
-    const users = this.#users.all().filter((user) => this.#partitions.ofUser(user) === partition);
-    this.#users.recover(users).catch(this.#logFailure('read missed entries'));
+    this.#users.recover(this.#users.all()).catch(this.#logFailure('read missed entries'));
   }
 
   #onEntry(key: string, n: number, text: string, picture: Uint8Array | undefined): void {
@@ -247,10 +239,9 @@ export class SharedEventLog implements PromptEventLog {
 
   readonly #renew = this.#repeated('renew leases', async () => {
     const led = this.#streams.led();
-    await this.#partitions.each(led, async ({ scripts }, some) => {
-      const lostKeys = await scripts.renew<string[]>(...keysAndTokens(some));
-      for (const key of lostKeys) this.#streams.get(key)?.loseLead();
-    });
+    if (led.length === 0) return;
+    const lostKeys = await this.#prompts.scripts.renew<string[]>(...keysAndTokens(led));
+    for (const key of lostKeys) this.#streams.get(key)?.loseLead();
   });
 
   /** Not in `#renew`, because it waits for subscriptions. */
@@ -258,7 +249,7 @@ export class SharedEventLog implements PromptEventLog {
 
   readonly #findVacant = this.#repeated('take over prompts without a leader', async () => {
     const askedAtMs = this.#clock.now();
-    const keys = await this.#partitions.vacantKeys();
+    const keys = await this.#prompts.vacantKeys();
     if (this.#clock.now() - askedAtMs > SLOW_REDIS_MS) this.#delayTakeover();
     if (this.#clock.now() < this.#takeoverAllowedAtMs) return;
     const vacantKeys = keys.filter((key) => !this.#streams.isLed(key));

@@ -26,7 +26,7 @@ type Scheme = {
 };
 
 async function priorities(): Promise<Scheme> {
-  const keys = createQueueKeys(links.partitions);
+  const keys = createQueueKeys(links);
   const takeover = { lockMs: 6000, checkMs: 1000 };
   const pubsub = links.subscriber();
   const shared = { redis, keys, worker: 'one', pubsub, clock: systemClock, log };
@@ -48,7 +48,7 @@ async function priorities(): Promise<Scheme> {
 }
 
 async function turns(): Promise<Scheme> {
-  const keys = createQueueKeys(links.partitions);
+  const keys = createQueueKeys(links);
   const runs = createRunStates(redis, keys, 'one');
   const prefix = `${links.prefix}turns`;
   const base = { connection: redis, prefix };

@@ -133,6 +133,8 @@ describe('flags', () => {
     ['redis://:canary@host:1?password=canary', 'redis://host:1'],
     ['redis://:canary', 'redis://…'],
     ['redis://ann:canary/with/slashes@host', 'redis://…'],
+    ['redis://ann:canary@host,other:1', 'redis://host,other:1'],
+    ['redis://ann:canary@host:1,other:1', 'redis://…'],
     ['ann:canary@host:1', '…'],
     ['redis:', '…'],
     ['memory', 'memory'],

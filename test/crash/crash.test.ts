@@ -6,9 +6,7 @@ import { crash } from './run.ts';
 const SEED = Number(process.env['HOLDOVER_TEST_SEED'] ?? 16);
 
 /** Processes over a bucket are killed in test/deploy/stack.test.ts. */
-const SHORT = TOPOLOGIES.filter(
-  (one) => one !== 'bucket' && one !== 'cluster' && missingFor(one) === '',
-);
+const SHORT = TOPOLOGIES.filter((one) => one !== 'bucket' && missingFor(one) === '');
 
 test.each(SHORT)(
   'nothing that was accepted is lost, doubled or stalled by kill -9: %s',

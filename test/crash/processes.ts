@@ -6,13 +6,12 @@ import { hasBalancer, startBalancer } from '../support/processes/balancer.ts';
 import { bucketMissing, startBucketServer } from '../support/processes/bucket-server.ts';
 import { freePort } from '../support/processes/free-port.ts';
 import { startHoldover } from '../support/processes/holdover.ts';
-import { startRedisCluster } from '../support/processes/redis-cluster.ts';
 import { redisMissing, startRedis } from '../support/processes/redis.ts';
 import { startWorker } from '../support/processes/worker.ts';
 import { type KillableProcess, killableProcess, killableStore } from './killable.ts';
 
 /** The places where the servers that are called run their jobs. */
-export const TOPOLOGIES = ['embedded', 'redis', 'bucket', 'cluster', 'remote'] as const;
+export const TOPOLOGIES = ['embedded', 'redis', 'bucket', 'remote'] as const;
 export type Topology = (typeof TOPOLOGIES)[number];
 
 /** Why a topology cannot be started here; empty when it can. */
@@ -43,7 +42,7 @@ const RUN = ['after-run-begin', 'after-job-end'] as const;
 
 export async function startTopology(topology: Topology): Promise<TopologyProcesses> {
   const root = await mkdtemp(join(tmpdir(), `holdover-crash-${topology}-`));
-  const processes = await { embedded, redis, bucket, cluster, remote }[topology](root);
+  const processes = await { embedded, redis, bucket, remote }[topology](root);
   return {
     ...processes,
     async dispose() {
@@ -96,46 +95,34 @@ async function redis(root: string): Promise<TopologyProcesses> {
   return { killables, urls, dispose: () => store.dispose() };
 }
 
-/** The parts of deploy/compose.yaml, each of which is killed. */
-async function bucket(root: string): Promise<TopologyProcesses> {
-  const store = await startRedis();
-  const stores = [killableStore('redis', store)];
-  return behindBalancer(root, { url: store.url, stores, dispose: () => store.dispose() });
-}
-
-/** The same over a Redis Cluster, each node of which is killed. */
-async function cluster(root: string): Promise<TopologyProcesses> {
-  const store = await startRedisCluster();
-  const stores = store.nodes.map((node, i) => killableStore(`redis node ${i + 1}`, node));
-  return behindBalancer(root, { url: store.url, stores, dispose: () => store.dispose() });
-}
-
-type LedgerProcesses = {
-  readonly url: string;
-  readonly stores: readonly KillableProcess[];
-  dispose(): Promise<void>;
-};
-
 /** As in the image: the checks of the balancer come under another name than the address. */
 const OPEN = { HOLDOVER_LISTEN: '0.0.0.0', HOLDOVER_ALLOW_INSECURE_BIND: '1' } as const;
 
-/** Servers and workers with their files in a bucket, and a folder for each process. */
-async function behindBalancer(root: string, ledger: LedgerProcesses): Promise<TopologyProcesses> {
+/**
+ * The parts of deploy/compose.yaml, each of which is killed: servers and workers with their files in a bucket, and a
+ * folder for each process.
+ */
+async function bucket(root: string): Promise<TopologyProcesses> {
+  const store = await startRedis();
   const files = await startBucketServer();
   const { killables, urls } = await serversAndWorkers({
-    ledger: ledger.url,
+    ledger: store.url,
     dataDirOf: (process) => join(root, process),
     args: ['--files', 's3://files/crash', '--s3-endpoint', files.endpoint],
     env: { ...files.credentials, ...OPEN },
   });
   await startAll(killables);
   const balancer = await startBalancer(urls.map((url) => Number(new URL(url).port)));
-  const others = [killableStore('bucket', files), killableStore('balancer', balancer)];
+  const stores = [
+    killableStore('redis', store),
+    killableStore('bucket', files),
+    killableStore('balancer', balancer),
+  ];
   return {
-    killables: [...ledger.stores, ...others, ...killables],
+    killables: [...stores, ...killables],
     urls: [balancer.url],
     dispose: async () =>
-      void (await Promise.all([ledger.dispose(), files.dispose(), balancer.close()])),
+      void (await Promise.all([store.dispose(), files.dispose(), balancer.close()])),
   };
 }
 

@@ -73,6 +73,14 @@ describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, ()
     expect((await opened()).id).not.toBe(first?.id);
   });
 
+  test('and is a node of a Redis Cluster is refused', async () => {
+    const node = await startRedis({ 'cluster-enabled': 'yes' });
+    onTestFinished(() => node.dispose());
+    await expect(openSharedRedis({ url: node.url, log: silentLogger() })).rejects.toThrow(
+      `the ledger ${node.url} is a node of a Redis Cluster: use a Redis that is in none`,
+    );
+  });
+
   test('but was written by a newer version is refused', async () => {
     await admin.commands.set('holdover:schema', '99');
     await expect(opened()).rejects.toThrow(

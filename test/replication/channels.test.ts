@@ -66,9 +66,7 @@ describe.skipIf(redisMissing() !== '')(`two databases of one Redis${redisMissing
   });
 
   test('have separate queues', async () => {
-    const [one, other] = [await open(0), await open(1)].map(({ links }) =>
-      createQueueKeys(links.partitions),
-    );
+    const [one, other] = [await open(0), await open(1)].map(({ links }) => createQueueKeys(links));
     expect(one?.eventChannel('j')).not.toBe(other?.eventChannel('j'));
     expect(one?.run('j')).toBe(other?.run('j'));
   });

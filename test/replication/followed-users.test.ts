@@ -11,7 +11,7 @@ function open(stream?: { isUnknown(): boolean }) {
   const needed = new Set<string>();
   let nowMs = 0;
   let failure: Error | undefined;
-  const partition = {
+  const prompts = {
     async follow(user: string) {
       events.push(`open ${user}`);
       if (failure) throw failure;
@@ -26,7 +26,7 @@ function open(stream?: { isUnknown(): boolean }) {
   };
   const users = new FollowedUsers({
     clock: { now: () => nowMs },
-    partitions: { ofUser: () => partition },
+    prompts,
     streams: { get: () => stream, ofUser: () => [], deleteOfUser() {} },
     handlers: () => handlers,
     discover: async (key: string) => void shown.add(key),

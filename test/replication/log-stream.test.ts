@@ -148,11 +148,11 @@ test('the end of a prompt whose entries are gone is applied once', async () => {
 });
 
 test('logs of ended prompts are kept for two minutes', async () => {
-  const streams = new LogStreams(() => ({
+  const streams = new LogStreams({
     write: async () => true,
     after: async () => [],
     receivedUpTo: async () => ({ client: 0, hosted: 0 }),
-  }));
+  });
   streams.open({ key: 'live', user: 'ann' }).startNew('token');
   await streams.open({ key: 'ended', user: 'ann' }).finish('removed');
   streams.removeEnded(0);

@@ -10,7 +10,7 @@ import {
   test,
   vi,
 } from 'vitest';
-import { askNodes, openRedis } from '../../src/redis/redis.ts';
+import { openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import type { Holdover } from '../support/processes/holdover.ts';
 import { type WireJob, fault, output } from '../support/upstreams/hostile-v2.ts';
@@ -265,7 +265,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
       const { pid } = replicas.holdover(2);
       process.kill(pid, 'SIGSTOP');
       onTestFinished(() => void process.kill(pid, 'SIGCONT'));
-      await askNodes(links, (node) => node.call('CLIENT', 'KILL', 'TYPE', 'pubsub'));
+      await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
       await end(promptId);
       await expect.poll(() => idsAt(0), { timeout: 10_000 }).not.toContain(promptId);
       await redis.del(`${prefix}entries:${key}`);
@@ -278,11 +278,11 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   test('entries that are delivered twice are received once', async () => {
     const who = createTestUser();
     const { recorder, promptId } = await begun(who, 0, 1);
-    const { key, prefix, channels, publish, links } = await storedAt(promptId);
-    const { commands: redis } = links;
+    const { key, prefix, links } = await storedAt(promptId);
+    const { commands: redis, channels } = links;
     for (const [id, [, text]] of await redis.xrange(`${prefix}entries:${key}`, '-', '+')) {
       const message = `e ${key} ${Number.parseInt(id, 10)} ${text}`;
-      expect(await redis.call(publish, `${channels}prompts:local`, message)).toBeGreaterThan(0);
+      expect(await redis.publish(`${channels}prompts:local`, message)).toBeGreaterThan(0);
     }
     for (let at = 2; at <= STEPS; at++) step(promptId, at);
     await end(promptId);
@@ -473,12 +473,10 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   async function storedAt(promptId: string) {
     const links = openRedis(replicas.redis.url, { log: silentLogger() });
     onTestFinished(() => links.close());
-    for (const partition of links.partitions.users) {
-      const keys = await links.commands.zrange(`${partition.prefix}leases`, 0, '-1');
-      for (const key of keys) {
-        const id = await links.commands.hget(`${partition.prefix}prompt:${key}`, 'promptId');
-        if (id === promptId) return { ...partition, key, links };
-      }
+    const { commands, prefix } = links;
+    for (const key of await commands.zrange(`${prefix}leases`, 0, '-1')) {
+      const id = await commands.hget(`${prefix}prompt:${key}`, 'promptId');
+      if (id === promptId) return { prefix, key, links };
     }
     throw new Error('no server leads that prompt');
   }

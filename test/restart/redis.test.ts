@@ -3,7 +3,7 @@ import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { askNodes, openRedis } from '../../src/redis/redis.ts';
+import { openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { untilRunning } from '../support/clients/client-helpers.ts';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
@@ -97,7 +97,7 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
 
   test('its password is shown nowhere', async () => {
     const admin = openRedis(redis.url, { log: silentLogger() });
-    await askNodes(admin, (node) => node.config('SET', 'requirepass', 'canary'));
+    await admin.commands.config('SET', 'requirepass', 'canary');
     await server.terminate();
     server = await start(redis.url.replace('//', '//:canary@'));
     const told = ['/system_stats', '/', '/internal/logs', '/api/settings'].map(async (path) =>

@@ -65,10 +65,7 @@ async function idsOf({ records }: LedgerSide, kind: RecordKind): Promise<Readonl
   return ids;
 }
 
-/**
- * Hashes the rows of each user in their order, then the users by id: in a cluster the rows of different users have no
- * order.
- */
+/** Hashes the rows of each user in their order, then the users by id. */
 async function tallyOf({ records }: LedgerSide, kind: RecordKind): Promise<Tally> {
   const ofUsers = new Map<string, Hash>();
   let rows = 0;

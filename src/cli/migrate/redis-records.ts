@@ -1,4 +1,4 @@
-import { type RedisConnections, askNodes } from '../../redis/redis.ts';
+import type { RedisConnections } from '../../redis/redis.ts';
 import type { Columns } from '../../ledger/columns.ts';
 import {
   type LedgerRecords,
@@ -30,27 +30,23 @@ const NAMES = {
   prompts: 'prompt',
 } as const satisfies { readonly [kind in RecordKind]: string };
 
-/** The kinds whose rows have a number `seq`. In a cluster each partition counts for itself. */
+/** The kinds whose rows have a number `seq`. */
 const NUMBERED: ReadonlySet<RecordKind> = new Set(['assets', 'files', 'jobs']);
 const ROWS_AT_A_TIME = 100;
 const KEYS_AT_A_TIME = 1000;
 
 /** The records of a ledger in Redis. */
 export function redisLedgerRecords(links: RedisConnections): LedgerRecords {
-  const { commands: redis, prefix, partitions } = links;
-  const connection = createLedgerConnection(redis, partitions);
-  const readers = connection.prefixes.map((start) => partitionReader(connection, start));
-  const { of: startOf } = connection;
+  const { commands: redis, prefix } = links;
+  const readRows = rowReader(createLedgerConnection(redis, prefix));
 
   async function* read(kind: RecordKind): AsyncGenerator<object> {
     const ids = await idsOf(links, kind === 'prompts' ? 'prompts:done' : NAMES[kind]);
     const isOrdered = kind === 'prompts' || NUMBERED.has(kind);
     const rows: object[] = [];
-    for (const reader of readers) {
-      for await (const some of reader.read(kind, ids.get(reader.prefix) ?? [])) {
-        if (isOrdered) yield* some;
-        else rows.push(...some);
-      }
+    for await (const some of readRows(kind, ids)) {
+      if (isOrdered) yield* some;
+      else rows.push(...some);
     }
     yield* sorted(kind, rows);
   }
@@ -58,7 +54,7 @@ export function redisLedgerRecords(links: RedisConnections): LedgerRecords {
   return {
     read: (kind) => read(kind) as never,
     async writeKey(kind, { user, key, ...fields }) {
-      const [id, keys] = [joinKey(user, key), `${startOf(user)}${NAMES[kind]}`];
+      const [id, keys] = [joinKey(user, key), `${prefix}${NAMES[kind]}`];
       const cells = Object.entries(fields).flatMap(([name, value]) =>
         value === null ? [] : [name, typeof value === 'boolean' ? (value ? '1' : '') : value],
       );
@@ -71,9 +67,8 @@ export function redisLedgerRecords(links: RedisConnections): LedgerRecords {
   };
 }
 
-/** Reads the rows of one partition: their keys begin with this prefix. */
-function partitionReader(connection: LedgerConnection, prefix: string) {
-  const { redis } = connection;
+function rowReader(connection: LedgerConnection) {
+  const { redis, prefix } = connection;
 
   async function byNumber(name: string, ids: readonly string[]): Promise<string[]> {
     const numbers = new Map<string, number>();
@@ -109,47 +104,35 @@ function partitionReader(connection: LedgerConnection, prefix: string) {
     const columns = Object.entries(RECORD_KINDS[kind].columns as Columns<Record<string, unknown>>);
     const stored = isKey ? columns.filter(([name]) => !(name in KEY_OWNER)) : columns;
     const table = createTable<object>(connection, NAMES[kind], Object.fromEntries(stored));
-    if (!isKey) return (ids) => table.rows(prefix, ids);
+    if (!isKey) return (ids) => table.rows(ids);
     return (ids) =>
-      Promise.all(ids.map(async (id) => ({ ...ownerIn(id), ...(await table.find(prefix, id)) })));
+      Promise.all(ids.map(async (id) => ({ ...ownerIn(id), ...(await table.get(id)) })));
   }
 
-  return {
-    prefix,
-    /**
-     * Reads the rows of a kind. `ids` are those of the rows; for prompts, those of the users that have done prompts.
-     */
-    async *read(kind: RecordKind, ids: readonly string[]): AsyncGenerator<object[]> {
-      const wanted = kind === 'prompts' ? await promptIds(ids) : ids;
-      const inOrder = NUMBERED.has(kind) ? await byNumber(NAMES[kind], wanted) : wanted;
-      const rowsOf = rowsReader(kind);
-      for (const some of chunks(inOrder, ROWS_AT_A_TIME)) yield await rowsOf(some);
-    },
+  /** Reads the rows of a kind. `ids` are those of the rows; for prompts, those of the users that have done prompts. */
+  return async function* readRows(
+    kind: RecordKind,
+    ids: readonly string[],
+  ): AsyncGenerator<object[]> {
+    const wanted = kind === 'prompts' ? await promptIds(ids) : ids;
+    const inOrder = NUMBERED.has(kind) ? await byNumber(NAMES[kind], wanted) : wanted;
+    const rowsOf = rowsReader(kind);
+    for (const some of chunks(inOrder, ROWS_AT_A_TIME)) yield await rowsOf(some);
   };
 }
 
-/** Returns the ids of all keys with this name, by the prefix of their partition. */
-async function idsOf(
-  links: RedisConnections,
-  name: string,
-): Promise<ReadonlyMap<string, readonly string[]>> {
-  const starts = links.partitions.users.map(({ prefix }) => prefix);
-  const found = new Map(starts.map((start) => [start, new Set<string>()]));
-  const tag = links.cluster ? '{*}:' : '';
-  for await (const key of keysLike(links, `${links.prefix}${tag}${name}:*`)) {
-    const start = starts.find((one) => key.startsWith(`${one}${name}:`));
-    if (start !== undefined) found.get(start)?.add(key.slice(`${start}${name}:`.length));
-  }
-  return new Map([...found].map(([start, ids]) => [start, [...ids]]));
+/** Returns the ids of all keys with this name. */
+async function idsOf(links: RedisConnections, name: string): Promise<readonly string[]> {
+  const start = `${links.prefix}${name}:`;
+  const ids = new Set<string>();
+  for await (const key of keysLike(links, `${start}*`)) ids.add(key.slice(start.length));
+  return [...ids];
 }
 
 /** Throws when a server or worker subscribes to channels of this Redis. */
-export async function refuseRedisInUse(links: RedisConnections): Promise<void> {
-  const kinds = links.cluster ? ['CHANNELS', 'SHARDCHANNELS'] : ['CHANNELS'];
-  const listened = await askNodes(links, (node) =>
-    Promise.all(kinds.map((kind) => node.call('PUBSUB', kind, `${links.channels}*`))),
-  );
-  if (listened.flat(2).length > 0)
+export async function refuseRedisInUse({ commands, channels }: RedisConnections): Promise<void> {
+  const listened = (await commands.pubsub('CHANNELS', `${channels}*`)) as string[];
+  if (listened.length > 0)
     throw new Error('the ledger in Redis is in use: stop all servers and workers first');
 }
 

@@ -10,10 +10,9 @@ export function assetStore(connection: LedgerConnection): AssetStore {
   const lua = connection.scripts('assets', { insert, remove });
   const { paths } = connection.scripts('asset-lists', { paths: PATHS }, 'read');
   const claimed = assetKeyTable(connection);
-  const { of, all, sum, read, redis } = connection;
+  const { prefix, read, redis } = connection;
   return {
     async insert(row, claim) {
-      const prefix = table.prefixOfNew(row.id, row.user);
       const { key, fingerprint = '', createdNew = false } = claim ?? {};
       const keyId = key === undefined ? '' : joinKey(row.user, key);
       const claimFields = claimed.fields({
@@ -24,30 +23,21 @@ export function assetStore(connection: LedgerConnection): AssetStore {
       });
       const { names } = claimed;
       const args = [row.id, newToken(), keyId, names.length, ...names, ...claimFields.slice(1)];
-      return claimed.decode(await lua.insert(prefix, ...args, ...table.fields(row)));
+      return claimed.decode(await lua.insert(...args, ...table.fields(row)));
     },
     get: table.get,
-    byHash: (user, hash) => table.first(of(user), `assets:hash:${joinKey(user, hash)}`),
-    byFilePath: (user, filePath) => table.last(of(user), `assets:path:${joinKey(user, filePath)}`),
-    ofJob: async (jobId) =>
-      (await all((prefix) => table.listed(prefix, `assets:job:${jobId}`))).flat(),
+    byHash: (user, hash) => table.first(`assets:hash:${joinKey(user, hash)}`),
+    byFilePath: (user, filePath) => table.last(`assets:path:${joinKey(user, filePath)}`),
+    ofJob: (jobId) => table.listed(`assets:job:${jobId}`),
     async outputPaths(user, start) {
-      const found = await paths<Buffer[]>(of(user), user, start);
+      const found = await paths<Buffer[]>(user, start);
       return found.map((member) => member.subarray(0, member.lastIndexOf(0)).toString());
     },
     expiredBy: table.expiredBy,
-    async oldest(limit) {
-      if (limit <= 0) return [];
-      const lists = await all((prefix) => table.numbered(prefix, 'assets:age', limit - 1));
-      return lists
-        .flat()
-        .toSorted((a, b) => a.createdAtMs - b.createdAtMs)
-        .slice(0, limit);
-    },
-    remove: (id) => table.at(id, (prefix) => lua.remove(prefix, id)),
-    // Bytes that users of two partitions have in common are counted twice.
-    countByHash: (hash) => sum((prefix) => read(() => redis.scard(`${prefix}assets:same:${hash}`))),
-    totalBytes: () => sum((prefix) => connection.number(prefix, 'assets:bytes')),
+    oldest: async (limit) => (limit <= 0 ? [] : await table.numbered('assets:age', limit - 1)),
+    remove: (id) => lua.remove(id),
+    countByHash: (hash) => read(() => redis.scard(`${prefix}assets:same:${hash}`)),
+    totalBytes: () => connection.number('assets:bytes'),
   };
 }
 
@@ -110,8 +100,8 @@ export function keyStore(connection: LedgerConnection): KeyStore {
   const lua = connection.scripts('keys', { expire });
   const table = assetKeyTable(connection);
   return {
-    ofAsset: (user, key) => table.find(connection.of(user), joinKey(user, key)),
-    expire: (beforeMs) => connection.everywhere((prefix) => lua.expire(prefix, beforeMs)),
+    ofAsset: (user, key) => table.get(joinKey(user, key)),
+    expire: (beforeMs) => lua.expire(beforeMs),
   };
 }
 

@@ -7,18 +7,12 @@ import { createTable, newToken } from './table.ts';
 export function callCountStore(connection: LedgerConnection): CallStore {
   const table = createTable<CallCount>(connection, 'call', CALL_COUNT_COLUMNS);
   const lua = connection.scripts('calls', { add, expire });
-  const { of, all, everywhere } = connection;
   return {
-    add(rows) {
-      const prefixes = rows.map(({ user }) => of(user));
-      return everywhere(async (prefix) => {
-        const some = rows.filter((_, i) => prefixes[i] === prefix);
-        if (some.length > 0) await lua.add(prefix, newToken(), ...some.flatMap(argsOf));
-      });
+    async add(rows) {
+      if (rows.length > 0) await lua.add(newToken(), ...rows.flatMap(argsOf));
     },
-    list: async () =>
-      (await all((prefix) => table.listed(prefix, 'calls:last'))).flat().toSorted(byClient),
-    expire: (lastBeforeMs) => everywhere((prefix) => lua.expire(prefix, lastBeforeMs)),
+    list: async () => (await table.listed('calls:last')).toSorted(byClient),
+    expire: (lastBeforeMs) => lua.expire(lastBeforeMs),
   };
 }
 

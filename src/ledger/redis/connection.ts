@@ -1,5 +1,4 @@
 import { defineScripts } from '../../redis/redis-scripts.ts';
-import type { RedisPartitions } from '../../redis/redis-partitions.ts';
 import type { Redis } from '../../redis/redis.ts';
 
 export type LedgerConnection = ReturnType<typeof createLedgerConnection>;
@@ -18,36 +17,19 @@ export function idsOf(members: readonly string[]): string[] {
 }
 
 /** The connection of a ledger. Commands run in the order in which they are sent, awaited or not. */
-export function createLedgerConnection(
-  redis: Redis,
-  { users, indexOf }: Pick<RedisPartitions, 'users' | 'indexOf'>,
-) {
-  const prefixes = users.map(({ prefix }) => prefix);
-  const all = <Reply>(ask: (prefix: string) => Promise<Reply>): Promise<Reply[]> =>
-    Promise.all(prefixes.map(ask));
+export function createLedgerConnection(redis: Redis, prefix: string) {
   return {
     redis,
-    /** The prefix of the keys of each partition. */
-    prefixes,
-    /** The prefix of the keys of a user. */
-    of: (user: string): string => prefixes[indexOf(user)] as string,
-    /** Calls `ask` for each partition; the replies are in the order of `prefixes`. */
-    all,
-    everywhere: async (act: (prefix: string) => Promise<void>): Promise<void> =>
-      void (await all(act)),
-    sum: async (ask: (prefix: string) => Promise<number>): Promise<number> =>
-      (await all(ask)).reduce((total, one) => total + one, 0),
+    /** Each key begins with this. */
+    prefix,
     /** Sends at once; an error gets the message that the ledger could not be read, or written. */
     read: <T>(send: () => Promise<T>): Promise<T> => withReason('read', send),
     write: async (send: () => Promise<unknown>): Promise<void> =>
       void (await withReason('written', send)),
     /** A stored number; 0 when the key does not exist. */
-    number: async (prefix: string, key: string): Promise<number> =>
+    number: async (key: string): Promise<number> =>
       Number(await withReason('read', () => redis.get(`${prefix}${key}`))),
-    /**
-     * Defines scripts, which run wholly or not at all. The first argument of each call is the prefix of the
-     * partition. Texts in a reply are Buffers.
-     */
+    /** Defines scripts, which run wholly or not at all. Texts in a reply are Buffers. */
     scripts: <Name extends string>(
       store: string,
       lua: { readonly [name in Name]: string },
@@ -55,6 +37,7 @@ export function createLedgerConnection(
     ) =>
       defineScripts(redis, lua, {
         namespace: store,
+        prefix,
         prelude: PRELUDE,
         reply: 'bytes',
         send: (call) => withReason(done, call),

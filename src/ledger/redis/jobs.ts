@@ -10,26 +10,19 @@ export function jobStore(connection: LedgerConnection): JobStore {
   const { list } = connection.scripts('job-lists', { list: LIST }, 'read');
   return {
     async insert(row, key) {
-      const prefix = table.prefixOfNew(row.id, row.user);
       const claim = key === undefined ? '' : joinKey(row.user, key);
       const args = [row.id, newToken(), claim, row.createdAtMs, ...table.fields(row)];
-      return (await lua.insert<number>(prefix, ...args)) === 1;
+      return (await lua.insert<number>(...args)) === 1;
     },
-    update: (id, patch) => table.at(id, (prefix) => lua.update(prefix, id, ...table.fields(patch))),
+    update: (id, patch) => lua.update(id, ...table.fields(patch)),
     get: table.get,
     async list(user, { limit, before }) {
-      const prefix = connection.of(user);
-      const ids = await list<Buffer[]>(prefix, user, limit, before ?? '');
-      return table.rows(prefix, ids.map(String));
+      const ids = await list<Buffer[]>(user, limit, before ?? '');
+      return table.rows(ids.map(String));
     },
-    async unfinished() {
-      const lists = await connection.all((prefix) => table.numbered(prefix, 'jobs:unfinished'));
-      // The list of one partition has jobs of equal order in the order of their insertion.
-      if (lists.length === 1) return lists.flat();
-      return lists.flat().toSorted((a, b) => a.order - b.order || a.createdAtMs - b.createdAtMs);
-    },
+    unfinished: () => table.numbered('jobs:unfinished'),
     expiredBy: table.expiredBy,
-    remove: (id) => table.at(id, (prefix) => lua.remove(prefix, id)),
+    remove: (id) => lua.remove(id),
   };
 }
 

@@ -15,40 +15,36 @@ const NO_ANSWER = { status: null, contentType: null, body: null } as const;
 export function replayStore(connection: LedgerConnection): ReplayStore {
   const table = createTable<ReplayRow>(connection, 'replay', REPLAY_COLUMNS);
   const lua = connection.scripts('replays', REPLAY_SCRIPTS);
-  const { of, everywhere, sum } = connection;
   const settle = async ({ scope, key, requestId }: ReplayHolder, change: Partial<ReplayRow>) =>
-    lua.settle(of(scope), joinKey(scope, key), requestId, ...table.fields(change));
+    lua.settle(joinKey(scope, key), requestId, ...table.fields(change));
   return {
     async reserve({ scope, key, fingerprint, requestId, atMs }, freeBeforeMs) {
       const row = { scope, key, fingerprint, requestId, atMs, state: 'reserved', ...NO_ANSWER };
       const args = [...table.names, ...table.fields(row as ReplayRow)];
       const head = [joinKey(scope, key), newToken(), freeBeforeMs, table.names.length];
-      return table.decode(await lua.reserve(of(scope), ...head, ...args));
+      return table.decode(await lua.reserve(...head, ...args));
     },
     record: (holder, answer) => settle(holder, { state: 'recorded', ...answer }),
     consume: (holder, atMs) => settle(holder, { state: 'consumed', atMs, ...NO_ANSWER }),
-    release: ({ scope, key, requestId }) => lua.release(of(scope), joinKey(scope, key), requestId),
-    expire: (beforeMs) => everywhere((prefix) => lua.expire(prefix, beforeMs)),
-    recordedBytes: () => sum((prefix) => connection.number(prefix, 'replays:bytes')),
+    release: ({ scope, key, requestId }) => lua.release(joinKey(scope, key), requestId),
+    expire: (beforeMs) => lua.expire(beforeMs),
+    recordedBytes: () => connection.number('replays:bytes'),
   };
 }
 
-/** The audit records of the model router. The partition is chosen by the request id, as some calls name nothing else. */
+/** The audit records of the model router. */
 export function modelCallStore(connection: LedgerConnection): ModelCallStore {
   const table = createTable<ModelCallRow>(connection, 'model-call', MODEL_CALL_COLUMNS);
   const lua = connection.scripts('model_calls', MODEL_CALL_SCRIPTS);
-  const { of, everywhere, sum, read, redis } = connection;
+  const { prefix, read, redis } = connection;
   return {
-    insert: async (row) =>
-      lua.insert(of(row.requestId), row.requestId, newToken(), ...table.fields(row)),
+    insert: async (row) => lua.insert(row.requestId, newToken(), ...table.fields(row)),
     amend: async (requestId, { errorType, chargedCents }) =>
-      lua.amend(of(requestId), requestId, ...table.fields({ errorType, chargedCents })),
-    get: (requestId) => table.find(of(requestId), requestId),
-    chargedCents: (workspace) =>
-      sum(async (prefix) =>
-        Number((await read(() => redis.hget(`${prefix}model-calls:charged`, workspace))) ?? 0),
-      ),
-    expire: (beforeMs) => everywhere((prefix) => lua.expire(prefix, beforeMs)),
+      lua.amend(requestId, ...table.fields({ errorType, chargedCents })),
+    get: table.get,
+    chargedCents: async (workspace) =>
+      Number((await read(() => redis.hget(`${prefix}model-calls:charged`, workspace))) ?? 0),
+    expire: (beforeMs) => lua.expire(beforeMs),
   };
 }
 

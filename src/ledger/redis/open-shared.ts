@@ -1,14 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { type Redis, type RedisConnections, askNodes, openRedis } from '../../redis/redis.ts';
+import { type Redis, type RedisConnections, openRedis } from '../../redis/redis.ts';
 import type { Logger } from '../../observability/log.ts';
-import { redisNodes, withoutRedisLogin } from '../../config/redis-hosts.ts';
+import { withoutRedisLogin } from '../../config/ledger.ts';
 import { createProcessLeases } from '../leases.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
 import type { LedgerIdentity } from '../identity.ts';
 import { type WriteTokens, NO_LEADER } from './write-tokens.ts';
-import { checkClusterMode, checkNamedNodes } from './cluster-mode.ts';
-import { ledgerIdKeys } from '../../redis/redis-partitions.ts';
-import { bindPartitions } from './stored-keys.ts';
 import { openRedisLedger } from './redis-ledger.ts';
 
 export type SharedRedis = ReturnType<typeof createSharedRedis>;
@@ -34,9 +31,8 @@ const DURABLE_SETTINGS = {
  * `reachWithinMs`, refuses access, has an interrupted migration, or was written by a newer version.
  */
 export async function openSharedRedis(options: OpenOptions): Promise<SharedRedis> {
-  const { url, log, reachWithinMs = REACH_WITHIN_MS } = options;
+  const { url, reachWithinMs = REACH_WITHIN_MS } = options;
   try {
-    if (redisNodes(url).length > 1) await checkNamedNodes(url, { log, withinMs: reachWithinMs });
     return await open(options, reachWithinMs);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
@@ -59,12 +55,11 @@ async function open(
   const links = openRedis(url, { log });
   try {
     await connectWithin(links, reachWithinMs);
-    await checkClusterMode(links);
+    await refuseCluster(links);
     await refuseNewer(links);
     if (!acceptMigration) await refuseMigration(links);
-    await askNodes(links, (node) => warnOfLoss(node, log));
+    await warnOfLoss(links.commands, log);
     const id = (await setOnce(links, 'id', Buffer.from(randomUUID()))).toString();
-    await bindPartitions(links, id);
     return createSharedRedis(links, id);
   } catch (error) {
     await links.close();
@@ -77,7 +72,7 @@ function createSharedRedis(links: RedisConnections, id: string) {
   let writeTokens = NO_LEADER;
   const watch = watchIdentity(links, id);
   const ledger = openRedisLedger({ links, leadership: () => writeTokens });
-  const leases = createProcessLeases(links.commands, links.partitions.queue.prefix);
+  const leases = createProcessLeases(links.commands, links.prefix);
   return {
     ledger,
     links,
@@ -133,6 +128,15 @@ async function refuseNewer(links: RedisConnections): Promise<void> {
   throw new Error(`cannot be used: a newer Holdover wrote it (schema ${version.toString()})`);
 }
 
+/** The scripts and transactions name keys of several slots, which a node of a Redis Cluster refuses. */
+async function refuseCluster({ commands }: RedisConnections): Promise<void> {
+  // A hosted Redis may refuse INFO.
+  const info = await commands.info('cluster').catch(() => '');
+  if (info.includes('cluster_enabled:1')) throw new Error(CLUSTER);
+}
+
+const CLUSTER = 'is a node of a Redis Cluster: use a Redis that is in none';
+
 async function refuseMigration({ commands, prefix }: RedisConnections): Promise<void> {
   if ((await commands.exists(`${prefix}${MIGRATION_KEY}`)) === 0) return;
   throw new Error('has a migration that was interrupted: run "holdover migrate" again');
@@ -158,13 +162,11 @@ async function warnOfLoss(node: Redis, log: Logger): Promise<void> {
 const POLL_MS = 5000;
 
 /**
- * Reads the id of the ledger in Redis, or in each partition of a cluster, at an interval. This is needed because a
- * Redis that has lost its data answers as if it had always been empty. `lost` resolves when an id is missing or is
- * that of another ledger; it never rejects.
+ * Reads the id of the ledger in Redis at an interval. This is needed because a Redis that has lost its data answers
+ * as if it had always been empty. `lost` resolves when the id is missing or is that of another ledger; it never
+ * rejects.
  */
-function watchIdentity(links: RedisConnections, id: string) {
-  const { commands } = links;
-  const keys = ledgerIdKeys(links.partitions);
+function watchIdentity({ commands, prefix }: RedisConnections, id: string) {
   let reportLoss = (_loss: Error): void => {};
   const lost = new Promise<Error>((resolve) => (reportLoss = resolve));
   const check = (found: string | null): void => {
@@ -172,7 +174,7 @@ function watchIdentity(links: RedisConnections, id: string) {
   };
   const poll = (): void => {
     // `openRedis` logs errors of the connection.
-    for (const key of keys) commands.get(key).then(check, () => {});
+    commands.get(`${prefix}id`).then(check, () => {});
   };
   const timer = setInterval(poll, POLL_MS).unref();
   commands.on('ready', poll);

@@ -20,29 +20,27 @@ export function promptStore(
   const table = createTable<PromptRow>(connection, 'prompt', PROMPT_COLUMNS);
   const lua = connection.scripts('prompts', PROMPT_SCRIPTS);
   const ask = connection.scripts('prompt-reads', PROMPT_READS, 'read');
-  const { of, all, everywhere, read, redis } = connection;
-  const writeAsLeader = (
+  const { prefix, read, redis } = connection;
+  const writeAsLeader = async (
     act: 'update' | 'begin' | 'remove' | 'finish',
     key: string,
     ...args: ScriptArgument[]
-  ): Promise<void> =>
-    table.at(key, async (prefix) => {
-      const token = writeTokens().token(key);
-      const reply = await lua[act]<unknown>(prefix, key, token, ...args);
-      if (reply === NOT_LEADER) throw writeTokens().refused(key, token);
-    });
+  ): Promise<void> => {
+    const token = writeTokens().token(key);
+    const reply = await lua[act]<unknown>(key, token, ...args);
+    if (reply === NOT_LEADER) throw writeTokens().refused(key, token);
+  };
   const update = (
     key: string,
     only: 'unfinished' | 'unlinked' | 'live',
     change: Partial<PromptRow>,
   ): Promise<void> => writeAsLeader('update', key, only, ...table.fields(change));
   async function insert(row: PromptRow): Promise<void> {
-    const prefix = table.prefixOfNew(row.key, row.user);
     const token = newToken();
     const leader = writeTokens().token(row.key);
-    const inserted = lua.insert<unknown>(prefix, token, row.key, leader, ...table.fields(row));
+    const inserted = lua.insert<unknown>(token, row.key, leader, ...table.fields(row));
     const reply = await inserted.catch((error: unknown) => {
-      void retryUntilSent(redis, () => lua.revoke(prefix, token, row.key));
+      void retryUntilSent(redis, () => lua.revoke(token, row.key));
       throw error;
     });
     if (reply === NOT_LEADER) throw writeTokens().refused(row.key, leader);
@@ -58,10 +56,7 @@ export function promptStore(
       update(key, 'unlinked', { intentJson, targetsJson }),
     unlinkJob: (key, plan) => update(key, 'live', { state: 'outbox', jobId: null, ...plan }),
     begin: (key, atMs) => writeAsLeader('begin', key, atMs),
-    askCancel: (key, atMs) =>
-      table.at(key, (prefix) =>
-        lua.change(prefix, key, ...table.fields({ cancelAskedAtMs: atMs })),
-      ),
+    askCancel: (key, atMs) => lua.change(key, ...table.fields({ cancelAskedAtMs: atMs })),
     linkJob: (key, patch) => update(key, 'unfinished', { ...patch, state: 'live' }),
     remove: (key) => writeAsLeader('remove', key),
     finish: (key, { shortened, ...outcome }) => {
@@ -69,25 +64,20 @@ export function promptStore(
       return writeAsLeader('finish', key, ...table.fields(row));
     },
     async entries(keys) {
-      const [first] = keys;
-      if (first === undefined) return [];
-      const found = await table.at(first, (prefix) => ask.entries<Texts>(prefix, ...keys));
+      if (keys.length === 0) return [];
+      const found = await ask.entries<Texts>(...keys);
       return found.map((text) => text && text.toString());
     },
     async live(user) {
-      const rows =
-        user === undefined
-          ? merged(await all((prefix) => table.listed(prefix, 'prompts:live')))
-          : await table.listed(of(user), `prompts:live:${user}`);
+      const rows = await table.listed(user === undefined ? 'prompts:live' : `prompts:live:${user}`);
       return rows.filter(({ state }) => state !== 'done');
     },
-    liveKeys: (user) => read(() => redis.zrange(`${of(user)}prompts:live:${user}`, 0, '-1')),
-    find: (user, promptId) => table.last(of(user), `prompts:id:${joinKey(user, promptId)}`),
-    findByJob: (user, jobId) => table.first(of(user), `prompts:job:${joinKey(user, jobId)}`),
-    hasJob: async (jobId) => (await all((prefix) => ask.hasJob<number>(prefix, jobId))).includes(1),
+    liveKeys: (user) => read(() => redis.zrange(`${prefix}prompts:live:${user}`, 0, '-1')),
+    find: (user, promptId) => table.last(`prompts:id:${joinKey(user, promptId)}`),
+    findByJob: (user, jobId) => table.first(`prompts:job:${joinKey(user, jobId)}`),
+    hasJob: async (jobId) => (await ask.hasJob<number>(jobId)) === 1,
     async history(user, { maxItems, offset = -1 }) {
-      const listed = (from: number, to?: number) =>
-        table.listed(of(user), `prompts:done:${user}`, from, to);
+      const listed = (from: number, to?: number) => table.listed(`prompts:done:${user}`, from, to);
       if (maxItems === undefined) return listed(Math.max(0, offset));
       if (maxItems <= 0) return [];
       // v1 returns the newest when only a maximum is given; a negative offset counts as none.
@@ -95,27 +85,14 @@ export function promptStore(
     },
     outlines: createOutlines(connection, table).of,
     get: table.get,
-    deleteHistory: (user, promptIds) => lua.deleteHistory(of(user), user, ...promptIds),
-    clearHistory: (user) => lua.clearHistory(of(user), user),
-    pruneHistory: ({ count, bytes }) =>
-      everywhere((prefix) => lua.pruneHistory(prefix, count, bytes)),
-    async highestNumber() {
-      const found = await all((prefix) => ask.highestNumber<Buffer>(prefix));
-      return Math.max(...found.map((number) => Number(number.toString())));
-    },
+    deleteHistory: (user, promptIds) => lua.deleteHistory(user, ...promptIds),
+    clearHistory: (user) => lua.clearHistory(user),
+    pruneHistory: ({ count, bytes }) => lua.pruneHistory(count, bytes),
+    highestNumber: async () => Number((await ask.highestNumber<Buffer>()).toString()),
   };
 }
 
 type Texts = readonly (Buffer | null)[];
-
-/** Merges lists by time. The rows of one list keep their order, also when a clock was set back. */
-function merged<Row extends { readonly createdAtMs: number }>(lists: readonly (readonly Row[])[]) {
-  const timed = lists.flatMap((rows) => {
-    let atMs = 0;
-    return rows.map((row) => ({ row, atMs: (atMs = Math.max(atMs, row.createdAtMs)) }));
-  });
-  return timed.toSorted((a, b) => a.atMs - b.atMs).map(({ row }) => row);
-}
 
 /**
  * Sends until Redis confirms. Used to revoke an insertion whose client got an error: the prompt must never run, but
@@ -144,7 +121,7 @@ function createOutlines(connection: LedgerConnection, { decode }: Table<PromptRo
     return { ...decode(cells, OUTLINE_NAMES), storedBytes } as PromptOutline;
   };
   return createOutlineCache<HistoryMark>(async (user, mark = { removals: '', last: '-inf' }) => {
-    const reply = await since<Buffer[]>(connection.of(user), user, mark.removals, mark.last);
+    const reply = await since<Buffer[]>(user, mark.removals, mark.last);
     const [removals = '', last = '', text = ''] = reply.map(String);
     const outlines = (JSON.parse(text) as (string | number | false)[][]).map(outlineOf);
     return { mark: { removals, last }, isWhole: removals !== mark.removals, outlines };

@@ -26,15 +26,11 @@ type RedisLedgerOptions = {
 /** How long `close` waits until Redis has confirmed pending writes. */
 const CLOSE_WITHIN_MS = 5000;
 
-/**
- * Opens the ledger in Redis or in a Redis Cluster, which many processes may share. In a cluster each partition has
- * the records of some of the users, because a script can use the keys of one partition only. Lists of all users are
- * read from all partitions.
- */
+/** Opens the ledger in Redis, which many processes may share. */
 export function openRedisLedger(options: RedisLedgerOptions): Ledger {
   const { links, timeoutMs = COMMAND_TIMEOUT_MS, leadership = () => NO_LEADER } = options;
   const redis = links.connect(withTimeouts(timeoutMs));
-  const connection = createLedgerConnection(redis, links.partitions);
+  const connection = createLedgerConnection(redis, links.prefix);
   return {
     prompts: promptStore(connection, leadership),
     files: fileStore(connection),

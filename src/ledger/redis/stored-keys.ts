@@ -1,49 +1,21 @@
-import { type RedisConnections, nodesOf } from '../../redis/redis.ts';
-import { ledgerIdKeys } from '../../redis/redis-partitions.ts';
+import type { RedisConnections } from '../../redis/redis.ts';
 
 const KEYS_AT_A_TIME = 1000;
 /** The names of the keys that a ledger without records has. */
-const EMPTY_KEYS = ['id', 'schema', 'partitions'];
-
-const LOST = 'a node of the cluster has lost its data, or has the data of another ledger';
-const ONE_REDIS =
-  'has the keys of a single Redis: start that Redis again, and copy its ledger with "holdover migrate"';
-
-/** Stores the id of a new ledger in all partitions. Throws when a partition does not have the id of this ledger. */
-export async function bindPartitions(links: RedisConnections, id: string): Promise<void> {
-  const { cluster, commands, prefix, partitions } = links;
-  if (!cluster) return;
-  const key = `${prefix}partitions`;
-  const count = String(partitions.users.length);
-  const readIds = () => Promise.all(ledgerIdKeys(partitions).map((name) => commands.get(name)));
-  if ((await commands.get(key)) === null) {
-    const isUnused = await isUnusedRedis(links);
-    const [, ...tagged] = await readIds();
-    // Another process may have begun to use the ledger meanwhile.
-    if (!isUnused && (await commands.get(key)) === null) {
-      throw new Error(tagged.some((one) => one !== null) ? LOST : ONE_REDIS);
-    }
-    await Promise.all(ledgerIdKeys(partitions).map((name) => commands.set(name, id, 'NX')));
-    await commands.set(key, count, 'NX');
-  }
-  const found = await commands.get(key);
-  if (found !== count) throw new Error(`has ${found} partitions instead of ${count}`);
-  if ((await readIds()).some((one) => one !== id)) throw new Error(LOST);
-}
+const EMPTY_KEYS = ['id', 'schema'];
 
 /** The keys that match a pattern of `SCAN`; a key may come twice. */
-export async function* keysLike(links: RedisConnections, match: string): AsyncGenerator<string> {
-  for (const node of await nodesOf(links, 'master')) {
-    const found = node.scanStream({ match, count: KEYS_AT_A_TIME });
-    for await (const keys of found) yield* keys as string[];
-  }
+export async function* keysLike(
+  { commands }: RedisConnections,
+  match: string,
+): AsyncGenerator<string> {
+  const found = commands.scanStream({ match, count: KEYS_AT_A_TIME });
+  for await (const keys of found) yield* keys as string[];
 }
 
-/** True when this Redis or cluster has no records of Holdover. */
+/** True when this Redis has no records of Holdover. */
 export async function isUnusedRedis(links: RedisConnections): Promise<boolean> {
-  const empty = new Set(
-    links.partitions.starts.flatMap((start) => EMPTY_KEYS.map((name) => start + name)),
-  );
+  const empty = new Set(EMPTY_KEYS.map((name) => links.prefix + name));
   for await (const key of keysLike(links, `${links.prefix}*`)) if (!empty.has(key)) return false;
   return true;
 }

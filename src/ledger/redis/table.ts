@@ -1,6 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
-import { atMost } from '../../lib/lru-size.ts';
 import type { ScriptArgument } from '../../redis/redis-scripts.ts';
 import type { ColumnType, Columns } from '../columns.ts';
 import { type LedgerConnection, failure, idsOf } from './connection.ts';
@@ -11,15 +9,13 @@ type Cell = string | Uint8Array | null;
 
 /** The limit is low because Redis runs no other command while it reads these rows. */
 const MAX_ROWS_PER_READ = 100;
-/** The most ids of each kind whose partition is cached. */
-const MAX_CACHED_PARTITIONS = 100_000;
 
 /** A token for one command, by which a script recognises the command when it is sent again after a lost connection. */
 export function newToken(): string {
   return randomUUID();
 }
 
-/** The rows of one kind. Each is a hash, in which a null property has no field. `prefix`: that of the partition. */
+/** The rows of one kind. Each is a hash, in which a null property has no field. */
 export function createTable<Row>(
   connection: LedgerConnection,
   kind: string,
@@ -27,7 +23,7 @@ export function createTable<Row>(
 ) {
   type Name = keyof Row & string;
   const names = Object.keys(columns) as Name[];
-  const { redis, all, read } = connection;
+  const { redis, prefix, read } = connection;
   const scripts = connection.scripts(kind, { rows: ROWS }, 'read');
 
   function encodeCell(name: Name, value: unknown): ScriptArgument {
@@ -44,44 +40,40 @@ export function createTable<Row>(
   }
 
   /** The rows with these ids, in their order; missing rows are left out. */
-  async function rows(prefix: string, ids: readonly string[]): Promise<Row[]> {
+  async function rows(ids: readonly string[]): Promise<Row[]> {
     const chunks: Promise<Cell[][]>[] = [];
     for (let i = 0; i < ids.length; i += MAX_ROWS_PER_READ) {
       const some = ids.slice(i, i + MAX_ROWS_PER_READ);
-      chunks.push(scripts.rows(prefix, kind, names.length, ...names, ...some));
+      chunks.push(scripts.rows(kind, names.length, ...names, ...some));
     }
     const found = (await Promise.all(chunks)).flat();
     return found.flatMap((cells) => decode(cells) ?? []);
   }
 
-  const find = async (prefix: string, id: string) => (await rows(prefix, [id]))[0];
+  const get = async (id: string) => (await rows([id]))[0];
 
-  async function members(prefix: string, index: string, from = 0, to = -1): Promise<string[]> {
+  async function members(index: string, from = 0, to = -1): Promise<string[]> {
     return read(() => redis.zrange(`${prefix}${index}`, from, String(to)));
   }
 
   /** The rows of an index, in its order. */
-  async function listed(prefix: string, index: string, from?: number, to?: number): Promise<Row[]> {
-    return rows(prefix, await members(prefix, index, from, to));
+  async function listed(index: string, from?: number, to?: number): Promise<Row[]> {
+    return rows(await members(index, from, to));
   }
 
   return {
-    ...createRowFinder(connection, find),
+    get,
     names,
     decode,
     rows,
     listed,
-    find,
     /** Like `listed`, for an index whose scores may be equal: see `idsOf`. */
-    numbered: async (prefix: string, index: string, to?: number): Promise<Row[]> =>
-      rows(prefix, idsOf(await members(prefix, index, 0, to))),
+    numbered: async (index: string, to?: number): Promise<Row[]> =>
+      rows(idsOf(await members(index, 0, to))),
     /** The rows whose expiry is at or before `nowMs`. */
     expiredBy: async (nowMs: number): Promise<Row[]> => {
-      const expired = await all(async (prefix) => {
-        const index = `${prefix}${kind}s:expiry`;
-        return rows(prefix, await read(() => redis.zrangebyscore(index, '-inf', nowMs)));
-      });
-      return expired.flat();
+      const index = `${prefix}${kind}s:expiry`;
+      return rows(await read(() => redis.zrangebyscore(index, '-inf', nowMs)));
     },
     /** The arguments for the Lua function `set`, for a whole row or a change of one. */
     fields(values: Partial<Row>): ScriptArgument[] {
@@ -95,43 +87,8 @@ export function createTable<Row>(
       ];
     },
     /** The first row of an index, and the last one; `undefined` when the index is empty. */
-    first: async (prefix: string, index: string) => (await listed(prefix, index, 0, 0))[0],
-    last: async (prefix: string, index: string) => (await listed(prefix, index, -1, -1))[0],
-  };
-}
-
-/** Finds the partition of a row by its id, because callers do not always know the user. */
-function createRowFinder<Row>(
-  { prefixes, of, all }: LedgerConnection,
-  find: (prefix: string, id: string) => Promise<Row | undefined>,
-) {
-  const cached = new LRUCache<string, string>(atMost(MAX_CACHED_PARTITIONS));
-  const [only, ...others] = prefixes;
-  const knownPrefix = (id: string): string | undefined =>
-    others.length === 0 ? only : cached.get(id);
-
-  /** Reads the row, and caches its partition. */
-  async function get(id: string): Promise<Row | undefined> {
-    const known = knownPrefix(id);
-    if (known !== undefined) return find(known, id);
-    const found = await all((prefix) => find(prefix, id));
-    const at = found.findIndex((row) => row !== undefined);
-    cached.set(id, prefixes[at]);
-    return found[at];
-  }
-
-  return {
-    get,
-    /** The prefix of the partition of a new row. */
-    prefixOfNew(id: string, user: string): string {
-      if (others.length > 0) cached.set(id, of(user));
-      return of(user);
-    },
-    /** Calls `act` with the prefix of the row's partition. For a row that does not exist this is any partition, so `act` must then have no effect. */
-    async at<Reply>(id: string, act: (prefix: string) => Promise<Reply>): Promise<Reply> {
-      if (knownPrefix(id) === undefined) await get(id);
-      return act(knownPrefix(id) ?? of(''));
-    },
+    first: async (index: string) => (await listed(index, 0, 0))[0],
+    last: async (index: string) => (await listed(index, -1, -1))[0],
   };
 }
 

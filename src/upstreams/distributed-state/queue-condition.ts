@@ -47,11 +47,15 @@ export function createWorkerCount(links: QueueLinks): () => Promise<number | und
   return () => workersOf(queue);
 }
 
-type QueueLinks = Pick<RedisConnections, 'commands' | 'partitions'>;
+type QueueLinks = Pick<RedisConnections, 'commands' | 'prefix' | 'channels'>;
 
-function openQueue({ commands: connection, partitions }: QueueLinks): Queue {
-  const { bullPrefix: prefix } = createQueueKeys(partitions);
-  const queue = new Queue(QUEUE_NAME, { connection, prefix, skipMetasUpdate: true });
+function openQueue(links: QueueLinks): Queue {
+  const { bullPrefix: prefix } = createQueueKeys(links);
+  const queue = new Queue(QUEUE_NAME, {
+    connection: links.commands,
+    prefix,
+    skipMetasUpdate: true,
+  });
   // `openRedis` logs the errors of the connection.
   queue.on('error', () => {});
   return queue;

@@ -48,7 +48,7 @@ local function arrange(user)
   end
 end
 local function publish(channel, message)
-  call('${keys.publish}', '${keys.runChannels}' .. channel, message)
+  call('PUBLISH', '${keys.runChannels}' .. channel, message)
 end
 local function emit(id, fence, n, text)
   local at = fence .. '-' .. n
@@ -207,6 +207,6 @@ export type QueueScripts = Scripts<keyof typeof SCRIPTS>;
 
 /** Defines the scripts of the queue on a connection. */
 export function defineQueueScripts(redis: Redis, keys: QueueKeys): QueueScripts {
-  const options = { namespace: 'queue', key: keys.prefix, prelude: prelude(keys) };
+  const options = { namespace: 'queue', prefix: keys.prefix, prelude: prelude(keys) };
   return defineScripts(redis, SCRIPTS, options);
 }

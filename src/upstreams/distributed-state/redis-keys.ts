@@ -1,4 +1,4 @@
-import { type RedisPartitions, ledgerIdKeys } from '../../redis/redis-partitions.ts';
+import type { RedisConnections } from '../../redis/redis.ts';
 
 /** The queue's name in the keys of BullMQ. */
 export const QUEUE_NAME = 'queued-jobs';
@@ -8,9 +8,9 @@ export type QueueKeys = ReturnType<typeof createQueueKeys>;
 
 /** Makes the keys and channels of the queue and its jobs. */
 export function createQueueKeys({
-  queue: { prefix, channels, publish },
-  starts,
-}: Pick<RedisPartitions, 'queue' | 'starts'>) {
+  prefix,
+  channels,
+}: Pick<RedisConnections, 'prefix' | 'channels'>) {
   const run = (id: string): string => `${prefix}run:${id}`;
   const bullPrefix = `${prefix}bull`;
   const ofBull = `${bullPrefix}:${QUEUE_NAME}:`;
@@ -27,8 +27,6 @@ export function createQueueKeys({
     cancelChannel: (worker: string): string => `${channels}run:${worker}:cancel`,
     /** The prefix of both channels, before the id of a job or worker. */
     runChannels: `${channels}run:`,
-    /** The command that publishes on these channels. */
-    publish,
     /** The highest `order` that ever entered the queue. */
     highestOrder: `${prefix}queue:highest`,
     /** Exists while the next removal of bytes without a record is not due. */
@@ -39,8 +37,8 @@ export function createQueueKeys({
     nameClaim: (user: string, path: string): string => `${prefix}names:claim:${user}:${path}`,
     /** Exists for bytes that were just moved into place and may have no record yet. */
     pendingBlob: (hash: string): string => `${prefix}adopted:${hash}`,
-    /** The keys with the id of the ledger. The key is missing in a partition that has lost its data. */
-    ledgerIds: ledgerIdKeys({ starts }),
+    /** The id of the ledger. It is missing when Redis has lost its data. */
+    ledgerId: `${prefix}id`,
     /** The prefix of all keys of BullMQ. */
     bullPrefix,
     /** The prefix of the keys of BullMQ's jobs, before the id. */

@@ -55,7 +55,6 @@ export class BullJobQueue implements JobQueue {
     const added = entered.flatMap((job) => (job.opts.priority > 0 ? [job] : []));
     if (added.length === 0) return;
     reached('after-queue-entry');
-    // Do not use `addBulk`: a Redis Cluster refuses its transaction while the slot of the queue moves.
     await Promise.all(added.map(({ name, data, opts }) => this.#queue.add(name, data, opts)));
     await Promise.all(
       [...new Set(jobs.map(({ user }) => user))].map((user) => this.#arrange(user)),

@@ -55,9 +55,8 @@ export class Janitor {
 
   async #run(): Promise<void> {
     const { redis, keys } = this.#options;
-    // Stop if an id of the ledger is missing: Redis has lost its records, and all files would be removed.
-    const ids = await Promise.all(keys.ledgerIds.map((key) => redis.get(key)));
-    if (ids.some((id) => id === null || id !== ids[0])) return;
+    // Stop if the id of the ledger is missing: Redis has lost its records, and all files would be removed.
+    if ((await redis.exists(keys.ledgerId)) === 0) return;
     await this.#leases.tryWith(JANITOR, () => this.#cleanUp());
   }
 

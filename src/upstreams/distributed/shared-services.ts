@@ -27,7 +27,7 @@ export type DistributedEngineOptions = Omit<EngineOptions, 'clock' | 'spoolDir'>
 export function openSharedServices(deps: DistributedEngineOptions) {
   const { links, ledger, limits, log, nodes, clock = systemClock } = deps;
   const redis = links.connect({ socketTimeout: SOCKET_TIMEOUT_MS });
-  const keys = createQueueKeys(links.partitions);
+  const keys = createQueueKeys(links);
   const blobs = createSharedBlobs({ redis, keys, blobs: deps.blobs, ledger, clock });
   const jobFiles = createJobFiles({
     ledger,
@@ -40,7 +40,7 @@ export function openSharedServices(deps: DistributedEngineOptions) {
     isInUse: async (id) =>
       (await ledger.jobs.unfinished()).some((row) => jobFromRow(row).reads.has(id)),
   });
-  const pubsub = links.subscriber(links.partitions.queue);
+  const pubsub = links.subscriber();
   const worker = randomUUID();
   const takeover = { ...TAKEOVER, ...deps.takeover };
   return {

@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from './free-port.ts';
 import { kill9 } from './kill9.ts';
-import type { RedisCluster } from './redis-cluster.ts';
 
 /** A Redis of the tests' own, durable to the last answered command. */
 export type RedisServer = {
@@ -37,38 +36,8 @@ export function redisMissing(): string {
   }
 }
 
-/** Starts one, or a cluster where `HOLDOVER_TEST_REDIS` says so: its nodes do everything together. */
-export async function startRedis(): Promise<RedisServer> {
-  if (!isClusterTested()) return startRedisNode();
-  const { startRedisCluster } = await import('./redis-cluster.ts');
-  return asOneServer(await startRedisCluster());
-}
-
-/** True when the tests run over a Redis Cluster (`npm run test:cluster`). */
-export function isClusterTested(): boolean {
-  return process.env['HOLDOVER_TEST_REDIS'] === 'cluster';
-}
-
-/** All nodes of a cluster do everything together. */
-export function asOneServer(cluster: RedisCluster): RedisServer {
-  const nodes = [...cluster.nodes, ...cluster.replicas];
-  return {
-    url: cluster.url,
-    port: nodes[0]?.port ?? 0,
-    kill9: async () => void (await Promise.all(nodes.map((node) => node.kill9()))),
-    async restart() {
-      await Promise.all(nodes.map((node) => node.restart()));
-      await cluster.whenReady();
-    },
-    pause: () => nodes.forEach((node) => node.pause()),
-    resume: () => nodes.forEach((node) => node.resume()),
-    everything: () => cluster.everything(),
-    dispose: () => cluster.dispose(),
-  };
-}
-
 /** Starts one on a free port, with its data in a temporary folder; `more`: settings of its own, as `requirepass`. */
-export async function startRedisNode(
+export async function startRedis(
   more: { readonly [setting: string]: string } = {},
 ): Promise<RedisServer> {
   const dir = await mkdtemp(join(tmpdir(), 'holdover-redis-'));

@@ -1,7 +1,7 @@
 import { type StackStores, startStores } from './stack-stores.ts';
 
 /**
- * Stores that the stacks of a test file have one after the other: to start a Redis Cluster takes longer than most tests.
+ * Stores that the stacks of a test file have one after the other, as to start them takes time.
  * A stack that is killed gets its own again when it is started again.
  */
 const all = new Set<StackStores>();

@@ -8,8 +8,6 @@ import { bucketProgram } from './bucket-server.ts';
 import { SECRETS, type Service, composeServices, valueOf, valuesOf } from './compose.ts';
 import { freePort } from './free-port.ts';
 import { kill9 } from './kill9.ts';
-import { asOneServer, isClusterTested } from './redis.ts';
-import { type RedisCluster, startRedisCluster } from './redis-cluster.ts';
 
 /** A service of compose that is a program of another make. */
 export type StackStore = {
@@ -21,8 +19,6 @@ export type StackStore = {
 /** Where the records and the files of a stack are. */
 export type StackStores = {
   readonly redis: StackStore;
-  /** In the place of Redis, if asked for. */
-  readonly cluster: RedisCluster | undefined;
   readonly bucket: StackStore;
   /** The variables that a service has in compose, with the addresses of this machine. */
   variablesOf(service: Service): NodeJS.ProcessEnv;
@@ -31,20 +27,15 @@ export type StackStores = {
   dispose(): Promise<void>;
 };
 
-export type StackCluster = 'three-nodes' | 'with-replicas';
-
 const READY_WITHIN_MS = 30_000;
 
-export async function startStores(wanted?: StackCluster): Promise<StackStores> {
+export async function startStores(): Promise<StackStores> {
   const root = await mkdtemp(join(tmpdir(), 'holdover-stores-'));
   const services = composeServices();
   if (!services['redis'] || !services['bucket']) throw new Error('compose lacks a service');
   const ports = { redis: await freePort(), bucket: await freePort() };
-  const cluster = await clusterOf(wanted);
   const [redis, bucket] = await Promise.all([
-    cluster
-      ? asOneServer(cluster)
-      : startStore(redisProcess(services['redis'], ports.redis, join(root, 'redis'))),
+    startStore(redisProcess(services['redis'], ports.redis, join(root, 'redis'))),
     startStore(bucketProcess(services['bucket'], ports.bucket, join(root, 'bucket'))),
   ]);
   const addressed = (text: string): string =>
@@ -53,33 +44,22 @@ export async function startStores(wanted?: StackCluster): Promise<StackStores> {
       .replace('//bucket:7070', `//127.0.0.1:${ports.bucket}`);
   const variablesOf = ({ environment }: Service): Record<string, string> => {
     const values = Object.entries(valuesOf(environment));
-    const here = Object.fromEntries(values.map(([name, text]) => [name, addressed(text)]));
-    return cluster ? { ...here, HOLDOVER_LEDGER: cluster.url } : here;
+    return Object.fromEntries(values.map(([name, text]) => [name, addressed(text)]));
   };
   const password = SECRETS['HOLDOVER_REDIS_PASSWORD'] ?? '';
   return {
     redis,
-    cluster,
     bucket,
     variablesOf,
     async empty() {
-      await (cluster?.flush() ?? flush(`redis://:${password}@127.0.0.1:${ports.redis}`));
+      await flush(`redis://:${password}@127.0.0.1:${ports.redis}`);
       await emptyFolder(join(root, 'bucket', 'data', 'holdover'));
     },
     async dispose() {
       await Promise.all([redis.kill9(), bucket.kill9()]);
-      await cluster?.dispose();
       await rm(root, { recursive: true, force: true });
     },
   };
-}
-
-async function clusterOf(wanted: StackCluster | undefined): Promise<RedisCluster | undefined> {
-  const password = SECRETS['HOLDOVER_REDIS_PASSWORD'] ?? '';
-  if (wanted === 'with-replicas') return startRedisCluster({ password, withReplicas: true });
-  return wanted === 'three-nodes' || isClusterTested()
-    ? startRedisCluster({ password })
-    : undefined;
 }
 
 async function flush(url: string): Promise<void> {

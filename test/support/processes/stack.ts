@@ -9,27 +9,15 @@ import { PROJECT, SECRETS, type Service, composeServices } from './compose.ts';
 import { freePort } from './free-port.ts';
 import { type Holdover, startHoldover } from './holdover.ts';
 import { redisMissing } from './redis.ts';
-import type { RedisCluster } from './redis-cluster.ts';
-import {
-  type StackCluster,
-  type StackStore,
-  type StackStores,
-  startStores,
-  succeeds,
-} from './stack-stores.ts';
+import { type StackStore, type StackStores, startStores, succeeds } from './stack-stores.ts';
 import { type WorkerProcess, startWorker } from './worker.ts';
 
-/**
- * The services of deploy/compose.yaml as processes of this machine, with the commands and variables they have there.
- * `npm run test:cluster` puts a Redis Cluster in the place of its Redis.
- */
+/** The services of deploy/compose.yaml as processes of this machine, with the commands and variables they have there. */
 export type Stack = {
   readonly balancer: Balancer;
   readonly servers: readonly Holdover[];
   readonly workers: readonly WorkerProcess[];
   readonly redis: StackStore;
-  /** In the place of Redis, if asked for. */
-  readonly cluster: RedisCluster | undefined;
   readonly bucket: StackStore;
   /** Callers present it. */
   readonly token: string;
@@ -51,8 +39,6 @@ export type StackOptions = {
   readonly root?: string;
   /** Replaces variables of the services; `undefined` removes one. */
   readonly env?: NodeJS.ProcessEnv;
-  /** In the place of Redis. */
-  readonly cluster?: StackCluster;
   /** Of the caller, who ends them; without them the stack has its own. */
   readonly stores?: StackStores;
 };
@@ -69,7 +55,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const root = options.root ?? (await mkdtemp(join(tmpdir(), 'holdover-stack-')));
   const { holdover, worker } = composeServices();
   if (!holdover || !worker) throw new Error('compose lacks a service');
-  const stores = options.stores ?? (await startStores(options.cluster));
+  const stores = options.stores ?? (await startStores());
   const envOf = (service: Service): NodeJS.ProcessEnv => ({
     ...stores.variablesOf(service),
     ...options.env,
@@ -103,7 +89,6 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     servers,
     workers,
     redis: stores.redis,
-    cluster: stores.cluster,
     bucket: stores.bucket,
     token: SECRETS['HOLDOVER_LOCAL_TOKEN'] ?? '',
     dirs: [

@@ -70,7 +70,7 @@ describe.skipIf(missing !== '')(`engines over a bucket${missing}`, () => {
         return await blobs.setAside(hash);
       },
     };
-    const keys = createQueueKeys(links.partitions);
+    const keys = createQueueKeys(links);
     const shared = { redis: links.commands, keys, ledger, clock: systemClock };
     await createSharedBlobs({ ...shared, blobs: racing }).remove(file.hash);
     expect(await blobs.isInPlace(file.hash)).toBe(true);

@@ -4,11 +4,10 @@ import { silentLogger } from '../../../src/observability/log.ts';
 import type { JobEvent } from '../../../src/protocol/job-api.ts';
 import { EventMirrors } from '../../../src/upstreams/distributed/event-mirrors.ts';
 import { encodeEvent } from '../../../src/upstreams/distributed-state/run-codec.ts';
-import { singlePartition } from '../../../src/redis/redis-partitions.ts';
 import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 
 const ANNA = { user: 'anna' };
-const KEYS = createQueueKeys(singlePartition('p:', 0));
+const KEYS = createQueueKeys({ prefix: 'p:', channels: 'p:' });
 
 const running: JobEvent = { event: 'status', data: { status: 'running', queue_position: null } };
 const ended: JobEvent = { event: 'status', data: { status: 'succeeded', queue_position: null } };

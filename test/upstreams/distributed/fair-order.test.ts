@@ -2,7 +2,6 @@
 import { Worker } from 'bullmq';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { askNodes } from '../../../src/redis/redis.ts';
 import { createFairQueue } from '../../../src/upstreams/jobs/fair-order.ts';
 import { QUEUE_NAME } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 import { TINY_WORKFLOWS } from '../embedded/open.ts';
@@ -110,8 +109,7 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
     const job = await take();
     await remove('b');
     await job?.end();
-    const found = await askNodes(links, (node) => node.keys(`${keys.prefix}*`));
-    const left = found.flat();
+    const left = await links.commands.keys(`${keys.prefix}*`);
     const isOfQueue = /:(queue:(jobs-of|turns)|bull:.*:(a|b|active|prioritized|stalled)$)/;
     expect(left.filter((key) => isOfQueue.test(key))).toEqual([]);
   });

@@ -7,8 +7,7 @@ import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
 import { createSharedBlobs } from '../../../src/upstreams/distributed-state/shared-blobs.ts';
 import { createQueueKeys } from '../../../src/upstreams/distributed-state/redis-keys.ts';
 import { Janitor } from '../../../src/upstreams/distributed/janitor.ts';
-import { clusterPartitions } from '../../../src/redis/redis-partitions.ts';
-import { nodesOf, openRedis } from '../../../src/redis/redis.ts';
+import { openRedis } from '../../../src/redis/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { tempDir } from '../embedded/open.ts';
 import { redisMissing } from '../../support/processes/redis.ts';
@@ -18,15 +17,15 @@ const HEX = 'ab'.repeat(32);
 /** Bytes this ledger knows nothing of. */
 const STRANGE = `ab${'cd'.repeat(31)}`;
 
-/** A Redis whose scripts answer that this process has the lease. */
+/** A Redis with the id of the ledger, whose scripts answer that this process has the lease. */
 function fakeRedis() {
   const scripts: Record<string, () => Promise<string>> = {};
   const defineCommand = (name: string) => void (scripts[name] = async () => 'token');
-  return Object.assign(scripts, { defineCommand, set: async () => null });
+  return Object.assign(scripts, { defineCommand, exists: async () => 1, set: async () => null });
 }
 
 /** The files that a janitor removes which is over its budget, while a job is submitted that reads one of them. */
-async function removedFiles(ids: (key: string) => string | null): Promise<readonly string[]> {
+async function removedFiles(): Promise<readonly string[]> {
   const log = silentLogger();
   const removed: string[] = [];
   const asset = (id: string) => ({ id, jobId: null, filePath: `input/${id}.png`, sizeBytes: 1 });
@@ -35,8 +34,8 @@ async function removedFiles(ids: (key: string) => string | null): Promise<readon
   const job = { id: 'j', extrasJson, workflowJson: '{}', provenanceJson: null, metadataJson: null };
   const left = () => assets.filter(({ id }) => !removed.includes(id));
   const janitor = new Janitor({
-    redis: Object.assign(fakeRedis(), { get: async (key: string) => ids(key) }),
-    keys: createQueueKeys(clusterPartitions('p:')),
+    redis: fakeRedis(),
+    keys: createQueueKeys({ prefix: 'p:', channels: 'p:' }),
     ledger: {
       jobs: {
         unfinished: async () => (removed.length > 0 ? [job] : []),
@@ -69,14 +68,7 @@ async function removedFiles(ids: (key: string) => string | null): Promise<readon
 }
 
 test('files over the budget stay when a job that reads them was submitted meanwhile', async () => {
-  expect(await removedFiles(() => 'an id')).toEqual(['a', 'c']);
-});
-
-test.each([
-  ['has lost its data', null],
-  ['has the data of another ledger', 'another id'],
-])('no file is removed while a node of the cluster %s', async (_, id) => {
-  expect(await removedFiles((key) => (key === 'p:{25}:id' ? id : 'an id'))).toEqual([]);
+  expect(await removedFiles()).toEqual(['a', 'c']);
 });
 
 const redis = redisMissing() === '' ? useRedis() : undefined;
@@ -91,9 +83,9 @@ test.skipIf(!redis).each([
 ])(`the janitor of a ledger %s${redisMissing()}`, async (_, id, left) => {
   const log = silentLogger();
   const links = openRedis(redis?.().url ?? '', { log });
-  for (const node of await nodesOf(links, 'master')) await node.flushall();
-  const keys = createQueueKeys(links.partitions);
-  for (const key of keys.ledgerIds) if (id !== undefined) await links.commands.set(key, id);
+  await links.commands.flushall();
+  const keys = createQueueKeys(links);
+  if (id !== undefined) await links.commands.set(keys.ledgerId, id);
   const ledger = openRedisLedger({ links });
   onTestFinished(async () => {
     await ledger.close();

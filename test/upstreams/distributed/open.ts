@@ -19,7 +19,6 @@ import { createRunStates } from '../../../src/upstreams/distributed-state/run-st
 import { systemClock } from '../../../src/lib/clock.ts';
 import type { Blobs } from '../../../src/upstreams/blobs.ts';
 import { createFolderBlobs } from '../../../src/upstreams/folder/folder-blobs.ts';
-import { clusterPartitions, singlePartition } from '../../../src/redis/redis-partitions.ts';
 import { type RedisConnections, openRedis } from '../../../src/redis/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { tempDir } from '../embedded/open.ts';
@@ -97,9 +96,9 @@ export function openServices(
   const log = silentLogger();
   const links = openWithPrefix(setup);
   const ledger = openRedisLedger({ links });
-  const keys = createQueueKeys(links.partitions);
+  const keys = createQueueKeys(links);
   const redis = links.commands;
-  const messages = links.subscriber(links.partitions.queue);
+  const messages = links.subscriber();
   const worker = randomUUID();
   const queue = new BullJobQueue({
     redis,
@@ -125,7 +124,5 @@ export function openWithPrefix({
   url,
   prefix,
 }: Pick<QueueSetup, 'url' | 'prefix'>): RedisConnections {
-  const links = openRedis(url, { log: silentLogger() });
-  const partitions = links.cluster ? clusterPartitions(prefix) : singlePartition(prefix, 0);
-  return { ...links, partitions, prefix, channels: prefix };
+  return { ...openRedis(url, { log: silentLogger() }), prefix, channels: prefix };
 }

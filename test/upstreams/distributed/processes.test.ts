@@ -165,7 +165,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     await socket.until(inTheMiddle(id), 60_000);
     const links = openRedis(redis.url, { log: silentLogger() });
     onTestFinished(() => links.close());
-    const keys = createQueueKeys(links.partitions);
+    const keys = createQueueKeys(links);
     const tries = () => links.commands.hget(keys.run(id), 'attempts');
     expect(await tries()).toBe('1');
     await worker({});

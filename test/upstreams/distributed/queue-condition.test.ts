@@ -20,7 +20,7 @@ describe.skipIf(redisMissing() !== '')(`the condition of the queue${redisMissing
   async function open() {
     const links = openWithPrefix(await openQueueSetup(redis()));
     const clock = createFakeClock();
-    const keys = createQueueKeys(links.partitions);
+    const keys = createQueueKeys(links);
     const connection = links.commands;
     const queue = new Queue(QUEUE_NAME, { connection, prefix: keys.bullPrefix });
     onTestFinished(async () => {

@@ -5,7 +5,6 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { type Redis, askNodes } from '../../../src/redis/redis.ts';
 import { createFolderBlobs } from '../../../src/upstreams/folder/folder-blobs.ts';
 import type { AssetRow } from '../../../src/ledger/ledger.ts';
 import { createSharedBlobs } from '../../../src/upstreams/distributed-state/shared-blobs.ts';
@@ -38,16 +37,12 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   test('a process without workers or subscriptions gets no messages about jobs', async () => {
     const setup = await openQueueSetup(redis());
     const { links, keys } = openServices(setup);
-    const kind = links.cluster ? 'SHARDCHANNELS' : 'CHANNELS';
-    const listeners = async () => {
-      const ask = (node: Redis) => node.call('PUBSUB', kind, `${keys.runChannels}*`);
-      return (await askNodes(links, ask)).flat();
-    };
+    const { commands } = links;
+    const listeners = () => commands.pubsub('CHANNELS', `${keys.runChannels}*`);
     const front = await startQueued(setup, waitingOnly);
     value(await front.submit(ANNA, submit));
     expect(await listeners()).toEqual([]);
-    const clients = await askNodes(links, (node) => node.client('LIST'));
-    expect(clients.join()).not.toContain('cmd=xread');
+    expect(await commands.client('LIST')).not.toContain('cmd=xread');
     await startQueued(setup);
     await expect.poll(listeners).toEqual([expect.stringMatching(/:cancel$/)]);
   });
@@ -105,9 +100,8 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const setup = await openQueueSetup(redis());
     const front = await startQueued(setup, waitingOnly);
     const { id } = value(await front.submit(ANNA, submit));
-    const { links, redis: raw, keys } = openServices(setup);
-    const found = await askNodes(links, (node) => node.keys(`${keys.bullPrefix}:*`));
-    await raw.del(...found.flat());
+    const { redis: raw, keys } = openServices(setup);
+    await raw.del(...(await raw.keys(`${keys.bullPrefix}:*`)));
     const events = collect(front, id);
     await startQueued(setup);
     expect((await events).at(-1)).toMatchObject({ data: { status: 'succeeded' } });
@@ -230,11 +224,11 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const { id } = value(await front.submit(ANNA, { workflow, extraData: {} }));
     await until(front, id, isStep);
     const rest = collect(front, id);
-    const { links, redis: raw, keys } = openServices(setup);
-    await askNodes(links, (node) => node.config('SET', 'maxmemory', '1mb'));
+    const { redis: raw, keys } = openServices(setup);
+    await raw.config('SET', 'maxmemory', '1mb');
     await writeFile(gate, '');
     await delay(2000);
-    await askNodes(links, (node) => node.config('SET', 'maxmemory', '0'));
+    await raw.config('SET', 'maxmemory', '0');
     // The second run finds the first one's results: no node begins.
     const run = () => raw.hmget(keys.run(id), 'status', 'attempts');
     await expect.poll(run, { timeout: 15_000 }).toEqual(['succeeded', '1']);

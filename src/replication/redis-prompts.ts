@@ -1,12 +1,11 @@
 import type { Redis, RedisConnections } from '../redis/redis.ts';
 import type { RedisSubscriber } from '../redis/redis-subscriber.ts';
-import type { RedisPartition } from '../redis/redis-partitions.ts';
 import type { PromptOfUser } from '../prompts/prompt-event-log.ts';
 import type { ReceivedUpTo, ReceiverGroup } from '../sockets/delivery.ts';
 import { type Scripts, defineReplicationScripts } from './scripts.ts';
 
 /** Handles the messages that processes send each other about prompts and sockets. `upTo`: a position in the log. */
-export type PartitionHandlers = {
+export type PromptMessageHandlers = {
   readonly onEntry: (key: string, n: number, text: string, picture?: Uint8Array) => void;
   readonly onReceived: (key: string, group: ReceiverGroup, upTo: number, instance: string) => void;
   readonly onFetched: (user: string, promptId: string) => void;
@@ -26,46 +25,43 @@ export type StoredEntry = {
 };
 
 /**
- * The prompts of the users in one partition. The event log of each prompt is a Redis stream whose ids begin with the
- * position. Messages about all prompts of the partition are received in the order in which Redis sent them.
+ * The prompts in Redis. The event log of each prompt is a Redis stream whose ids begin with the position. Messages
+ * about all prompts are received in the order in which Redis sent them.
  */
-export class PromptPartition {
+export class RedisPrompts {
   readonly scripts: Scripts;
   /** The same scripts on the connection with a time limit, for calls that a client waits for. */
   readonly clientScripts: Scripts;
   readonly subscriber: RedisSubscriber;
   readonly #redis: Redis;
-  readonly #keys: RedisPartition;
-  readonly #handlers: PartitionHandlers;
+  readonly #prefix: string;
+  readonly #channels: string;
+  readonly #handlers: PromptMessageHandlers;
   /** The picture of the next received entry. */
   #picture: { readonly name: string; readonly bytes: Buffer } | undefined;
 
-  constructor(
-    links: RedisConnections,
-    redis: Redis,
-    keys: RedisPartition,
-    handlers: PartitionHandlers,
-  ) {
-    this.scripts = defineReplicationScripts(redis, keys);
-    this.clientScripts = defineReplicationScripts(links.commands, keys);
-    this.subscriber = links.subscriber(keys);
+  constructor(links: RedisConnections, redis: Redis, handlers: PromptMessageHandlers) {
+    this.scripts = defineReplicationScripts(redis, links);
+    this.clientScripts = defineReplicationScripts(links.commands, links);
+    this.subscriber = links.subscriber();
     this.#redis = redis;
-    this.#keys = keys;
+    this.#prefix = links.prefix;
+    this.#channels = links.channels;
     this.#handlers = handlers;
   }
 
   /** Resolves when all later messages about this user's prompts are received. */
   async follow(user: string): Promise<void> {
-    await this.subscriber.subscribe(`${this.#keys.channels}prompts:${user}`, this.#receiveText);
+    await this.subscriber.subscribe(`${this.#channels}prompts:${user}`, this.#receiveText);
   }
 
   unfollow(user: string): void {
-    this.subscriber.unsubscribe(`${this.#keys.channels}prompts:${user}`, this.#receiveText);
+    this.subscriber.unsubscribe(`${this.#channels}prompts:${user}`, this.#receiveText);
   }
 
   /** Starts or stops receiving previews of this user. */
   watch(user: string, isThere: boolean): void {
-    const channel = `${this.#keys.channels}previews:${user}`;
+    const channel = `${this.#channels}previews:${user}`;
     if (isThere) this.subscriber.subscribe(channel, this.#receivePicture).catch(ignoreError);
     else this.subscriber.unsubscribe(channel, this.#receivePicture);
   }
@@ -87,21 +83,27 @@ export class PromptPartition {
 
   /** The entries after position `n`. */
   async after(key: string, n: number): Promise<readonly StoredEntry[]> {
-    const stream = `${this.#keys.prefix}entries:${key}`;
+    const stream = `${this.#prefix}entries:${key}`;
     const entries = await this.#redis.xrange(stream, `(${n}-0`, '+');
     return entries.map(([id, [, text = '']]) => ({ n: Number.parseInt(id, 10), text }));
   }
 
   /** The positions up to which sockets have received the log. */
   async receivedUpTo(key: string): Promise<ReceivedUpTo> {
-    const receivedUpTo = `${this.#keys.prefix}received:${key}`;
+    const receivedUpTo = `${this.#prefix}received:${key}`;
     const [client, hosted] = await this.#redis.mget(receivedUpTo, `${receivedUpTo}:hosted`);
     return { client: Number(client ?? 0), hosted: Number(hosted ?? 0) };
   }
 
+  /** Keys of the prompts without a leader, oldest first. */
+  async vacantKeys(): Promise<readonly string[]> {
+    // Keys begin with the time: the oldest prompts come first.
+    return (await this.scripts.vacant<string[]>()).toSorted();
+  }
+
   /** True when a process leads the prompt, or will take it over. */
   async isLeased(key: string): Promise<boolean> {
-    return (await this.#redis.zscore(`${this.#keys.prefix}leases`, key)) !== null;
+    return (await this.#redis.zscore(`${this.#prefix}leases`, key)) !== null;
   }
 
   readonly #receivePicture = (message: Buffer): void => {
@@ -119,7 +121,7 @@ export class PromptPartition {
       return this.#handlers.onReceived(key, group as ReceiverGroup, Number(upTo), instance);
     }
     if (!message.startsWith('f')) return this.#handlers.onCancel(key, upTo);
-    const user = channel.slice(`${this.#keys.channels}prompts:`.length);
+    const user = channel.slice(`${this.#channels}prompts:`.length);
     this.#handlers.onFetched(user, Buffer.from(key, 'base64url').toString());
   };
 
@@ -135,51 +137,3 @@ export class PromptPartition {
 
 /** Used where Redis may be unreachable: `RedisSubscriber` subscribes again when it is reachable. */
 function ignoreError(): void {}
-
-/** All partitions of prompts: 32 in a Redis Cluster, otherwise one. */
-export class PromptPartitions {
-  readonly all: readonly PromptPartition[];
-  readonly #indexOf: (user: string) => number;
-  /** The partitions of the prompts without a leader, by key. For some of these prompts the user is not known. */
-  #vacant = new Map<string, PromptPartition>();
-
-  constructor(links: RedisConnections, redis: Redis, handlers: PartitionHandlers) {
-    const { users, indexOf } = links.partitions;
-    this.all = users.map((keys) => new PromptPartition(links, redis, keys, handlers));
-    this.#indexOf = indexOf;
-  }
-
-  ofUser(user: string): PromptPartition {
-    return this.all[this.#indexOf(user)] as PromptPartition;
-  }
-
-  of({ key, user }: PromptOfUser): PromptPartition {
-    return (user === '' && this.#vacant.get(key)) || this.ofUser(user);
-  }
-
-  /** Keys of the prompts without a leader, oldest first. */
-  async vacantKeys(): Promise<readonly string[]> {
-    const vacant = new Map<string, PromptPartition>();
-    await Promise.all(
-      this.all.map(async (partition) => {
-        for (const key of await partition.scripts.vacant<string[]>()) vacant.set(key, partition);
-      }),
-    );
-    this.#vacant = vacant;
-    // Keys begin with the time: the oldest prompts come first.
-    return [...vacant.keys()].toSorted();
-  }
-
-  /** Calls `act` for each partition that has some of the prompts. */
-  async each<Prompt extends PromptOfUser>(
-    prompts: readonly Prompt[],
-    act: (partition: PromptPartition, some: readonly Prompt[]) => Promise<void>,
-  ): Promise<void> {
-    const byPartition = new Map<PromptPartition, Prompt[]>();
-    for (const prompt of prompts) {
-      const partition = this.of(prompt);
-      byPartition.set(partition, [...(byPartition.get(partition) ?? []), prompt]);
-    }
-    await Promise.all([...byPartition].map(([partition, some]) => act(partition, some)));
-  }
-}
