@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freePort } from './free-port.ts';
 import { kill9 } from './kill9.ts';
+import { examplesOf, withChanges } from './proxy-programs.ts';
 
 const PROGRAM = process.env['HOLDOVER_TEST_HAPROXY'] ?? 'haproxy';
 /** The configuration that compose.yaml mounts. */
@@ -34,20 +35,40 @@ export type Balancer = {
 
 /** The shipped configuration, on another port and in front of these; names are resolved elsewhere. */
 export async function startBalancer(ports: readonly number[]): Promise<Balancer> {
-  const port = await freePort();
-  const servers = ports.map((each, i) => `    server replica${i} 127.0.0.1:${each}`).join('\n');
-  const text = readFileSync(BALANCER_CONFIG, 'utf8')
-    .replace('bind :8188', `bind 127.0.0.1:${port}`)
-    .replace(/^ +server-template .*$/m, servers);
+  const servers = serverLines(ports);
+  const text = readFileSync(BALANCER_CONFIG, 'utf8').replace(/^ +server-template .*$/m, servers);
+  return runBalancer(text, await freePort());
+}
+
+/** The example of docs/scaling.md, on this port and in front of the servers of two cells. */
+export function startCellBalancer(
+  port: number,
+  cells: readonly [readonly number[], readonly number[]],
+): Promise<Balancer> {
+  const [example = ''] = examplesOf('haproxy', 'scaling.md');
+  const changed = withChanges(example, [
+    ['    server replica0 10.0.0.1:8188', serverLines(cells[0])],
+    ['    server replica0 10.0.1.1:8188', serverLines(cells[1])],
+  ]);
+  const [common = ''] = readFileSync(BALANCER_CONFIG, 'utf8').split(/^(?=resolvers )/m);
+  return runBalancer(common + changed, port);
+}
+
+function serverLines(ports: readonly number[]): string {
+  return ports.map((port, i) => `    server replica${i} 127.0.0.1:${port}`).join('\n');
+}
+
+async function runBalancer(config: string, port: number): Promise<Balancer> {
+  const text = withChanges(config, [['bind :8188', `bind 127.0.0.1:${port}`]]);
   const folder = mkdtempSync(join(tmpdir(), 'holdover-balancer-'));
-  const config = join(folder, 'haproxy.cfg');
-  writeFileSync(config, text);
+  const file = join(folder, 'haproxy.cfg');
+  writeFileSync(file, text);
   const url = `http://127.0.0.1:${port}`;
   let child: ChildProcess | undefined;
   const end = async (): Promise<void> => child && kill9(child);
   async function restart(): Promise<void> {
     await end();
-    child = spawn(PROGRAM, ['-db', '-f', config], { stdio: 'ignore' });
+    child = spawn(PROGRAM, ['-db', '-f', file], { stdio: 'ignore' });
     await untilServing(url, child);
   }
   async function close(): Promise<void> {

@@ -5,7 +5,6 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 
 const NGINX = process.env['HOLDOVER_TEST_NGINX'] ?? 'nginx';
 const HAPROXY = process.env['HOLDOVER_TEST_HAPROXY'] ?? 'haproxy';
@@ -13,10 +12,7 @@ const HAPROXY = process.env['HOLDOVER_TEST_HAPROXY'] ?? 'haproxy';
 /** The host of the examples in the documentation. */
 export const PUBLIC_HOST = 'comfy.example.com';
 
-const DOCS = readFileSync(
-  fileURLToPath(new URL('../../../docs/proxies.md', import.meta.url)),
-  'utf8',
-);
+const DOCS = new URL('../../../docs/', import.meta.url);
 
 /** Programs that this machine lacks; empty: everything can run. */
 export function missingPrograms(): readonly string[] {
@@ -38,10 +34,11 @@ export type RunningProxy = {
   close(): Promise<void>;
 };
 
-/** The examples of one kind in the documentation, in their order. */
-export function examplesOf(language: string): readonly string[] {
+/** The examples of one kind in a page of the documentation, in their order. */
+export function examplesOf(language: string, page = 'proxies.md'): readonly string[] {
+  const text = readFileSync(new URL(page, DOCS), 'utf8');
   const fence = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms');
-  return [...DOCS.matchAll(fence)].map(([, text = '']) => text);
+  return [...text.matchAll(fence)].map(([, example = '']) => example);
 }
 
 /** Replaces each text, which must be there: an example that has changed must not be half used. */
