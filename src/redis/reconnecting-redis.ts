@@ -3,11 +3,7 @@ import { type Command, Redis, type RedisOptions } from 'ioredis';
 /** Options of a connection. */
 export type ConnectionOptions = Pick<
   RedisOptions,
-  | 'enableReadyCheck'
-  | 'maxRetriesPerRequest'
-  | 'commandTimeout'
-  | 'socketTimeout'
-  | 'autoResubscribe'
+  'commandTimeout' | 'socketTimeout' | 'autoResubscribe'
 >;
 
 const RECONNECT_DELAY_MS = { step: 50, last: 1000 } as const;
