@@ -2,7 +2,8 @@
 import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { Redis } from 'ioredis';
 import { openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { untilRunning } from '../support/clients/client-helpers.ts';
@@ -92,6 +93,34 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
       expect(await successIn(id)).toMatchObject({ status_str: 'success' });
     }
     expect(socket.outline('runs').filter((what) => what === 'execution_start')).toHaveLength(1);
+    await socket.close();
+  });
+
+  test('a replica that takes over at the address of a dead Redis costs no client anything', async () => {
+    const replica = await startRedis();
+    const [primary, promoted] = [new Redis(redis.url), new Redis(replica.url)];
+    onTestFinished(async () => {
+      for (const admin of [primary, promoted]) admin.disconnect();
+      await replica.dispose();
+    });
+    primary.on('error', () => {});
+    await promoted.replicaof('127.0.0.1', redis.port);
+    const socket = await connect(server.wsUrl);
+    const client_id = 'test-client';
+    await postPrompt(server.url, { prompt: lasting(), client_id, prompt_id: 'runs' });
+    await socket.until((frame) => frame.kind === 'text' && frame.type === 'progress');
+    // `WAIT` is about the writes of its own connection.
+    await primary.set('replicated', 'yes');
+    expect(await primary.wait(1, 10_000)).toBe(1);
+    await redis.kill9();
+    const accepting = postPrompt(server.url, { prompt: flat(), client_id, prompt_id: 'next' });
+    await promoted.replicaof('NO', 'ONE');
+    await promoted.config('SET', 'port', redis.port);
+    expect(await accepting).toMatchObject({ status: 200, body: { prompt_id: 'next' } });
+    for (const id of ['runs', 'next']) {
+      await socket.untilDone(id);
+      expect(await successIn(id)).toMatchObject({ status_str: 'success' });
+    }
     await socket.close();
   });
 
