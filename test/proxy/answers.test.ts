@@ -42,6 +42,9 @@ describe.skipIf(notRun !== '')(`answers in front of comfy-api-proxy${notRun}`, (
     expect(body.node_errors['99'].errors.map(({ type }: any) => type)).toContain(
       'required_input_missing',
     );
+    const { url } = stack.holdover;
+    const entry: any = await vi.waitUntil(() => entryOf(url, body.prompt_id), { timeout: 30_000 });
+    expect(entry.prompt[4]).toEqual(['9']);
   });
 
   test('a rerun from the cache keeps the name of its file', async () => {

@@ -5,6 +5,7 @@ import type { NodeErrors } from '../../protocol/v1.ts';
 import { partialNodeErrors } from '../../translate/definition-errors.ts';
 import {
   type V1Refusal,
+  outputsWithoutErrors,
   serverStalled,
   submitUnknown,
   unreachableUpstream,
@@ -18,7 +19,7 @@ import { type SubmissionDraft, initialPromptId, recordPrompt, toPromptRow } from
 import type { LinkJob } from './link-job.ts';
 import type { Reservation } from './outbox-queue.ts';
 import type { Outbox } from './outbox.ts';
-import { toStoredPlan } from './plan.ts';
+import { type SubmissionPlan, toStoredPlan } from './plan.ts';
 import type { SubmissionRecovery } from './recover.ts';
 import { retryAfterMs } from './retry-policy.ts';
 import { type SendResult, type SendResultOf, type SubmissionSender, toRefusal } from './send.ts';
@@ -147,9 +148,10 @@ export class DraftSubmitter {
     if (!promptEventLog.isLeader(promptKey)) throw new LeadershipLost();
     const jobId = isPathSafeId(result.job.id) ? result.job.id : promptKey;
     const prompt = this.#track(draft, draft.submission.promptId ?? jobId);
-    await linkJob(prompt, result.plan, result.job);
+    const nodeErrors = await this.#nodeErrorsOf(draft, result);
+    await linkJob(prompt, withoutFailedOutputs(result.plan, nodeErrors), result.job);
     reached('after-attach');
-    return this.#toAccepted(prompt, await this.#nodeErrorsOf(draft, result));
+    return this.#toAccepted(prompt, nodeErrors);
   }
 
   /**
@@ -254,6 +256,12 @@ export class DraftSubmitter {
     const releaseFrames = (): void => this.#options.follower.releaseFrames(prompt);
     return { promptId, number, nodeErrors, releaseFrames };
   }
+}
+
+/** Returns the plan with the outputs that run: v1 stores no others with a prompt. */
+function withoutFailedOutputs(plan: SubmissionPlan, nodeErrors: NodeErrors): SubmissionPlan {
+  if (Object.keys(nodeErrors).length === 0) return plan;
+  return { ...plan, outputs: outputsWithoutErrors(nodeErrors, plan.outputs) };
 }
 
 const SUBMISSION_FAILED = v2Error(500, 'internal_error', 'The submission broke off.');
