@@ -102,8 +102,10 @@ type PreviewEvent = {
   readonly content_type: string;
   readonly bytes: Uint8Array;
   readonly x_with_step?: boolean;
-  /** True when the node sends the picture itself; absent for the preview of a sampler. */
+  /** True when the node sends the picture itself. */
   readonly x_own?: boolean;
+  /** True for the preview of a sampler. Most services mark no preview. */
+  readonly x_sampler?: boolean;
 };
 
 type NodeEvent = {

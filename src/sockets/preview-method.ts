@@ -33,11 +33,13 @@ export function acceptsPicture(
   receiver: Receiver,
   { server, prompt = 'default' }: { server: PreviewMethod; prompt?: PreviewMethod | undefined },
 ): boolean {
-  if (kind !== 'sampler') return true;
+  if (kind === 'result' || kind === 'own') return true;
   if (server === 'none' || prompt === 'none') return false;
   const isAlways = rulesOf(receiver.dialect).samplerPreviews === 'always';
   if (isAlways || receiver.watches) return true;
-  return ACCEPTS[prompt === 'default' ? server : prompt](receiver);
+  const method = prompt === 'default' ? server : prompt;
+  // An original behind a service makes no sampler previews by default: these are the nodes' own.
+  return (kind === 'unmarked' && method === 'default') || ACCEPTS[method](receiver);
 }
 
 const acceptAlways = (): boolean => true;

@@ -46,9 +46,10 @@ export type ProgressInput =
 
 /**
  * `result`: the picture is a result, which no socket may miss. `own`: a preview that a node sends
- * itself. `sampler`: the preview of a sampler, which depends on settings.
+ * itself. `sampler`: the preview of a sampler, which depends on settings. `unmarked`: a service does
+ * not tell which of the two it is.
  */
-export type PictureKind = 'result' | 'own' | 'sampler';
+export type PictureKind = 'result' | 'own' | 'sampler' | 'unmarked';
 
 type PictureOfNode = {
   readonly nodeId: string;

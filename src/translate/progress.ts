@@ -1,7 +1,7 @@
 import { sniffPreview } from '../protocol/binary-frames.ts';
 import type { JobEvent } from '../protocol/job-api.ts';
 import { IS_TERMINAL, type Job, type Output, type Progress } from '../protocol/v2.ts';
-import { displayNode } from './graph.ts';
+import { classOf, displayNode } from './graph.ts';
 import {
   finishNode,
   finishCurrent,
@@ -23,7 +23,12 @@ import {
   resultPicture,
   startPrompt,
 } from './progress/progress-emit.ts';
-import type { ProgressEffect, ProgressInput, ProgressState } from './progress-state.ts';
+import type {
+  PictureKind,
+  ProgressEffect,
+  ProgressInput,
+  ProgressState,
+} from './progress-state.ts';
 import { v1OutputOf } from './outputs.ts';
 
 /** How long a picture waits for its step, and how long a node with files waits for more files. */
@@ -172,12 +177,23 @@ function applyPreview(
   const mime = sniffPreview(preview.bytes);
   // v1 has no type for pictures of other formats.
   if (mime === undefined) return;
+  if (sendsResults(update, preview.node_id)) moveTo(update, preview.node_id);
   const nodeId = runningNodeFor(update, preview.node_id);
   if (nodeId === undefined) return;
-  const kind = preview.x_own ? 'own' : 'sampler';
+  const kind = sendsResults(update, nodeId) ? 'result' : kindOf(preview);
   const displayNodeId = displayIdOf(update, nodeId);
   const picture = { nodeId, displayNodeId, kind, mime, bytes: preview.bytes } as const;
   emitPicture(update, picture, preview.x_with_step ? 'with-step' : 'now');
+}
+
+/** True for the class whose results are pictures on the socket. A service sends them as previews. */
+function sendsResults({ state }: ProgressUpdate, nodeId: string): boolean {
+  return classOf(state.graph, nodeId) === 'SaveImageWebsocket';
+}
+
+function kindOf(preview: Extract<JobEvent, { event: 'preview' }>['data']): PictureKind {
+  if (preview.x_own) return 'own';
+  return preview.x_sampler ? 'sampler' : 'unmarked';
 }
 
 /**

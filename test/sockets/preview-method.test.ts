@@ -66,6 +66,12 @@ describe('previews of samplers', () => {
   });
 });
 
+test('previews that a service does not mark go to all by default, and follow other settings', () => {
+  expect(wants('unmarked', PROGRAM, 'default')).toBe(true);
+  expect(wants('unmarked', PROGRAM, 'negotiated')).toBe(false);
+  expect(wants('unmarked', PROGRAM, 'auto', 'none')).toBe(false);
+});
+
 test.each(['own', 'result'] as const)('pictures of kind %s are no matter of settings', (kind) => {
   expect(wants(kind, PROGRAM, 'none', 'none')).toBe(true);
 });

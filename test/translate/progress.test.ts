@@ -330,9 +330,18 @@ describe('pictures', () => {
       effect.kind === 'picture' ? [effect.picture] : [],
     );
     expect(pictures).toEqual([
-      { nodeId: '2', displayNodeId: '2', kind: 'sampler', mime: 'image/jpeg', bytes: JPEG },
+      { nodeId: '2', displayNodeId: '2', kind: 'unmarked', mime: 'image/jpeg', bytes: JPEG },
       { nodeId: '2', displayNodeId: '2', kind: 'result', assetId: 'a', contentType: 'image/png' },
     ]);
+  });
+
+  test('the previews of SaveImageWebsocket are results, also before the node is announced', () => {
+    const graph = { ...GRAPH, '4': { class_type: 'SaveImageWebsocket', inputs: {} } };
+    const { effects } = runScript(graph, [status('running'), progress('2'), preview('4')]);
+    const pictures = effects.flatMap((effect) =>
+      effect.kind === 'picture' ? [effect.picture] : [],
+    );
+    expect(pictures).toMatchObject([{ nodeId: '4', kind: 'result' }]);
   });
 
   test('socket images the stream lost come before the end, on their own node', () => {

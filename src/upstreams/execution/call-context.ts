@@ -74,7 +74,7 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
       pendingPreview = {
         content_type: contentType,
         bytes: Uint8Array.from(bytes),
-        ...(kind === 'own' && { x_own: true }),
+        ...(kind === 'own' ? { x_own: true } : { x_sampler: true }),
       };
     },
     flush: () => sendPendingPreview({}),

@@ -242,7 +242,7 @@ function endedJob(json: Json): Job | undefined {
 
 function previewEvent(json: Json): JobEvent | undefined {
   if (!isJsonObject(json)) return undefined;
-  const { node_id, content_type, data_base64, x_with_step, x_own } = json;
+  const { node_id, content_type, data_base64, x_with_step, x_own, x_sampler } = json;
   if (typeof data_base64 !== 'string') return undefined;
   const bytes = Buffer.from(data_base64, 'base64');
   if (bytes.length === 0) return undefined;
@@ -254,6 +254,7 @@ function previewEvent(json: Json): JobEvent | undefined {
       bytes,
       ...(x_with_step === true && { x_with_step }),
       ...(x_own === true && { x_own }),
+      ...(x_sampler === true && { x_sampler }),
     },
   };
 }
