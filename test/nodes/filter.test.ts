@@ -1,13 +1,6 @@
 import { expect, test } from 'vitest';
-import {
-  convolveSeparably,
-  convolveDirectly,
-  gaussian,
-  sharpening,
-} from '../../src/nodes/filters/convolve.ts';
 import { FILTER_NODES } from '../../src/nodes/filters/filter-nodes.ts';
 import { Cancelled } from '../../src/nodes/node.ts';
-import { toBytes } from '../../src/nodes/tensor.ts';
 import { nodeNamed, picture, runToImage } from '../support/graphs/pictures.ts';
 import { fakeContext } from '../support/graphs/pixels.ts';
 
@@ -86,32 +79,18 @@ test('ImageSharpen stays between black and white', async () => {
   expect(Math.max(...data)).toBe(1);
 });
 
-const HUNDREDTH_OF_A_LEVEL = 0.01 / 255;
-
-const WIDE = [
-  { radius: 1, sigma: 1, alpha: null },
-  { radius: 9, sigma: 0.3, alpha: null },
-  { radius: 31, sigma: 10, alpha: null },
+test.each([
+  { radius: 1, sigma: 0.1, alpha: 0 },
+  { radius: 31, sigma: 10, alpha: 0 },
   { radius: 9, sigma: 0.3, alpha: 0.1 },
-  { radius: 20, sigma: 1, alpha: 1 },
-];
-
-test.each(WIDE)(
-  'the fast way for wide kernels ($radius, $sigma, $alpha) agrees with the exact one and keeps white',
-  ({ radius, sigma, alpha }) => {
-    const blur = gaussian(radius, sigma);
-    const kernel = alpha === null ? blur : sharpening(blur, alpha);
-    const image = picture({ width: 40, height: 35, batch: 2 });
-    const exact = convolveDirectly(fakeContext({}), image, kernel);
-    const fast = convolveSeparably(fakeContext({}), image, kernel);
-    const worst = Math.max(...exact.data.map((level, i) => Math.abs(level - (fast.data[i] ?? 9))));
-    expect(worst).toBeLessThan(HUNDREDTH_OF_A_LEVEL);
-    const white = picture({ width: 40, height: 35, level: () => 1 });
-    expect(toBytes(convolveSeparably(fakeContext({}), white, kernel), 0)).toEqual(
-      toBytes(convolveDirectly(fakeContext({}), white, kernel), 0),
-    );
-  },
-);
+  { radius: 20, sigma: 1, alpha: 5 },
+])('white stays white with $radius, $sigma, $alpha', async ({ radius, sigma, alpha }) => {
+  const image = picture({ width: 40, height: 35, level: () => 1 });
+  const settings = { image, blur_radius: radius, sharpen_radius: radius, sigma, alpha };
+  const name = alpha === 0 ? 'ImageBlur' : 'ImageSharpen';
+  const { data } = await runToImage(node(name), settings);
+  expect(new Set(data)).toEqual(new Set([1]));
+});
 
 test.each([
   { name: 'ImageBlend', inputs: { blend_factor: 0.5, blend_mode: 'normal' } },

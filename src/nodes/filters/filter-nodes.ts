@@ -12,37 +12,27 @@ const POSTPROCESSING = {
   outputs: [{ type: 'IMAGE' }],
 } as const;
 
-const { fround } = Math;
-
-/** Mixes two levels, with rounding to single precision after every step as in tensor code. */
+/** Mixes two levels. */
 type Mix = (a: number, b: number) => number;
 
-const screen: Mix = (a, b) => fround(1 - fround(fround(1 - a) * fround(1 - b)));
+const screen: Mix = (a, b) => 1 - (1 - a) * (1 - b);
 
-const overlay: Mix = (a, b) =>
-  a <= 0.5
-    ? fround(fround(2 * a) * b)
-    : fround(1 - fround(fround(2 * fround(1 - a)) * fround(1 - b)));
+const overlay: Mix = (a, b) => (a <= 0.5 ? 2 * a * b : 1 - 2 * (1 - a) * (1 - b));
 
-const softLight: Mix = (a, b) => {
-  const slope = fround(fround(2 * b) - 1);
-  if (b > 0.5) return fround(a + fround(slope * fround(softLightCurve(a) - a)));
-  return fround(a - fround(fround(fround(1 - fround(2 * b)) * a) * fround(1 - a)));
-};
+const softLight: Mix = (a, b) =>
+  b > 0.5 ? a + (2 * b - 1) * (softLightCurve(a) - a) : a - (1 - 2 * b) * a * (1 - a);
 
 const softLightCurve = (a: number): number =>
-  a <= 0.25
-    ? fround(fround(fround(fround(fround(16 * a) - 12) * a) + 4) * a)
-    : fround(Math.sqrt(a));
+  a <= 0.25 ? ((16 * a - 12) * a + 4) * a : Math.sqrt(a);
 
 /** v1's blend modes in its order. `difference` is signed; values below 0 are cut off. */
 const MIXES: { readonly [mode: string]: Mix } = {
   normal: (_a, b) => b,
-  multiply: (a, b) => fround(a * b),
+  multiply: (a, b) => a * b,
   screen,
   overlay,
   soft_light: softLight,
-  difference: (a, b) => fround(a - b),
+  difference: (a, b) => a - b,
 };
 
 const requireSameBatch = (first: ImageValue, second: ImageValue): number => {
@@ -58,7 +48,6 @@ const blend = (
   factor: number,
 ): ImageValue => {
   const result = newImage(context, { ...first, batch: requireSameBatch(first, second) });
-  const [keep, take] = [fround(1 - factor), fround(factor)];
   const length = first.width * first.channels;
   eachRow(context, result, (row) => {
     const [line, frame] = [row % result.height, Math.floor(row / result.height)];
@@ -70,7 +59,7 @@ const blend = (
       const other = second.data[
         b + ((i - channel) / first.channels) * second.channels + channel
       ] as number;
-      const level = fround(one * keep) + fround(mix(one, other) * take);
+      const level = one * (1 - factor) + mix(one, other) * factor;
       result.data[row * length + i] = Math.min(Math.max(level, 0), 1);
     }
   });

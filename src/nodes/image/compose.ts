@@ -4,8 +4,6 @@ import { fitted, fittedMask } from '../resample/resample.ts';
 import { newImage, newMask } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
-const { fround } = Math;
-
 const imageCompositeMasked = typedNode({
   name: 'ImageCompositeMasked',
   category: 'image',
@@ -47,10 +45,9 @@ const composite = (
     const maskFrom = mask ? row.from(mask) : 0;
     for (let x = 0; x < row.width; x++, to += target.channels, from += source.channels) {
       const share = mask ? (mask.data[maskFrom + x] as number) : 1;
-      const rest = fround(1 - share);
       for (let c = 0; c < target.channels; c++) {
-        const below = fround(rest * (target.data[to + c] as number));
-        target.data[to + c] = fround(share * (source.data[from + c] as number)) + below;
+        const below = (1 - share) * (target.data[to + c] as number);
+        target.data[to + c] = share * (source.data[from + c] as number) + below;
       }
     }
   });

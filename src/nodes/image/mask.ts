@@ -28,9 +28,8 @@ const featherMask = typedNode({
       context.check();
       const [down, up] = [top[row % height] as number, bottom[row % height] as number];
       for (let x = 0, i = row * width; x < width; x++, i++) {
-        const once = fround((mask.data[i] as number) * (left[x] as number));
-        const twice = fround(once * (right[x] as number));
-        feathered.data[i] = fround(twice * down) * up;
+        const across = (left[x] as number) * (right[x] as number);
+        feathered.data[i] = (mask.data[i] as number) * across * down * up;
       }
     }
     return { outputs: [feathered] };

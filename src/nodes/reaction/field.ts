@@ -1,5 +1,4 @@
 import type { NodeContext } from '../node.ts';
-import { type PixelMemory, layOut, openPixels } from '../pixels.ts';
 import type { Reserver, Size } from '../tensor.ts';
 
 /**
@@ -11,12 +10,6 @@ export type Field = {
   readonly height: number;
   readonly fed: Float32Array;
   readonly grown: Float32Array;
-  /** The addresses in the memory that the field shares with another one. */
-  readonly vectors?: {
-    readonly code: PixelMemory['code'];
-    readonly fed: number;
-    readonly grown: number;
-  };
 };
 
 export type Rates = { readonly feed: number; readonly kill: number };
@@ -34,24 +27,12 @@ const LEAST_GROWN = 1e-12;
 const CELLS_PER_SPOT = 2048;
 const LEAST_SPOTS = 4;
 
-/** Returns two fields without any of the grown substance, one for every other time step. */
-export const emptyFields = (context: Reserver, size: Size): readonly [Field, Field] => {
+/** Returns a field without any of the grown substance. */
+export const emptyField = (context: Reserver, size: Size): Field => {
   const cells = (size.width + 2) * (size.height + 2);
-  const length = cells * Float32Array.BYTES_PER_ELEMENT;
-  const { at, end } = layOut({ fed: length, grown: length, nextFed: length, nextGrown: length });
-  context.reserve(end);
-  const memory = openPixels(end);
-  const emptyField = (fedAt: number, grownAt: number): Field => ({
-    ...size,
-    fed: cellsAt(memory, fedAt, cells).fill(1),
-    grown: cellsAt(memory, grownAt, cells),
-    ...(memory && { vectors: { code: memory.code, fed: fedAt, grown: grownAt } }),
-  });
-  return [emptyField(at.fed, at.grown), emptyField(at.nextFed, at.nextGrown)];
+  context.reserve(2 * cells * Float32Array.BYTES_PER_ELEMENT);
+  return { ...size, fed: new Float32Array(cells).fill(1), grown: new Float32Array(cells) };
 };
-
-const cellsAt = (memory: PixelMemory | undefined, at: number, cells: number): Float32Array =>
-  memory ? new Float32Array(memory.bytes.buffer, at, cells) : new Float32Array(cells);
 
 /** Adds round spots of the grown substance, in proportion to the area. */
 export const addSpots = (field: Field, random: () => number): void => {
@@ -105,23 +86,6 @@ export const react = (
   }
 };
 
-const reactRow = (from: Field, to: Field, rates: Rates, row: number): void => {
-  const [source, target] = [from.vectors, to.vectors];
-  if (!source || !target) return reactPlainly(from, to, rates, row);
-  const stride = (from.width + 2) * Float32Array.BYTES_PER_ELEMENT;
-  const first = row * stride;
-  source.code.react(
-    source.fed + first,
-    source.grown + first,
-    target.fed + first,
-    target.grown + first,
-    stride,
-    from.width,
-    rates.feed,
-    keptOf(rates),
-  );
-};
-
 /** Returns the part of the grown substance that neither spreads nor is removed. */
 const keptOf = ({ feed, kill }: Rates): number => 1 - GROWN_SPREAD - feed - kill;
 
@@ -130,7 +94,7 @@ const keptOf = ({ feed, kill }: Rates): number => 1 - GROWN_SPREAD - feed - kill
  * twentieth. Sums of columns and middle cells are reused, so that every cell is read once for each
  * row. Levels are kept between 0 and 1, so that no rates can make the field diverge.
  */
-const reactPlainly = ({ width, fed, grown }: Field, to: Field, rates: Rates, row: number): void => {
+const reactRow = ({ width, fed, grown }: Field, to: Field, rates: Rates, row: number): void => {
   const stride = width + 2;
   const { feed } = rates;
   const kept = keptOf(rates);

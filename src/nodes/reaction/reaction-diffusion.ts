@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LosslessNumber } from '../../protocol/json.ts';
 import { NodeFailure, type ImageValue, type NodeContext, type NodeDef } from '../node.ts';
-import { emptyFields, type Field, type Rates, react, addSpots } from './field.ts';
+import { emptyField, type Field, type Rates, react, addSpots } from './field.ts';
 import { newImage, roundHalfEven, toBytes } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
@@ -125,7 +125,8 @@ export const createReactionDiffusion = (now: () => number): NodeDef =>
         if (value < 1)
           throw new NodeFailure('ValueError', `${name} must be at least 1, not ${value}`);
       }
-      const [field, spare] = emptyFields(context, { width, height });
+      const field = emptyField(context, { width, height });
+      const spare = emptyField(context, { width, height });
       // All 64 bits of the seed count. A number that left the range through a link wraps around.
       const whole = typeof given['seed'] === 'bigint' ? given['seed'] : BigInt(seed);
       addSpots(field, splitMix64(whole));

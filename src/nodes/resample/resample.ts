@@ -1,79 +1,34 @@
-import type { Resampler } from './resampler.ts';
-import { resampleBicubic, resampleBilinear } from './linear.ts';
+import { type AxisOf, areaAxis, bicubicAxis, bilinearAxis, nearestAxis } from './axis.ts';
 import { resampleLanczos } from './lanczos.ts';
+import { scaleColumns, scaleRows } from './scale.ts';
 import { type ImageValue, type MaskValue, NodeFailure } from '../node.ts';
 import { asMask, asPicture, cutOut } from '../image/region.ts';
-import { type LoopContext, type Size, eachRow, newImage, roundHalfEven } from '../tensor.ts';
+import { type LoopContext, type Size, frameOf, newImage, roundHalfEven } from '../tensor.ts';
 
-type Window = { readonly start: number; readonly end: number };
+/** Scales pictures to exactly that size. */
+type Resampler = (context: LoopContext, image: ImageValue, size: Size) => ImageValue;
 
-/** Makes every target pixel the mean of the whole source pixels that it touches (v1's `area`). */
-const resampleArea: Resampler = (context, image, size) => {
-  const scaled = newImage(context, { ...image, ...size });
-  const columns = windows(image.width, size.width);
-  const rows = windows(image.height, size.height);
-  const { channels } = image;
-  eachRow(context, scaled, (row) => {
-    const top = Math.floor(row / size.height) * image.height;
-    const { start, end } = rows[row % size.height] as Window;
-    const height = end - start;
-    for (let i = 0; i < size.width * channels; i++) {
-      const column = columns[Math.floor(i / channels)] as Window;
-      const width = column.end - column.start;
-      const first = ((top + start) * image.width + column.start) * channels + (i % channels);
-      let sum = 0;
-      for (let y = 0, line = first; y < height; y++, line += image.width * channels) {
-        for (let at = line; at < line + width * channels; at += channels) {
-          sum = Math.fround(sum + (image.data[at] as number));
-        }
-      }
-      // Two divisions, each rounded to single precision, as in the original's pooling.
-      scaled.data[row * size.width * channels + i] = Math.fround(sum / height) / width;
+const resampleBy =
+  (axisOf: AxisOf): Resampler =>
+  (context, image, size) => {
+    const wide = newImage(context, { ...image, batch: 1, width: size.width });
+    const scaled = newImage(context, { ...image, ...size });
+    const columns = axisOf(image.width, size.width);
+    const rows = axisOf(image.height, size.height);
+    for (let index = 0; index < image.batch; index++) {
+      const source = { ...image, data: frameOf(image, index) };
+      const target = { ...scaled, data: frameOf(scaled, index) };
+      scaleRows(context, source, wide, columns);
+      scaleColumns(context, wide, target, rows);
     }
-  });
-  return scaled;
-};
-
-const windows = (source: number, target: number): readonly Window[] =>
-  Array.from({ length: target }, (_, i) => ({
-    start: Math.floor((i * source) / target),
-    end: Math.ceil(((i + 1) * source) / target),
-  }));
-
-/** Makes every target pixel the source pixel in which its centre is (v1's `nearest-exact`). */
-const resampleNearest: Resampler = (context, image, size) => {
-  const scaled = newImage(context, { ...image, ...size });
-  const columns = nearestIndices(image.width, size.width);
-  const rows = nearestIndices(image.height, size.height);
-  const { channels } = image;
-  eachRow(context, scaled, (row) => {
-    const sourceRow =
-      Math.floor(row / size.height) * image.height + (rows[row % size.height] as number);
-    for (let x = 0; x < size.width; x++) {
-      const from = (sourceRow * image.width + (columns[x] as number)) * channels;
-      const to = (row * size.width + x) * channels;
-      for (let c = 0; c < channels; c++) scaled.data[to + c] = image.data[from + c] as number;
-    }
-  });
-  return scaled;
-};
-
-/**
- * Returns the indexes in single precision: at half-way points the rounding decides which pixel is
- * taken.
- */
-const nearestIndices = (source: number, target: number): Int32Array => {
-  const scale = Math.fround(source / target);
-  return Int32Array.from({ length: target }, (_, i) =>
-    Math.min(source - 1, Math.floor(Math.fround((i + 0.5) * scale))),
-  );
-};
+    return scaled;
+  };
 
 const RESAMPLERS = {
-  'nearest-exact': resampleNearest,
-  bilinear: resampleBilinear,
-  area: resampleArea,
-  bicubic: resampleBicubic,
+  'nearest-exact': resampleBy(nearestAxis),
+  bilinear: resampleBy(bilinearAxis),
+  area: resampleBy(areaAxis),
+  bicubic: resampleBy(bicubicAxis),
   lanczos: resampleLanczos,
 } as const satisfies { readonly [method: string]: Resampler };
 

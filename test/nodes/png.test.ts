@@ -1,8 +1,7 @@
 import sharp from 'sharp';
 import { expect, test } from 'vitest';
 import type { ImageValue } from '../../src/nodes/node.ts';
-import { readPngChunks } from '../../src/nodes/codecs/png-chunks.ts';
-import { packPixels, encodePng } from '../../src/nodes/codecs/encode-png.ts';
+import { encodePng } from '../../src/nodes/codecs/encode-png.ts';
 import { toBytes } from '../../src/nodes/tensor.ts';
 
 type Draw = (x: number, y: number, channel: number) => number;
@@ -37,15 +36,6 @@ test.each(CASES)(
     expect(decoded).toEqual(asRgba(toBytes(image, 0), channels));
   },
 );
-
-test('what repeats itself is packed by the thorough packer, and is small', async () => {
-  const tiles = drawn(PICTURES[1]!.draw, { width: 256, height: 256, channels: 3 });
-  const raw = { ...tiles, bytes: toBytes(tiles, 0), channels: 3 } as const;
-  expect(await packPixels(raw, 4)).toBeUndefined();
-  const file = await encodePng(tiles, 0, { compressionLevel: 4, texts: [] });
-  expect(readPngChunks(file).map(({ type }) => type)).toContain('IDAT');
-  expect(file.length).toBeLessThan(raw.bytes.length / 20);
-});
 
 function drawn(
   draw: Draw,

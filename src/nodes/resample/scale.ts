@@ -1,0 +1,61 @@
+import type { NodeContext } from '../node.ts';
+import type { Size } from '../tensor.ts';
+import type { Axis } from './axis.ts';
+
+/** One picture: rows × columns × channels. */
+export type Picture<Data extends Float32Array | Uint8Array> = Size & {
+  readonly channels: number;
+  readonly data: Data;
+};
+
+type Context = Pick<NodeContext, 'check'>;
+
+/** Scales rows into a target of the same height. Between two rows a job can be stopped. */
+export const scaleRows = (
+  context: Context,
+  source: Picture<Float32Array | Uint8Array>,
+  target: Picture<Float32Array>,
+  { taps, indices, weights }: Axis,
+): void => {
+  const { channels } = source;
+  const offsets = indices.map((index) => index * channels);
+  const line = new Float64Array(source.width * channels);
+  const sums = new Float64Array(target.width * channels);
+  for (let y = 0; y < source.height; y++) {
+    context.check();
+    line.set(source.data.subarray(y * line.length, (y + 1) * line.length));
+    for (let to = 0, tap = 0; to < sums.length; tap += taps) {
+      for (let c = 0; c < channels; c++, to++) {
+        let sum = 0;
+        for (let i = tap; i < tap + taps; i++) {
+          sum += (line[(offsets[i] as number) + c] as number) * (weights[i] as number);
+        }
+        sums[to] = sum;
+      }
+    }
+    target.data.set(sums, y * sums.length);
+  }
+};
+
+/** Scales columns into a target of the same width. */
+export const scaleColumns = (
+  context: Context,
+  source: Picture<Float32Array>,
+  target: Picture<Float32Array>,
+  { taps, indices, weights }: Axis,
+): void => {
+  const { data } = source;
+  const sums = new Float64Array(source.width * source.channels);
+  for (let y = 0; y < target.height; y++) {
+    context.check();
+    sums.fill(0);
+    for (let tap = y * taps; tap < (y + 1) * taps; tap++) {
+      const weight = weights[tap] as number;
+      const row = (indices[tap] as number) * sums.length;
+      for (let i = 0; i < sums.length; i++) {
+        sums[i] = (sums[i] as number) + (data[row + i] as number) * weight;
+      }
+    }
+    target.data.set(sums, y * sums.length);
+  }
+};
