@@ -67,12 +67,11 @@ export async function openPassThrough(services: Services): Promise<PassThrough |
   const { upstream } = config;
   if (upstream.kind === 'embedded') return undefined;
   const { createPassThrough } = await import('../upstreams/passthrough/pass-through.ts');
-  const { url: baseUrl, key, routerPrefix, limits } = upstream;
+  const { url: baseUrl, key, limits } = upstream;
   return createPassThrough({
     baseUrl,
     key,
     localToken: config.localToken,
-    routerPrefix,
     authenticate: (request: IncomingMessage) => auth.authenticate(request),
     jobIdOf: createFindJobId({ livePrompts: prompts.live, ledger }),
     log: logs.log,

@@ -1,7 +1,6 @@
 import type { RequestListener, Server } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { LOCAL_USER } from '../auth/identity.ts';
 import type { Config } from '../config/config.ts';
 import { upstreamName } from '../config/upstream.ts';
 import { packageVersion } from '../config/version.ts';
@@ -63,7 +62,6 @@ export async function startServer(
   const port = await listen(server, config);
   const stopAnnouncing = deprecation.startAnnouncing(sockets.notifyClients);
   logStart(log, services, port);
-  await logTracedPrompt(services);
   upstream.runner.start();
   upstream.definitions.start();
   return {
@@ -184,17 +182,6 @@ function logStart(log: Logger, { config, store }: Services, port: number): void 
     upstream: upstreamName(config.upstream),
   };
   log.info(fields, 'listening');
-}
-
-/** Logs the known facts about the prompt of `--trace-prompt`, so that a mistyped id is noticed. */
-async function logTracedPrompt({ config, ledger, logs }: Services): Promise<void> {
-  const { tracePrompt: promptId } = config;
-  if (promptId === undefined) return;
-  const row = await ledger.prompts.find(LOCAL_USER, promptId);
-  const text = row
-    ? `the traced prompt is on record: ${row.state}`
-    : 'no prompt of the local user has this id yet; tracing begins with its POST';
-  logs.log.info({ event: 'trace.started', promptId, state: row?.state ?? 'unknown' }, text);
 }
 
 /**

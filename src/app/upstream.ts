@@ -13,6 +13,7 @@ import type { Logger } from '../observability/log.ts';
 import type { RemoteJobs } from '../upstreams/remote/remote-jobs.ts';
 import type { UpstreamCapabilities } from '../upstreams/remote/capabilities.ts';
 import type { RemoteLimits } from '../upstreams/remote/limits.ts';
+import type { RemoteOptions } from '../upstreams/remote/remote-services.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
 
@@ -142,6 +143,9 @@ async function openDistributedEngine(options: DistributedEngineOptions): Promise
   return createDistributedEngine(options);
 }
 
+/** Tests fix the way in which labels are written. */
+type Labels = Pick<RemoteOptions, 'labels'>;
+
 async function openRemote(
   options: OpenUpstreamOptions,
   upstream: Upstream & { kind: 'remote' },
@@ -151,23 +155,20 @@ async function openRemote(
   const { createRemoteJobs } = await import('../upstreams/remote/remote-jobs.ts');
   const { createUploadCopies } = await import('./upload-copies.ts');
   const { log, dir, isWatched, keylessUser } = options;
-  const { url, key, assetMode, labels, streams, redirectHosts } = upstream;
+  const { url, key, assetMode, redirectHosts } = upstream;
+  const { labels, ...limits } = upstream.limits as Partial<RemoteLimits> & Labels;
   const remote = createRemoteJobs({
     baseUrl: url,
     credential: key === undefined ? { mode: 'pass-through' } : { mode: 'fixed', key },
     uploadPathSecret: dir.secret,
     log,
     assetMode,
-    labels,
+    ...(labels && { labels }),
     redirectHosts,
     isWatched,
     traceHeaders: options.tracing?.headers,
     // Submissions without capacity wait in the outbox, where clients can see them.
-    limits: {
-      submitBudgetMs: 0,
-      maxStreams: streams,
-      ...(upstream.limits as Partial<RemoteLimits>),
-    },
+    limits: { submitBudgetMs: 0, ...limits },
   });
   const uploadCopies = createUploadCopies({
     jobs: remote,

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Command } from 'commander';
 import { type Flags, addServerOptions } from '../config/flags.ts';
+import { LIMITS } from '../config/limits.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
 import { withoutLogin } from '../config/parse-values.ts';
 import { type Upstream, objectInfoSource, upstreamOf } from '../config/upstream.ts';
@@ -160,9 +161,7 @@ function requestedPart(
 
 function targetOf(settings: Settings): UpstreamTarget {
   const upstream = settings.upstream === 'embedded' ? RUNNING_HOLDOVER : settings.upstream;
-  const unused = { upstreamLabels: 'auto', upstreamStreams: 0, upstreamLimits: '{}' } as const;
-  const flags = { ...settings, ...unused, upstream, routerPrefix: '/v1/models' };
-  const target = upstreamOf(flags as unknown as Flags, process.env);
+  const target = upstreamOf({ ...settings, upstream }, LIMITS, process.env);
   if (target.kind === 'embedded') throw new InvalidSetting('there is no upstream');
   return target;
 }

@@ -28,7 +28,6 @@ const SERVER_OPTIONS = [
   ...FILES_FLAGS,
   'maxUploadSize',
   'diskBudget',
-  'userdataQuota',
   'upstream',
   'ledger',
 ] as const;
@@ -101,7 +100,7 @@ async function importAll(
   const userFolder = join(source, 'user', account.id);
   const label = `user/${account.id}`;
   const scanned = await scanUserFolder(userFolder, label);
-  refuseQuota(scanned, settings);
+  refuseQuota(scanned);
   const progress = createProgress();
   const onBytes = progress.start(totalOf([...found, ...scanned.found]));
   const common = {

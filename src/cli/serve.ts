@@ -11,10 +11,7 @@ export async function serve(argv: readonly string[]): Promise<void> {
     process.exit(parsed.code);
   }
 
-  const log = createLogger({
-    level: parsed.config.logLevel,
-    tracePrompt: parsed.config.tracePrompt,
-  });
+  const log = createLogger({ level: parsed.config.logLevel });
   logProcessErrors(log);
 
   try {

@@ -3,7 +3,8 @@ import { FILES_FLAGS, filesSource } from '../config/files.ts';
 import { type Flags, addServerOptions } from '../config/flags.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
 import { type WorkerLimits, ledgerSource } from '../config/ledger.ts';
-import { MEBIBYTE, daysInMs, parseJsonObject } from '../config/parse-values.ts';
+import { readLimits } from '../config/limits.ts';
+import { MEBIBYTE, daysInMs } from '../config/parse-values.ts';
 import { DEFAULT_LIMITS } from '../upstreams/job-engine.ts';
 import { ALL_NODES } from '../nodes/library.ts';
 import { tracingSettings } from '../config/tracing.ts';
@@ -19,7 +20,7 @@ import { stopSignal } from './stop-signal.ts';
 /** The settings of the server that also apply to a worker. */
 const OPTIONS = [
   'ledger',
-  'workerLimits',
+  'limits',
   'dataDir',
   ...FILES_FLAGS,
   'concurrency',
@@ -49,7 +50,7 @@ async function run(command: Command): Promise<number> {
     throw new InvalidSetting("a worker needs a '--concurrency' of 1 or more");
   if (settings.dataDir === '')
     throw new InvalidSetting("option '--data-dir' needs the name of a folder");
-  const takeover: WorkerLimits = parseJsonObject('--worker-limits', settings.workerLimits);
+  const takeover = readLimits(settings.limits).workers;
   const places = { ledger, dataDir: settings.dataDir, files: filesSource(settings, process.env) };
   const log = createLogger({ level: settings.logLevel });
   logProcessErrors(log);

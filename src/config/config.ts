@@ -1,12 +1,13 @@
 import { isIP } from 'node:net';
 import { Command, CommanderError } from 'commander';
-import { MEBIBYTE, daysInMs, parseJsonObject } from './parse-values.ts';
+import { readLimits } from './limits.ts';
+import { MEBIBYTE, daysInMs } from './parse-values.ts';
 import { type Flags, OPTIONS } from './flags.ts';
 import { sharedDirectories } from './shared-folders.ts';
 import { readFrontendRoot } from './frontend.ts';
-import { type WorkerLimits, ledgerSource, requireConcurrency } from './ledger.ts';
+import { ledgerSource, requireConcurrency } from './ledger.ts';
 import { deprecationSettings } from './deprecation.ts';
-import { modelSettings } from './models.ts';
+import { modelKeysFile } from './models.ts';
 import { proxySettings } from './proxy.ts';
 import { filesSource } from './files.ts';
 import { InvalidSetting } from './invalid-setting.ts';
@@ -87,28 +88,28 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
   const ledger = ledgerSource(flags.ledger);
   requireConcurrency(flags.concurrency, ledger);
   const origin = corsOrigin(flags.enableCorsHeader);
+  const limits = readLimits(flags.limits);
   return Object.freeze({
     listen,
     port: flags.port,
-    upstream: upstreamOf(flags, env),
+    upstream: upstreamOf(flags, limits, env),
     /** Where node definitions come from; `auto`: the upstream's own, else the embedded library's. */
     objectInfo: objectInfoSource(flags.objectInfo),
     /** Prompts of one user that may wait until the upstream has capacity. */
-    outboxLimit: flags.outboxLimit,
+    outboxLimit: limits.outboxPrompts,
     dataDir: flags.dataDir,
     ledger,
     files: filesSource(flags, env),
     /** Files that no ledger knows are moved aside instead of being refused. */
     startAnew: flags.startAnew ?? false,
-    workerLimits: parseJsonObject('--worker-limits', flags.workerLimits) as WorkerLimits,
+    workerLimits: limits.workers,
     maxUploadBytes: Math.round(flags.maxUploadSize * MEBIBYTE),
-    maxJsonValues: flags.maxJsonValues,
+    maxJsonValues: limits.jsonValues,
     /** Of one graph. */
-    maxNodes: flags.maxNodes,
+    maxNodes: limits.graphNodes,
     /** `undefined`: the origin check is on; else the value of `Access-Control-Allow-Origin`. */
     corsOrigin: origin,
     logLevel: flags.logLevel,
-    tracePrompt: flags.tracePrompt === '' ? undefined : flags.tracePrompt,
     localToken: localToken(flags.localToken),
     view: flags.view,
     dialect: flags.dialect,
@@ -118,22 +119,18 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
     jobTimeoutMs: flags.jobTimeout * 1000,
     jobMemoryBytes: flags.jobMemory * MEBIBYTE,
     /** Of each user: entries, their bytes, and the bytes of one entry's graph. */
-    history: {
-      count: flags.historyLimit,
-      bytes: Math.round(flags.historySize * MEBIBYTE),
-      graphBytes: Math.round(flags.historyGraphLimit * MEBIBYTE),
-    },
+    history: limits.history,
     diskBudgetBytes: flags.diskBudget * MEBIBYTE,
     retentionMs: daysInMs(flags.retentionDays),
     maxSockets: flags.maxSockets,
-    maxSocketsPerUser: flags.maxSocketsPerUser,
-    v2RequestsPerMinute: flags.v2Rate,
+    maxSocketsPerUser: limits.socketsPerUser ?? Math.ceil(flags.maxSockets / 2),
+    v2RequestsPerMinute: limits.v2RequestsPerMinute,
     shutdownDelayMs: flags.shutdownDelay * 1000,
     /** Folder of the browser front end served at `/`; `undefined`: Holdover's own page is there. */
     frontEndRoot: readFrontendRoot(flags.frontEndRoot),
-    userdataQuotaBytes: flags.userdataQuota * MEBIBYTE,
+    userdataQuotaBytes: limits.userdataBytes,
     folders: sharedDirectories(flags),
-    models: modelSettings(flags),
+    models: { keysFile: modelKeysFile(flags), limits: limits.models },
     deprecationSettings: deprecationSettings(flags),
     proxy: proxySettings(flags),
     /** `undefined`: plain HTTP. */

@@ -19,17 +19,19 @@ const MAX_DELAY_MS = 60_000;
 const KEYS = ['from', 'to', 'percent', 'delay-ms', 'client'] as const;
 type Key = (typeof KEYS)[number];
 
+/** By this day the documentation of the hosted v1 API called it deprecated. */
+const DEPRECATED_AT_MS = Date.UTC(2026, 7, 21);
+
 /** Reads the flags of v1's end. */
 export function deprecationSettings(flags: Flags) {
-  const deprecatedAtMs = parseInstant(flags.deprecationDate, '--deprecation-date');
   const sunsetAtMs =
     flags.sunset === undefined ? undefined : parseInstant(flags.sunset, '--sunset');
-  if (sunsetAtMs !== undefined && sunsetAtMs < deprecatedAtMs) {
-    throw new InvalidSetting("option '--sunset' must not be earlier than --deprecation-date");
+  if (sunsetAtMs !== undefined && sunsetAtMs < DEPRECATED_AT_MS) {
+    throw new InvalidSetting("option '--sunset' must not be earlier than 2026-08-21");
   }
   // Of its variable: several, with semicolons between them.
   const specs = (flags.brownout ?? []).flatMap((text) => text.split(';'));
-  return { deprecatedAtMs, sunsetAtMs, brownouts: specs.map(parseBrownout) };
+  return { deprecatedAtMs: DEPRECATED_AT_MS, sunsetAtMs, brownouts: specs.map(parseBrownout) };
 }
 
 function parseBrownout(spec: string): Brownout {

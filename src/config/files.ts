@@ -12,17 +12,14 @@ export type FilesSource =
       readonly prefix: string;
       readonly region: string;
       readonly endpoint: string;
-      /** The same server as callers reach it, for links. */
-      readonly publicEndpoint: string;
     };
 
 export type BucketSource = Extract<FilesSource, { kind: 'bucket' }>;
 
-const BUCKET_FLAGS = ['s3Endpoint', 's3PublicEndpoint', 's3Region'] as const;
 /** The flags that say where the bytes of files are. */
-export const FILES_FLAGS = ['files', ...BUCKET_FLAGS] as const;
+export const FILES_FLAGS = ['files', 's3Endpoint'] as const;
 
-type FilesFlags = Pick<Flags, 'files'> & Partial<Pick<Flags, (typeof BUCKET_FLAGS)[number]>>;
+type FilesFlags = Pick<Flags, 'files'> & Partial<Pick<Flags, 's3Endpoint'>>;
 
 const BUCKET_URL = /^s3:\/\/([a-z0-9][a-z0-9._-]{1,62})(?:\/(.*))?$/;
 const DEFAULT_REGION = 'us-east-1';
@@ -33,17 +30,12 @@ export function filesSource(flags: FilesFlags, env: NodeJS.ProcessEnv): FilesSou
   if (files === 'folder') return { kind: 'folder' };
   const [, bucket, path = ''] = BUCKET_URL.exec(files) ?? [];
   if (bucket === undefined) throw new InvalidSetting(NOT_A_BUCKET);
-  const region = flags.s3Region || env['AWS_REGION'] || env['AWS_DEFAULT_REGION'] || DEFAULT_REGION;
+  const region = env['AWS_REGION'] || env['AWS_DEFAULT_REGION'] || DEFAULT_REGION;
   if (!/^[a-z0-9-]{1,64}$/i.test(region))
-    throw new InvalidSetting(
-      "option '--s3-region' must be the name of a region, such as eu-west-1",
-    );
+    throw new InvalidSetting('AWS_REGION must be the name of a region, such as eu-west-1');
   const given = flags.s3Endpoint || env['AWS_ENDPOINT_URL_S3'] || env['AWS_ENDPOINT_URL'];
-  const endpoint = endpointOf('--s3-endpoint', given || `https://s3.${region}.amazonaws.com`);
-  const publicEndpoint = flags.s3PublicEndpoint
-    ? endpointOf('--s3-public-endpoint', flags.s3PublicEndpoint)
-    : endpoint;
-  return { kind: 'bucket', bucket, prefix: prefixOf(path), region, endpoint, publicEndpoint };
+  const endpoint = endpointOf(given || `https://s3.${region}.amazonaws.com`);
+  return { kind: 'bucket', bucket, prefix: prefixOf(path), region, endpoint };
 }
 
 /** The address of a bucket as an operator writes it. */
@@ -64,7 +56,7 @@ function prefixOf(path: string): string {
   return parts.map((part) => `${part}/`).join('');
 }
 
-function endpointOf(flag: string, text: string): string {
+function endpointOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isPlain =
     url !== undefined &&
@@ -76,6 +68,6 @@ function endpointOf(flag: string, text: string): string {
     url.pathname === '/';
   if (isPlain) return url.origin;
   throw new InvalidSetting(
-    `option '${flag}' must be http://HOST:PORT or https://HOST, and no more`,
+    "option '--s3-endpoint' must be http://HOST:PORT or https://HOST, and no more",
   );
 }

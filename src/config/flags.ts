@@ -46,17 +46,11 @@ class Setting<Form extends string, Value = ValueOf<Form>> extends Option {
   }
 }
 
-/** By this day the documentation of the hosted v1 API called it deprecated. */
-const DEPRECATION_DATE = '2026-08-21';
-
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 const VIEW_MODES = ['auto', 'redirect', 'stream'] as const;
 const DIALECTS = ['auto', 'local', 'hosted'] as const;
 const PREVIEW_METHODS = ['default', 'auto', 'latent2rgb', 'taesd', 'negotiated', 'none'] as const;
 export const ASSET_MODES = ['auto', 'object', 'string'] as const;
-export const LABEL_MODES = ['auto', 'map', 'string', 'none'] as const;
-/** No known upstream refuses so many. */
-const MAX_STREAMS = 6;
 
 /** One row per setting: flag, environment variable, help, default, parser. Names are v1's where v1 has the setting. */
 export const OPTIONS = [
@@ -74,25 +68,10 @@ export const OPTIONS = [
   setting('--upstream-assets <MODE>', 'how workflows name files upstream')
     .oneOf(ASSET_MODES)
     .byDefault('auto'),
-  setting('--upstream-labels <MODE>', 'how jobs are labelled upstream')
-    .oneOf(LABEL_MODES)
-    .byDefault('auto'),
-  setting('--upstream-streams <N>', 'event streams open at a time; 0: poll instead')
-    .integer(0, MAX_STREAMS)
-    .byDefault(MAX_STREAMS),
   setting(
     '--upstream-redirects <HOST...>',
     'private hosts (HOST or HOST:PORT) where the upstream may keep its files',
   ).several(),
-  setting('--upstream-limits <JSON>', 'times and bounds of the upstream client')
-    .byDefault('{}')
-    .hideHelp(),
-  setting('--router-prefix <PATH>', 'where the upstream has its model router').byDefault(
-    '/v1/models',
-  ),
-  setting('--outbox-limit <N>', 'prompts of one user that may wait for the upstream to have room')
-    .integer(0, 1_000_000)
-    .byDefault(1000),
   setting(
     '--object-info <SOURCE>',
     'node definitions: a file, a URL, "embedded", or "auto" (the upstream, else embedded)',
@@ -103,8 +82,6 @@ export const OPTIONS = [
     '"folder" in the data directory, or s3://BUCKET/PREFIX: where uploads, outputs and saved files are',
   ).byDefault('folder'),
   setting('--s3-endpoint <URL>', 'server of the bucket; default: that of Amazon S3 in the region'),
-  setting('--s3-public-endpoint <URL>', 'the same server as callers reach it, for --view redirect'),
-  setting('--s3-region <NAME>', 'region of the bucket; default: AWS_REGION, or us-east-1'),
   setting(
     '--ledger <URL>',
     '"sqlite" in the data directory, or redis://… shared by several processes',
@@ -113,25 +90,14 @@ export const OPTIONS = [
     '--start-anew',
     'start although the ledger is new or damaged: move all files aside first (nothing is removed)',
   ),
-  setting('--worker-limits <JSON>', 'times after which jobs of dead workers are taken up')
-    .byDefault('{}')
-    .hideHelp(),
   setting('--max-upload-size <MB>', 'largest request body')
     .decimal(0.001, 1_000_000)
     .byDefault(100),
-  setting('--max-json-values <N>', 'JSON values in one request body')
-    .integer(1000, 100_000_000)
-    .byDefault(500_000),
-  setting('--max-nodes <N>', 'nodes of one graph').integer(1, 1_000_000).byDefault(10_000),
   setting(
     '--enable-cors-header [ORIGIN]',
     'allow this origin instead of checking origins; bare: *',
   ),
   setting('--log-level <LEVEL>', 'how much to log').oneOf(LOG_LEVELS).byDefault('info'),
-  setting(
-    '--trace-prompt <ID>',
-    'log only lines about this prompt, with each of its calls, frames and events',
-  ),
   setting(
     '--local-token <TOKEN>',
     'only callers presenting this token are served; better set in the environment',
@@ -172,18 +138,6 @@ export const OPTIONS = [
   setting('--job-memory <MB>', 'most memory the pictures and texts of one job may take')
     .integer(16, 1_000_000)
     .byDefault(4096),
-  setting('--history-limit <N>', 'history entries kept for each user')
-    .integer(1, 1_000_000)
-    .byDefault(10_000),
-  setting('--history-size <MB>', 'history kept for each user; the oldest entries go first')
-    .decimal(0.001, 1_000_000)
-    .byDefault(1024),
-  setting(
-    '--history-graph-limit <MB>',
-    'graph and extra data of one prompt that history keeps whole',
-  )
-    .decimal(0.001, 400)
-    .byDefault(16),
   setting('--disk-budget <MB>', 'most disk space for stored files')
     .integer(16, 100_000_000)
     .byDefault(20_480),
@@ -191,29 +145,17 @@ export const OPTIONS = [
     .decimal(0.001, 36_500)
     .byDefault(7),
   setting('--max-sockets <N>', 'WebSocket connections in all').integer(1, 100_000).byDefault(1000),
-  setting('--max-sockets-per-user <N>', 'WebSocket connections of one user')
-    .integer(1, 100_000)
-    .byDefault(500),
   setting(
     '--shutdown-delay <SECONDS>',
     'how long calls are still taken when it is to stop, while /healthz answers 503',
   )
     .integer(0, 600)
     .byDefault(0),
-  setting('--v2-rate <N>', 'requests of one key to /api/v2 in a rolling minute')
-    .integer(1, 100_000_000)
-    .byDefault(60_000),
   setting('--front-end-root <DIR>', 'folder of a browser front end to serve at /'),
   setting('--input-directory <DIR>', 'plain folder whose files are inputs, and uploads appear in'),
   setting('--output-directory <DIR>', 'plain folder that outputs are written to as well'),
-  setting('--userdata-quota <MB>', 'most disk space for the workflows and other files of one user')
-    .decimal(0.001, 100_000_000)
-    .byDefault(1024),
   setting('--tls-keyfile <FILE>', 'private key (PEM); with --tls-certfile: serve https and wss'),
   setting('--tls-certfile <FILE>', 'certificate chain (PEM) of --tls-keyfile'),
-  setting('--deprecation-date <DATE>', 'since when v1 answers say they are deprecated').byDefault(
-    DEPRECATION_DATE,
-  ),
   setting('--sunset <DATE>', 'when v1 is to end, as v1 answers say'),
   setting(
     '--brownout <SPEC>',
@@ -223,21 +165,7 @@ export const OPTIONS = [
     '--model-keys <FILE>',
     'who may call the model router; without it: every caller with a key',
   ),
-  setting('--model-calls <N>', 'model calls of one workspace that may run at a time')
-    .integer(1, 10_000)
-    .byDefault(8),
-  setting('--model-spend <CENTS>', 'what the running model calls of one workspace may cost')
-    .integer(0, 1_000_000_000)
-    .byDefault(1000),
-  setting('--model-rate <N>', 'model router requests of one key in a rolling minute')
-    .integer(1, 1_000_000)
-    .byDefault(600),
-  setting('--model-timeout <SECONDS>', 'longest run of one model call')
-    .integer(1, 86_400)
-    .byDefault(600),
-  setting('--model-limits <JSON>', 'times and bounds of the model router')
-    .byDefault('{}')
-    .hideHelp(),
+  setting('--limits <JSON>', 'limits without a flag of their own').several().hideHelp(),
 ];
 
 type CamelCase<Text extends string> = Text extends `${infer First}-${infer Rest}`

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
-import type { ASSET_MODES, Flags, LABEL_MODES } from './flags.ts';
+import type { ASSET_MODES, Flags } from './flags.ts';
 import { InvalidSetting } from './invalid-setting.ts';
-import { parseJsonObject, parseHost, splitList, withoutLogin } from './parse-values.ts';
+import type { Limits } from './limits.ts';
+import { parseHost, splitList, withoutLogin } from './parse-values.ts';
 
 /** The upstream that runs the jobs. */
 export type Upstream =
@@ -11,16 +12,11 @@ export type Upstream =
       readonly url: string;
       /** One key for all callers; `undefined`: each caller's own is passed through. */
       readonly key: string | undefined;
-      /** Path of its model router, below its base. */
-      readonly routerPrefix: string;
       readonly assetMode: (typeof ASSET_MODES)[number];
-      readonly labels: (typeof LABEL_MODES)[number];
-      /** Event streams open at a time; 0: jobs are polled. */
-      readonly streams: number;
       /** Private hosts it may redirect to, beside itself. */
       readonly redirectHosts: readonly RedirectHost[];
-      /** Overrides of single times and bounds, for tests. */
-      readonly limits: { readonly [name: string]: unknown };
+      /** Changes of single times and bounds, for tests. */
+      readonly limits: Limits['upstream'];
     };
 
 export type ObjectInfoSource =
@@ -33,8 +29,15 @@ export function upstreamName(upstream: Upstream): string {
   return upstream.kind === 'embedded' ? 'embedded' : new URL(upstream.url).origin;
 }
 
+type UpstreamFlags = Pick<Flags, 'upstream' | 'upstreamKey' | 'upstreamAssets'> &
+  Partial<Pick<Flags, 'upstreamRedirects'>>;
+
 /** The key comes from a file or from the environment: arguments of a process are seen by all. */
-export function upstreamOf(flags: Flags, env: NodeJS.ProcessEnv): Upstream {
+export function upstreamOf(
+  flags: UpstreamFlags,
+  { upstream: limits }: Pick<Limits, 'upstream'>,
+  env: NodeJS.ProcessEnv,
+): Upstream {
   const { upstream } = flags;
   const key = upstreamKey(flags.upstreamKey, env);
   const hosts = redirectHosts(flags.upstreamRedirects);
@@ -50,21 +53,10 @@ export function upstreamOf(flags: Flags, env: NodeJS.ProcessEnv): Upstream {
     kind: 'remote',
     url: upstreamUrl(upstream),
     key,
-    routerPrefix: routerPrefix(flags.routerPrefix),
     assetMode: flags.upstreamAssets,
-    labels: flags.upstreamLabels,
-    streams: flags.upstreamStreams,
     redirectHosts: hosts,
-    limits: parseJsonObject('--upstream-limits', flags.upstreamLimits),
+    limits,
   };
-}
-
-function routerPrefix(text: string): string {
-  const path = text.replace(/(^|[^/])\/+$/, '$1');
-  if (/^(\/[\w~-][\w.~-]*)+$/.test(path)) return path;
-  throw new InvalidSetting(
-    `option '--router-prefix' needs a path such as /v1/models, not '${text}'`,
-  );
 }
 
 export function objectInfoSource(text: string): ObjectInfoSource {

@@ -24,13 +24,7 @@ export async function limitsOf({
   const ofUpstream: readonly Limit[] =
     upstream.kind === 'embedded'
       ? [counted('Waiting jobs', '--queue-limit', [current.queued, config.queueLimit])]
-      : [
-          counted('Outbox (per user)', '--outbox-limit', [current.outbox, config.outboxLimit]),
-          counted('Event streams', '--upstream-streams', [
-            current.upstream_streams,
-            upstream.streams,
-          ]),
-        ];
+      : [counted('Outbox (per user)', '', [current.outbox, config.outboxLimit])];
   const used = await diskBytes();
   return [
     ...ofUpstream,

@@ -55,10 +55,9 @@ function healthWarnings({
 const WARNING_SHARE = 0.85;
 
 function limitWarning({ name, flag, used, limit }: Limit): readonly Warning[] {
-  // All streams may be in use: other jobs are polled.
-  if (used < limit * WARNING_SHARE || flag === '--upstream-streams' || limit === 0) return [];
+  if (used < limit * WARNING_SHARE || limit === 0) return [];
   const text = `${name}: ${Math.round((used / limit) * 100)} % of the limit are used.`;
-  const action = flag === '' ? 'Make room on the machine.' : `Raise ${flag}, or make room.`;
+  const action = flag === '' ? 'Make room.' : `Raise ${flag}, or make room.`;
   return [{ code: 'limit_near', text, action }];
 }
 

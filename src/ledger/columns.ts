@@ -51,7 +51,7 @@ type PromptState = 'submitting' | 'outbox' | 'unknown' | 'live' | 'done';
  * new rows begin without a value; the code that knows the value sets it. With `atEnd: true` the end of the prompt
  * sets it (`prompts/state/outcome.ts`), and both ledgers store it then. Also count a text that may be long
  * in the size of a history entry (`finish` in `sqlite/prompts.ts`, `addToHistory` in
- * `redis/prompts-scripts.ts`), which `--history-size` limits.
+ * `redis/prompts-scripts.ts`), which the history limits.
  */
 export const PROMPT_COLUMNS = {
   /** The internal id of the prompt, and its first v2 idempotency key. */

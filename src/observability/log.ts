@@ -17,24 +17,16 @@ const SECRET_PATHS = [
 ];
 
 /** Structured log to standard error, one JSON object a line, secrets removed. */
-export function createLogger({
-  level,
-  tracePrompt,
-}: {
-  readonly level: string;
-  /** Only lines about this prompt are written, from level `debug` on, and errors. */
-  readonly tracePrompt?: string | undefined;
-}): Logger {
-  const isWritten = tracePrompt === undefined ? () => true : isAboutPrompt(tracePrompt);
+export function createLogger({ level }: { readonly level: string }): Logger {
   return pino(
     {
-      level: tracePrompt === undefined ? level : 'debug',
+      level,
       base: null,
       redact: { paths: SECRET_PATHS, censor: '[removed]' },
       serializers: { err: serializeError },
       hooks: { streamWrite: redactLine },
     },
-    batchedDestination(2, isWritten),
+    batchedDestination(2),
   );
 }
 
@@ -73,19 +65,8 @@ export function logProcessErrors(log: Pick<Logger, 'warn' | 'fatal'>): void {
   });
 }
 
-const ERROR_LEVEL = 50;
-
-/** True for a line that names the prompt, for errors, and for lines about the trace itself. */
-function isAboutPrompt(promptId: string): (line: string) => boolean {
-  const spelling = JSON.stringify(promptId).slice(1, -1);
-  return (line) => {
-    const level = Number(/^\{"level":(\d+)/.exec(line)?.[1] ?? ERROR_LEVEL);
-    return level >= ERROR_LEVEL || line.includes(spelling) || line.includes('"event":"trace.');
-  };
-}
-
 /** Lines of one turn of the event loop are written together; an exit takes none along. */
-function batchedDestination(fd: number, isWritten: (line: string) => boolean) {
+function batchedDestination(fd: number) {
   const out = pino.destination({ dest: fd, sync: true });
   let pending = '';
   let scheduled: NodeJS.Immediate | undefined;
@@ -100,7 +81,6 @@ function batchedDestination(fd: number, isWritten: (line: string) => boolean) {
   return {
     flushSync,
     write(line: string) {
-      if (!isWritten(line)) return;
       pending += line;
       scheduled ??= setImmediate(flushSync);
     },

@@ -5,8 +5,7 @@ import type { Submitted } from './history.ts';
 /** Shorter texts stay whole; of longer ones the beginning is kept. */
 const WHOLE_CHARS = 1000;
 const START_CHARS = 100;
-const LEFT_OUT =
-  'The graph of this prompt is larger than history keeps (--history-graph-limit); it is left out.';
+const LEFT_OUT = 'The graph of this prompt is larger than history keeps; it is left out.';
 
 /**
  * Returns the prompt as history shows it when graph and extra data take more than `limitBytes` as

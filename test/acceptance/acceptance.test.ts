@@ -11,7 +11,7 @@ vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
 let holdover: Holdover;
 beforeAll(async () => {
-  holdover = await startHoldover({ args: ['--history-limit', '3'] });
+  holdover = await startHoldover({ args: ['--limits', '{"history":{"count":3}}'] });
 });
 afterAll(() => holdover.dispose());
 
@@ -94,7 +94,7 @@ test.each([
   expect(detail.status).toBe(200);
 });
 
-test('a small --history-limit holds after every prompt, for each user', async () => {
+test('a small limit of entries in history holds after every prompt, for each user', async () => {
   const socket = await connect(holdover.wsUrl, { clientId: 'customer' });
   const kept: string[] = [];
   for (let i = 0; i < 5; i++) {

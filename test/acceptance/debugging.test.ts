@@ -1,5 +1,5 @@
-// `--log-level debug` shows each v1 call and frame and each v2 call and event with its prompt id;
-// `--trace-prompt` follows one prompt. A key is in none of it, however it was sent.
+// `--log-level debug` shows each v1 call and frame and each v2 call and event with its prompt id. A
+// key is in none of it, however it was sent.
 import { afterEach, expect, test } from 'vitest';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
@@ -41,46 +41,15 @@ test('--log-level debug shows the whole way of a prompt, and no key', async () =
   await expect
     .poll(eventsOf)
     .toEqual(
-      expect.arrayContaining(['v1.call', 'v1.frame', 'v2.call', 'v2.event', 'prompt.finished']),
+      expect.arrayContaining([
+        'v1.call',
+        'v1.frame',
+        'v2.call',
+        'v2.event',
+        'prompt.pending',
+        'prompt.finished',
+      ]),
     );
   expect(holdover.log()).not.toContain(CANARY);
   expect(holdover.log()).not.toContain(encodeURIComponent(CANARY));
-});
-
-test('--trace-prompt writes only lines about that prompt', async () => {
-  const holdover = await startHoldover({
-    upstream: 'embedded',
-    args: ['--trace-prompt', 'followed'],
-  });
-  server = holdover;
-  await run(holdover, 'other');
-  await run(holdover, 'followed');
-  const lines = (): Line[] => linesOf(holdover);
-  await expect
-    .poll(() => lines().map(({ event }) => event))
-    .toEqual(
-      expect.arrayContaining([
-        'trace.started',
-        'prompt.pending',
-        'v1.call',
-        'v1.frame',
-        'v2.event',
-      ]),
-    );
-  expect(
-    lines().filter(({ promptId }) => promptId !== 'followed' && promptId !== undefined),
-  ).toEqual([]);
-  expect(holdover.log()).not.toContain('other');
-  expect(holdover.log()).not.toContain(CANARY);
-});
-
-test('--trace-prompt says when it knows no such prompt', async () => {
-  const holdover = await startHoldover({
-    upstream: 'embedded',
-    args: ['--trace-prompt', 'mistyped'],
-  });
-  server = holdover;
-  await expect
-    .poll(() => linesOf(holdover))
-    .toMatchObject([{ event: 'trace.started', promptId: 'mistyped', state: 'unknown' }]);
 });

@@ -19,8 +19,8 @@ async function run(note: string): Promise<string> {
   return body.prompt_id as string;
 }
 
-test('a prompt larger than --history-graph-limit runs, and its entry says what is left out', async () => {
-  server = await startHoldover({ args: ['--history-graph-limit', '0.1'] });
+test('a prompt with a larger graph than history keeps runs, and its entry says what is left out', async () => {
+  server = await startHoldover({ args: ['--limits', '{"history":{"graphBytes":100000}}'] });
   const id = await run(PICTURE);
   const entry = await entryOf(server.url, id);
   expect(entry.status).toMatchObject({ status_str: 'success', completed: true });
@@ -34,8 +34,8 @@ test('a prompt larger than --history-graph-limit runs, and its entry says what i
   expect(await getJson(`${server.url}/api/jobs/${id}`)).toMatchObject({ status: 'completed' });
 });
 
-test('a history beyond --history-size loses its oldest entries, never the newest', async () => {
-  server = await startHoldover({ args: ['--history-size', '1'] });
+test('a history beyond its limit of bytes loses its oldest entries, never the newest', async () => {
+  server = await startHoldover({ args: ['--limits', '{"history":{"bytes":1000000}}'] });
   const ids: string[] = [];
   for (let n = 0; n < 4; n += 1) ids.push(await run(PICTURE));
   await expect

@@ -79,7 +79,7 @@ async function slowConsumers({ workDir, keep }: Context): Promise<Row[]> {
   const service = await keep(startOurs('v2-service', { side: 'load' }));
   await service.ask(SHOW);
   const args = ['--upstream', service.url, '--object-info', 'embedded'];
-  const many = ['--max-sockets-per-user', '200'];
+  const many = ['--limits', '{"socketsPerUser":200}'];
   const holdover = await keep(startHoldover({ workDir, args: [...args, ...many] }));
   const watchers = await keep(startOurs('watchers', { side: 'load' }));
   await watchers.ask({ url: holdover.url, fast: SOCKETS - STALLED, stalled: STALLED });

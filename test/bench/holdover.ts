@@ -74,8 +74,8 @@ const NEVER = { first: 3_600_000, last: 3_600_000 } as const;
 
 /** Prompts whose jobs wait are neither streamed nor polled: their acceptance alone is measured. */
 export const NO_FOLLOWING: readonly string[] = [
-  '--upstream-streams',
-  '0',
-  '--upstream-limits',
-  JSON.stringify({ pollMs: { watched: NEVER, unwatched: NEVER, queued: NEVER } }),
+  '--limits',
+  JSON.stringify({
+    upstream: { maxStreams: 0, pollMs: { watched: NEVER, unwatched: NEVER, queued: NEVER } },
+  }),
 ];

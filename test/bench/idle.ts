@@ -30,8 +30,13 @@ export const idle: Bench = {
 };
 
 async function rowOf({ workDir, rounds }: Context, sockets: number): Promise<Row> {
-  const most = String(sockets + 100);
-  const args = ['--max-sockets', most, '--max-sockets-per-user', most];
+  const most = sockets + 100;
+  const args = [
+    '--max-sockets',
+    String(most),
+    '--limits',
+    JSON.stringify({ socketsPerUser: most }),
+  ];
   const samples = await interleave(rounds, {
     holdover: () => perSocket(startHoldover({ workDir, args }), sockets),
     bare: () => perSocket(startOurs('fanout-ws', { side: 'subject' }), sockets),

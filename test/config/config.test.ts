@@ -107,7 +107,7 @@ describe('flags', () => {
     [['--upstream', 'https://host.example/x?key=1'], /--upstream.*query/],
     [['--upstream', 'ftp://host.example'], /--upstream/],
     [['--upstream-key', '/nowhere/canary'], /--upstream-key.*HOLDOVER_UPSTREAM_KEY/],
-    [['--upstream', 'http://h.example', '--upstream-limits', '7'], /--upstream-limits/],
+    [['--limits', '7'], /--limits/],
     [['--upstream', 'remote'], /--upstream/],
     [
       ['--upstream', 'http://h.example', '--upstream-redirects', 'http://a/b'],

@@ -140,7 +140,7 @@ async function serversAndWorkers(options: {
   const start = (name: string) =>
     server({ name: 'server', points: entry, dataDir: dataDirOf(name), args, env: own });
   const servers = [await start('server-1'), await start('server-2')];
-  const limits = ['--worker-limits', JSON.stringify({ lockMs: 2000, checkMs: 500 }), ...more];
+  const limits = ['--limits', '{"workers":{"lockMs":2000,"checkMs":500}}', ...more];
   const worker = (name: string) =>
     killableProcess('worker', run, (env) =>
       startWorker({ ledger, dataDir: dataDirOf(name), args: limits, env: { ...own, ...env } }),

@@ -51,7 +51,7 @@ describe('the Kubernetes manifests with a bucket', () => {
 
   test('name settings that there are, with which a server starts', () => {
     const { data } = find('ConfigMap', 'holdover-bucket');
-    const known = OPTIONS.map(({ envVar }) => envVar);
+    const known = ['AWS_REGION', ...OPTIONS.map(({ envVar }) => envVar)];
     expect(Object.keys(data).filter((name) => !known.includes(name))).toEqual([]);
     const parsed = parseConfig(podOf('holdover').containers[0].args, {
       ...data,

@@ -205,7 +205,10 @@ describe('kill -9', () => {
   ])(
     'of a prompt whose outcome is unknown: the job of another user with the same workflow that %s stays theirs',
     async (_, isOver) => {
-      const setup = await openOwnSetup({ env: FIXED, args: ['--upstream-labels', 'none'] });
+      const setup = await openOwnSetup({
+        env: FIXED,
+        args: ['--limits', '{"upstream":{"labels":"none"}}'],
+      });
       const { upstream } = setup;
       upstream.script(staysRunning);
       const [ann, bob] = [await setup.client(), await setup.client()];

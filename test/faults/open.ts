@@ -166,9 +166,9 @@ export async function openFaultSetup(options: Options = {}): Promise<FaultSetup>
   const dataDir = await mkdtemp(join(tmpdir(), 'holdover-faults-'));
   const start = (env: NodeJS.ProcessEnv = {}): Promise<Holdover> => {
     const outbox = { ...FAST_PACE, ...options.pace };
-    const limits = JSON.stringify({ ...FAST, outbox, ...options.limits });
+    const limits = JSON.stringify({ upstream: { ...FAST, outbox, ...options.limits } });
     const url = options.upstreamUrl ?? proxy.url + mount;
-    const own = ['--upstream', url, '--upstream-limits', limits];
+    const own = ['--upstream', url, '--limits', limits];
     // Whatever stands in for a store of files is on this machine too.
     const redirects = ['--upstream-redirects', '127.0.0.1'];
     const args = [...own, ...redirects, ...(options.args ?? [])];

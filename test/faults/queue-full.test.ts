@@ -189,7 +189,7 @@ describe('no room for more', () => {
   testOneServer(
     'a full outbox is 503 with Retry-After, and what is in it is not touched',
     async () => {
-      const small = await openOwnSetup({ args: ['--outbox-limit', '2'] });
+      const small = await openOwnSetup({ args: ['--limits', '{"outboxPrompts":2}'] });
       small.upstream.script(runsToCompletion());
       small.upstream.always('submit', fault.refuse(429, 'queue_full'));
       const client = await small.client();
@@ -226,7 +226,7 @@ describe('no room for more', () => {
   });
 
   testOneServer('many at once do not overrun it', async () => {
-    const small = await openOwnSetup({ args: ['--outbox-limit', '2'] });
+    const small = await openOwnSetup({ args: ['--limits', '{"outboxPrompts":2}'] });
     small.upstream.script(runsToCompletion());
     small.upstream.always('submit', fault.refuse(429, 'queue_full'));
     const client = await small.client();
@@ -294,8 +294,7 @@ describe('limits on looking', () => {
 
   test('F24 the streams go to jobs whose owner is listening', async () => {
     const narrow = await openOwnSetup({
-      args: ['--upstream-streams', '2'],
-      limits: { streamIdleTimeoutMs: 30_000, bodyIdleTimeoutMs: 30_000 },
+      limits: { maxStreams: 2, streamIdleTimeoutMs: 30_000, bodyIdleTimeoutMs: 30_000 },
     });
     narrow.upstream.script(staysRunning);
     const [away, here] = [await narrow.client(), await narrow.client()];

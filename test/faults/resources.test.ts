@@ -172,7 +172,7 @@ describe('a disk that is full', () => {
 
 test('F52 two hundred sockets at once after a restart: all are let in, and hardly anything is asked upstream', async () => {
   const env = { HOLDOVER_UPSTREAM_KEY: 'the-fixed-key' };
-  const own = await openOwnSetup({ env, args: ['--max-sockets-per-user', '500'] });
+  const own = await openOwnSetup({ env });
   own.upstream.script(staysRunning);
   const client = await own.client();
   await client.post();

@@ -6,7 +6,7 @@ import { type CallOptions, type Called, call } from '../support/clients/raw-call
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 
 const SECRET = 'of another user';
-const LIMITS = ['--max-upload-size', '0.5', '--userdata-quota', '2'];
+const LIMITS = ['--max-upload-size', '0.5', '--limits', '{"userdataBytes":2097152}'];
 
 let holdover: Holdover;
 beforeAll(async () => {

@@ -55,7 +55,7 @@ describe('one body holds', () => {
   const manyValues = `{"a":[${'[],'.repeat(500_000)}`;
 
   test.each([...ROUTES, '/internal/logs/subscribe'])(
-    'no more values than --max-json-values: POST %s is 413 before the rest of it has come',
+    'no more JSON values than the limit: POST %s is 413 before the rest of it has come',
     async (path) => {
       const answer = await begin(path, manyValues, 12_000_000);
       expect(answer.status).toBe(413);
@@ -72,7 +72,7 @@ describe('one body holds', () => {
     ['/prompt', 'prompt'],
     ['/api/prompt', 'prompt'],
     ['/api/v2/jobs', 'workflow'],
-  ])('no more nodes than --max-nodes: POST %s is 413', async (path, member) => {
+  ])('no more nodes than the limit: POST %s is 413', async (path, member) => {
     const answer = await begin(path, manyNodes(member), 38_000_000);
     expect(answer.status).toBe(413);
     expect(answer.raw).toContain('Maximum number of nodes 10000 exceeded.');

@@ -22,7 +22,7 @@ const wires: Wire[] = [];
 
 beforeAll(async () => {
   server = await startHoldover({
-    args: ['--max-upload-size', '300', '--max-sockets-per-user', '1000'],
+    args: ['--max-upload-size', '300', '--limits', '{"socketsPerUser":1000}'],
     env: { HOLDOVER_LOG_LEVEL: 'warn' },
   });
 });

@@ -29,7 +29,8 @@ const PONG = 10;
 let server: Holdover;
 
 beforeAll(async () => {
-  const args = ['--max-sockets', String(LIMIT), '--max-sockets-per-user', String(PER_USER)];
+  const limits = JSON.stringify({ socketsPerUser: PER_USER });
+  const args = ['--max-sockets', String(LIMIT), '--limits', limits];
   server = await startHoldover({ args });
 });
 afterAll(() => server.dispose());

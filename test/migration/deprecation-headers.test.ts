@@ -34,18 +34,12 @@ describe('with a date of its end', () => {
   beforeAll(async () => {
     holdover = await startHoldover({
       upstream: 'embedded',
-      args: [
-        '--deprecation-date',
-        '2026-09-01T00:00Z',
-        '--sunset',
-        '2027-03-31',
-        '--enable-cors-header',
-      ],
+      args: ['--sunset', '2027-03-31', '--enable-cors-header'],
     });
     return () => holdover.dispose();
   });
 
-  const DATES = { deprecation: '@1788220800', sunset: 'Wed, 31 Mar 2027 00:00:00 GMT' };
+  const DATES = { deprecation: '@1787270400', sunset: 'Wed, 31 Mar 2027 00:00:00 GMT' };
   const said = (headers: Headers) =>
     Object.fromEntries(
       ['deprecation', 'sunset', 'link'].map((name) => [name, headers.get(name) ?? undefined]),

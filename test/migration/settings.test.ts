@@ -38,7 +38,6 @@ describe('flags of the end of v1', () => {
   });
 
   test.each([
-    [['--deprecation-date', 'soon'], '--deprecation-date'],
     [['--sunset', '2027-02-30'], '--sunset'],
     [['--sunset', '2027-01-01T10:00'], '--sunset'],
     [['--sunset', '2026-08-20'], '--sunset'],

@@ -26,7 +26,7 @@ afterEach(async () => {
 async function start(limits: object = {}, args: readonly string[] = []): Promise<void> {
   server = await startHoldover({
     dataDir,
-    args: ['--model-limits', JSON.stringify(limits), ...args],
+    args: ['--limits', JSON.stringify({ models: limits }), ...args],
   });
 }
 
@@ -195,8 +195,8 @@ describe('limits', () => {
     for (const answer of refused) expect(errorOf(answer)).toEqual(said(503, 'service_unavailable'));
   });
 
-  test('the flags set them', async () => {
-    await start({}, ['--model-rate', '2', '--model-calls', '1', '--model-spend', '5']);
+  test('hold for all calls of a workspace and of a key', async () => {
+    await start({ requestsPerMinute: 2, inFlight: 1, committedCents: 5 });
     expect(
       (await run('delay', { seconds: 0, price_cents: 6 }, 'a')).headers.get(
         'x-committed-spend-limit',

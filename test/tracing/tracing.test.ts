@@ -155,7 +155,7 @@ describe.skipIf(redisMissing() !== '')(`workers${redisMissing()}`, () => {
       env: env('server'),
     });
     const { dataDir, url } = server;
-    const args = ['--worker-limits', JSON.stringify({ lockMs: 2000, checkMs: 500 })];
+    const args = ['--limits', '{"workers":{"lockMs":2000,"checkMs":500}}'];
     const start = (name: string) =>
       startWorker({ ledger: redis.url, dataDir, args, env: env(name) });
     const traced = { headers: { traceparent: TRACEPARENT } };

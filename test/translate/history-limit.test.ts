@@ -47,6 +47,6 @@ test('one that is too large without long texts is left out, and that is said', (
   });
   expect(shown.graph).toEqual({});
   expect(shown.extraData).toEqual({
-    holdover_left_out: expect.stringContaining('--history-graph-limit'),
+    holdover_left_out: expect.stringContaining('larger than history keeps'),
   });
 });

@@ -12,6 +12,7 @@ import type { FileCopier } from './copy.ts';
 import { type FoundFile, type LeftOut, type Scan, scan } from './scan.ts';
 import { InvalidSetting } from '../../config/invalid-setting.ts';
 import type { Flags } from '../../config/flags.ts';
+import { LIMITS } from '../../config/limits.ts';
 import { MEBIBYTE } from '../../config/parse-values.ts';
 import { safeName } from '../../files/safe-name.ts';
 import { megabytes } from '../printable-name.ts';
@@ -170,7 +171,7 @@ async function recordOne(
 }
 
 /** The settings that limit an import. */
-export type ImportLimits = Pick<Flags, 'maxUploadSize' | 'diskBudget' | 'userdataQuota'>;
+export type ImportLimits = Pick<Flags, 'maxUploadSize' | 'diskBudget'>;
 
 /** The share of the budget to leave free. With less, new results are soon removed to make space for newer ones. */
 const MIN_FREE_SHARE = 0.2;
@@ -230,11 +231,11 @@ export async function budgetWarnings(
 }
 
 /** Throws when the files exceed the quota of a user, who then could save no more files. */
-export function refuseQuota({ found }: Scan, { userdataQuota }: ImportLimits): void {
+export function refuseQuota({ found }: Scan): void {
   const { bytes } = totalOf(found);
-  if (bytes <= userdataQuota * MEBIBYTE) return;
+  if (bytes <= LIMITS.userdataBytes) return;
   throw new InvalidSetting(
-    `the user's files are ${megabytes(bytes)}, and --userdata-quota is ${userdataQuota} MB: ` +
-      'set it higher, here and for the server',
+    `the user's files are ${megabytes(bytes)}, and a user may have ${megabytes(LIMITS.userdataBytes)}: ` +
+      'move some away',
   );
 }

@@ -53,7 +53,6 @@ type BucketPlace = {
   /** The address of the server that has the bucket. */
   readonly endpoint: string;
   /** The address at which callers reach that server, for links. */
-  readonly publicEndpoint: string;
 };
 
 type ClientOptions = BucketPlace & {
@@ -86,7 +85,7 @@ function openPool(endpoint: string, connections: number | null): Pool {
 
 /** Creates a client. Its calls are signed, and repeated after temporary errors. */
 export function createBucketClient(options: ClientOptions) {
-  const { bucket, prefix, endpoint, publicEndpoint, signer, deadlineClock: clock, log } = options;
+  const { bucket, prefix, endpoint, signer, deadlineClock: clock, log } = options;
   const calls = openPool(endpoint, CONNECTIONS);
   // A client that reads slowly occupies the connection of its file: it must not make other calls
   // wait.
@@ -228,7 +227,7 @@ export function createBucketClient(options: ClientOptions) {
       `/${bucket}/${prefix}${key}`.split('/').map(encoded).join('/'),
     /** Returns a link that callers may open without credentials. */
     link: (key: string, query: Readonly<Record<string, string>>, lifetimeS: number) =>
-      signer.link(urlOf(publicEndpoint, { key, query }), lifetimeS),
+      signer.link(urlOf(endpoint, { key, query }), lifetimeS),
     async close(): Promise<void> {
       await Promise.all([calls.destroy(), downloads.destroy()]);
     },

@@ -94,7 +94,7 @@ export function isAboutCredentials({ code }: BucketAnswer): boolean {
 /** Returns why a bucket refuses, in words for the operator. */
 export function refusalTextOf(answer: BucketAnswer): string {
   const { status, code, region } = answer;
-  if (region !== undefined) return `it is in the region ${region}: set --s3-region ${region}`;
+  if (region !== undefined) return `it is in the region ${region}: set AWS_REGION=${region}`;
   const known = REASONS.get(code);
   return known === undefined ? `it answers ${status}${code && ` ${code}`}` : `${known} (${code})`;
 }
@@ -107,6 +107,6 @@ const REASONS: ReadonlyMap<string, string> = new Map([
   ['XAdminUserNotFound', 'the access key is not known there'],
   ['ExpiredToken', 'the credentials have expired'],
   ['RequestTimeTooSkewed', 'the clock of this machine is wrong'],
-  ['AuthorizationHeaderMalformed', 'the region or the access key is wrong: see --s3-region'],
-  ['PermanentRedirect', 'it is in another region: see --s3-region'],
+  ['AuthorizationHeaderMalformed', 'the region or the access key is wrong: see AWS_REGION'],
+  ['PermanentRedirect', 'it is in another region: see AWS_REGION'],
 ]);

@@ -39,8 +39,6 @@ export type PassThroughOptions = {
   readonly key: string | undefined;
   /** The token that gives callers access here. It is not sent upstream. */
   readonly localToken?: string | undefined;
-  /** The path of the upstream's model router, below its base. */
-  readonly routerPrefix: string;
   /** Returns the caller; `undefined` becomes a 401. */
   readonly authenticate: (request: IncomingMessage) => Promise<Caller | undefined>;
   /**
@@ -181,7 +179,7 @@ export function createPassThrough(options: PassThroughOptions) {
   const v2: Dialect = { api: 'v2', targetOf: v2TargetOf(mount), writeFailure: writeV2Failure };
   const models: Dialect = {
     api: 'router',
-    targetOf: modelTargetOf(mount, options.routerPrefix),
+    targetOf: modelTargetOf(mount),
     writeFailure: writeRouterFailure,
     headersBeside: missingRouterHeaders,
   };

@@ -42,10 +42,13 @@ export function withJobId(target: string, jobId: string): string {
   );
 }
 
+/** Its path at every known service. */
+const MODELS = '/v1/models';
+
 /** Returns the targets of the model router and of its queue. */
-export function modelTargetOf(mount: string, prefix: string): TargetOf {
+export function modelTargetOf(mount: string): TargetOf {
   return (path) =>
-    MODEL_PATHS.test(path) ? mount + prefix + path.slice('/v1/models'.length) : undefined;
+    MODEL_PATHS.test(path) ? mount + MODELS + path.slice(MODELS.length) : undefined;
 }
 
 /** Returns the targets of the partner routes beside the model router. */

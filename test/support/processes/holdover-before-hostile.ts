@@ -30,10 +30,10 @@ export async function startInFront(
   options: StartOptions & { readonly limits?: object } = {},
 ): Promise<Holdover> {
   const { args = [], limits = {}, ...more } = options;
-  const cut = JSON.stringify({ ...FAST, ...limits });
+  const cut = JSON.stringify({ upstream: { ...FAST, ...limits } });
   // Whatever stands in for a store of files is on this machine too.
   const redirects = ['--upstream-redirects', '127.0.0.1'];
-  const front = ['--upstream', upstream.url, '--upstream-limits', cut, ...redirects, ...args];
+  const front = ['--upstream', upstream.url, '--limits', cut, ...redirects, ...args];
   return startHoldover({ ...more, upstream: 'embedded', args: front });
 }
 

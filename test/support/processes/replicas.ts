@@ -47,13 +47,13 @@ export async function openReplicas(options: { readonly count?: number } = {}): P
   const { count = 3 } = options;
   const [redis, upstream] = await Promise.all([startRedis(), openHostileV2()]);
   const dataDir = await mkdtemp(join(tmpdir(), 'holdover-replicas-'));
-  const limits = JSON.stringify({ ...FAST, ...QUIET, outbox: PACE });
+  const limits = JSON.stringify({ upstream: { ...FAST, ...QUIET, outbox: PACE } });
   const start = (port = 0, env: NodeJS.ProcessEnv = {}): Promise<Holdover> =>
     startHoldover({
       upstream: 'embedded',
       dataDir,
       port,
-      args: ['--upstream', upstream.url, '--upstream-limits', limits, ...PREVIEWS],
+      args: ['--upstream', upstream.url, '--limits', limits, ...PREVIEWS],
       env: { HOLDOVER_LEDGER: redis.url, ...env },
     });
   const replicas = await Promise.all(Array.from({ length: count }, () => start()));

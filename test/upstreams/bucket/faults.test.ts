@@ -295,7 +295,7 @@ describe.skipIf(bucketMissing() !== '')(`a bucket with faults${bucketMissing()}`
     test('when it is in another region', async () => {
       const fault = { status: 400, code: 'AuthorizationHeaderMalformed', region: 'eu-west-9' };
       expect(await refusal(fault)).toMatch(
-        /it is in the region eu-west-9: set --s3-region eu-west-9/,
+        /it is in the region eu-west-9: set AWS_REGION=eu-west-9/,
       );
       expect(await startFailure(server().endpoint, { region: 'mars-1' })).toMatch(/region/);
     });

@@ -31,7 +31,6 @@ export function sourceAt(endpoint: string, more: Partial<BucketSource> = {}): Bu
     prefix: `test-${randomUUID()}/`,
     region: 'us-east-1',
     endpoint,
-    publicEndpoint: endpoint,
     ...more,
   };
 }

@@ -53,7 +53,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
   }
 
   async function worker(limits: object = SOON): Promise<WorkerProcess> {
-    const args = ['--worker-limits', JSON.stringify(limits)];
+    const args = ['--limits', JSON.stringify({ workers: limits })];
     const started = await startWorker({ ledger: redis.url, dataDir, args });
     others.push(started);
     return started;

@@ -16,7 +16,7 @@ const ALICE = { 'X-API-Key': 'alice-key' };
 const BOB = { 'X-API-Key': 'bob-key' };
 type User = typeof ALICE;
 const MANY = 12;
-const SOON = ['--worker-limits', JSON.stringify({ lockMs: 3000, checkMs: 1000 })];
+const SOON = ['--limits', '{"workers":{"lockMs":3000,"checkMs":1000}}'];
 
 describe.skipIf(redisMissing() !== '')(`two workers on one Redis${redisMissing()}`, () => {
   let redis: RedisServer;

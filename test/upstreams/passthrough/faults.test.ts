@@ -21,7 +21,7 @@ const errorOf = (body: string): { code: string; message: string } => JSON.parse(
 
 describe('a service that cannot be reached is reported from one that was lost', () => {
   async function behind(url: string, limits = {}) {
-    const args = ['--upstream', url, '--upstream-limits', JSON.stringify(limits)];
+    const args = ['--upstream', url, '--limits', JSON.stringify({ upstream: limits })];
     return startHoldover({ upstream: 'embedded', args });
   }
 

@@ -89,8 +89,8 @@ export async function openBehindOrigin(): Promise<{
   readonly close: () => Promise<void>;
 }> {
   const origin = await startOrigin();
-  const limits = JSON.stringify({ silenceMs: 1000 });
-  const args = ['--upstream', origin.url, '--upstream-limits', limits];
+  const limits = JSON.stringify({ upstream: { silenceMs: 1000 } });
+  const args = ['--upstream', origin.url, '--limits', limits];
   const holdover = await startHoldover({ upstream: 'embedded', args });
   origin.on('/echo', echo);
   return {

@@ -1,19 +1,19 @@
 // The model router of a remote service at Holdover's own address, and partner routes beside it.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type Holdover, runHoldover, startHoldover } from '../../support/processes/holdover.ts';
+import { type Holdover, startHoldover } from '../../support/processes/holdover.ts';
 import { dial, requestText, say } from '../../support/clients/raw-socket.ts';
 import { expectHealthy } from '../../support/processes/expect-healthy.ts';
 import { type Echoed, type Origin, bytes, echo, startOrigin } from './origin.ts';
 
 let origin: Origin;
 let holdover: Holdover;
-/** In front of a service whose routes have moved, below a mount. */
+/** In front of a service below a mount. */
 let moved: Holdover;
 
 beforeAll(async () => {
   origin = await startOrigin();
   holdover = await startHoldover({ upstream: 'embedded', args: ['--upstream', origin.url] });
-  const args = ['--upstream', `${origin.url}/d/1/api/v2`, '--router-prefix', '/v2/models/'];
+  const args = ['--upstream', `${origin.url}/d/1/api/v2`];
   moved = await startHoldover({ upstream: 'embedded', args });
   origin.on('/echo', echo);
   origin.on('/models', echo);
@@ -28,38 +28,38 @@ afterEach(() => expectHealthy(holdover));
 
 describe('its routes go to the service, method, query and body as they are', () => {
   test.each([
-    ['GET', '/v1/models', '/v1/models', '/d/1/v2/models'],
+    ['GET', '/v1/models', '/v1/models', '/d/1/v1/models'],
     [
       'GET',
       '/v2/models?limit=5&cursor=a%2Bb',
       '/v1/models?limit=5&cursor=a%2Bb',
-      '/d/1/v2/models?limit=5&cursor=a%2Bb',
+      '/d/1/v1/models?limit=5&cursor=a%2Bb',
     ],
-    ['GET', '/v1/models/p/m', '/v1/models/p/m', '/d/1/v2/models/p/m'],
+    ['GET', '/v1/models/p/m', '/v1/models/p/m', '/d/1/v1/models/p/m'],
     [
       'POST',
       '/v1/models/p/m?strict_mode=1',
       '/v1/models/p/m?strict_mode=1',
-      '/d/1/v2/models/p/m?strict_mode=1',
+      '/d/1/v1/models/p/m?strict_mode=1',
     ],
     [
       'GET',
       '/v1/models/p/m/openapi.json',
       '/v1/models/p/m/openapi.json',
-      '/d/1/v2/models/p/m/openapi.json',
+      '/d/1/v1/models/p/m/openapi.json',
     ],
-    ['POST', '/v1/models/p/m/requests', '/v1/models/p/m/requests', '/d/1/v2/models/p/m/requests'],
+    ['POST', '/v1/models/p/m/requests', '/v1/models/p/m/requests', '/d/1/v1/models/p/m/requests'],
     [
       'GET',
       '/v1/models/p/m/requests/r/status',
       '/v1/models/p/m/requests/r/status',
-      '/d/1/v2/models/p/m/requests/r/status',
+      '/d/1/v1/models/p/m/requests/r/status',
     ],
     [
       'PUT',
       '/v1/models/p/m/requests/r/cancel',
       '/v1/models/p/m/requests/r/cancel',
-      '/d/1/v2/models/p/m/requests/r/cancel',
+      '/d/1/v1/models/p/m/requests/r/cancel',
     ],
     ['POST', '/proxy/p/v1/images', '/proxy/p/v1/images', '/d/1/proxy/p/v1/images'],
     ['DELETE', '/proxy/p/files/a%2Fb', '/proxy/p/files/a%2Fb', '/d/1/proxy/p/files/a%2Fb'],
@@ -288,13 +288,3 @@ test('a client that hangs up ends the run upstream', async () => {
   wire.reset();
   await gone;
 });
-
-test.each(['v1/models', '', '/', '/a b', '/a?b', '/a/../b', '/./a'])(
-  '--router-prefix %j is refused in one line',
-  async (prefix) => {
-    const args = ['--upstream', origin.url, '--router-prefix', prefix];
-    const { code, stderr } = await runHoldover(args);
-    expect(code).toBe(2);
-    expect(stderr).toMatch(/^error: option '--router-prefix'[^\n]*\n$/);
-  },
-);

@@ -14,7 +14,6 @@ async function startFront(baseUrl: string, ...before: Koa.Middleware[]): Promise
   const passThrough = createPassThrough({
     baseUrl,
     key: undefined,
-    routerPrefix: '/v1/models',
     authenticate: async () => ({ user: 'local' }),
     log: silentLogger(),
   });
