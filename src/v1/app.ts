@@ -42,7 +42,7 @@ type V1AppOptions = ServingOptions & {
 /** Assembles the HTTP side: the middleware that every call passes, in order, then the v1 routes. */
 export function createApp(options: V1AppOptions): Koa {
   const app = new Koa();
-  const { router, exactRoutes } = routerOf(options);
+  const router = routerOf(options);
   for (const middleware of options.observers ?? []) app.use(middleware);
   app.use(drainRequest);
   app.use(logRequests(options));
@@ -52,7 +52,6 @@ export function createApp(options: V1AppOptions): Koa {
   app.use(cors(options.corsOrigin));
   app.use(handleOptions(options.corsOrigin));
   for (const middleware of options.beforeAuthentication ?? []) app.use(middleware);
-  app.use(exactRoutes);
   for (const middleware of options.publicMiddleware ?? []) app.use(middleware);
   // A path without a v1 route may still be a file of a front end. That is looked up below.
   app.use(router.routes());
@@ -70,22 +69,16 @@ export function createApp(options: V1AppOptions): Koa {
  * Builds the router. v1 serves every route below `/api` too; `ctx.state.apiPrefixed` is true for
  * such a call.
  */
-function routerOf(options: V1AppOptions): {
-  readonly router: Router;
-  readonly exactRoutes: Koa.Middleware;
-} {
-  const { routes } = options;
+function routerOf(options: V1AppOptions): Router {
   const router = new Router({ strict: true, sensitive: true });
-  const exact = createExactRoutes();
-  for (const route of routes) {
+  for (const route of options.routes) {
     const methods = route.method === 'GET' ? ['GET', 'HEAD'] : [route.method];
     for (const path of aliasesOf(route)) {
       const serve = serveRoute(options, route, { apiPrefixed: path.startsWith('/api/') });
       router.register(path, methods, serve as unknown as RouterMiddleware);
-      exact.add(path, methods, serve);
     }
   }
-  return { router, exactRoutes: exact.serve };
+  return router;
 }
 
 function logRequests({
@@ -213,30 +206,5 @@ function handleOptions(corsOrigin: string | undefined): Koa.Middleware {
     const isForRouter = corsOrigin === undefined && isRouterTarget(ctx.url);
     if (ctx.method !== 'OPTIONS' || isForRouter) return next();
     sendEmpty(ctx);
-  };
-}
-
-/**
- * Finds the routes without a pattern in their path at once. The router tries the patterns of its
- * two hundred routes one after the other, and most calls of most clients are to three of these.
- */
-function createExactRoutes() {
-  const routes = new Map<string, { readonly path: string; readonly middleware: Koa.Middleware }>();
-  const serve: Koa.Middleware = (ctx, next) => {
-    const route = routes.get(`${ctx.method} ${ctx.path}`);
-    if (route === undefined) return next();
-    ctx.state.answeredBy = route.path;
-    return route.middleware(ctx, next);
-  };
-  return {
-    serve,
-    add(path: string, methods: readonly string[], middleware: Koa.Middleware): void {
-      if (/[^\w/.-]/.test(path)) return;
-      // As with the router, the first of several routes wins.
-      for (const method of methods) {
-        const name = `${method} ${path}`;
-        if (!routes.has(name)) routes.set(name, { path, middleware });
-      }
-    },
   };
 }
