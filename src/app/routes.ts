@@ -18,7 +18,6 @@ import { type V1Route, whenReady } from '../v1/routes.ts';
 import { plainSocketRoutes } from '../v1/upgrade.ts';
 import { openConsole } from './console.ts';
 import { mountEmbeddedV2 } from './mount-v2.ts';
-import { PASS_THROUGH_ROUTES } from './request-entry.ts';
 import { createJobQueueReason, neededParts } from './readiness.ts';
 import { type Services, featuresOf } from './services.ts';
 
@@ -118,8 +117,8 @@ export function publicMiddleware(
     ...mountEmbeddedV2(services).map((v2) => withRouteLabel('/api/v2/*', v2)),
     ...(passThrough
       ? [
-          withRouteLabel(PASS_THROUGH_ROUTES.v2, passThrough.v2),
-          withRouteLabel(PASS_THROUGH_ROUTES.router, passThrough.router),
+          withRouteLabel('/api/v2/*', passThrough.v2),
+          withRouteLabel('/v1/models/*', passThrough.router),
         ]
       : []),
     ...(models ? [withRouteLabel('/v1/models/*', models.middleware)] : []),

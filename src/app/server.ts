@@ -20,7 +20,6 @@ import type { V1Route } from '../v1/routes.ts';
 import { createUpgrade } from '../v1/upgrade.ts';
 import { openEmbeddedRouter, openPassThrough } from './mount-v2.ts';
 import { createSocketPreparation } from './replication.ts';
-import { createRequestEntry } from './request-entry.ts';
 import { type Mounts, earlyMiddleware, publicMiddleware, v1Routes } from './routes.ts';
 import { type Services, type ServerOptions, openServices } from './services.ts';
 import type { NodeLibrary } from './upstream.ts';
@@ -85,22 +84,13 @@ export async function startServer(
 }
 
 function createServer(services: Services, mounts: Mounts): Server {
-  const { config, auth, metrics, logs, sessionRecorder, sockets } = services;
-  const routes = v1Routes(services, mounts);
-  const entry = createRequestEntry({
-    serveWithApp: createKoaApp(services, mounts, routes),
-    passThrough: mounts.passThrough,
-    guard: auth.guard,
-    corsOrigin: config.corsOrigin,
-    sessionRecorder,
-    trafficLog: services.trafficLog,
-    tracing: services.tracing,
-    trafficRecorder: services.trafficRecorder,
-    metrics,
-    addresses: auth.addresses,
-    requestLog: logs.requestLog,
-  });
-  return createHttpServer(auth.prefix.before(entry), {
+  const { config, auth, logs, sockets, trafficRecorder } = services;
+  const serve = createKoaApp(services, mounts, v1Routes(services, mounts));
+  const recordAndServe: RequestListener = (request, response) => {
+    trafficRecorder.beginCall(request, response);
+    serve(request, response);
+  };
+  return createHttpServer(auth.prefix.before(recordAndServe), {
     tls: config.tls,
     log: logs.requestLog,
     dialectOf: auth.dialects.ofCall,

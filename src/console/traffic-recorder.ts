@@ -60,7 +60,7 @@ export class TrafficRecorder {
 
   /** Records a call that has arrived. Its user is not known yet. */
   beginCall(request: IncomingMessage, response: ServerResponse): void {
-    if (isOfPage(request)) return;
+    if (!this.isRecording() || isOfPage(request)) return;
     const { method = '', url = '' } = request;
     const recorded = this.store.add({
       user: undefined,

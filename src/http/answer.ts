@@ -16,8 +16,7 @@ export class Answer<
 > extends ServerResponse<Request> {
   /** `rest`: reason and headers, each of which may be absent. */
   override writeHead(status: number, ...rest: unknown[]): this {
-    const hasLines = Array.isArray(rest.at(-1));
-    if (!hasLines && !this.hasHeader('Cache-Control'))
+    if (!this.hasHeader('Cache-Control'))
       this.setHeader(
         'Cache-Control',
         privateCaching((name) => this.hasHeader(name)),

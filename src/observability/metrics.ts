@@ -72,7 +72,7 @@ export function createMetrics({ version, upstreamKind, identify }: MetricsOption
   });
   const { build, requests, durations, calls, callDurations, ended } = createInstruments(registry);
   build.set({ version, upstream: upstreamKind }, 1);
-  /** Counts one that no middleware sees, once its answer is out or cut off. */
+  /** Counts a request when its answer is complete or cut off. */
   function note(
     { method = '' }: IncomingMessage,
     response: ServerResponse,
@@ -89,7 +89,6 @@ export function createMetrics({ version, upstreamKind, identify }: MetricsOption
   }
 
   return {
-    note,
     /** Counts requests by the route that answered them. */
     count(this: void, ctx: Koa.Context, next: Koa.Next) {
       const startedAt = performance.now();
@@ -220,21 +219,13 @@ function watch(registry: Registry, { livePrompts, hub, prompts, upstream }: Mete
 /** Labels the metrics of a middleware that is not a router. */
 export function withRouteLabel(route: string, middleware: Koa.Middleware): Koa.Middleware {
   return (ctx, next) => {
-    let isPassedOn = false;
-    const served = middleware(ctx, () => {
-      isPassedOn = true;
+    const earlier: unknown = ctx.state.answeredBy;
+    // An answer may be counted before its middleware returns.
+    ctx.state.answeredBy = route;
+    return middleware(ctx, () => {
+      ctx.state.answeredBy = earlier;
       return next();
     });
-    // Most calls are none of its business, and it says so at once.
-    return isPassedOn ? served : note(served);
-
-    async function note(working: unknown): Promise<void> {
-      try {
-        await working;
-      } finally {
-        if (!isPassedOn) ctx.state.answeredBy ??= route;
-      }
-    }
   };
 }
 

@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
 import type { ProxyRequest } from './proxy-exchange.ts';
-import { privateCaching } from '../../http/answer.ts';
 import { type RawHeaders, answerHeaders, hasHeader, toHeaderObject } from './headers.ts';
 
 /** The head of an answer. */
@@ -10,57 +9,39 @@ export type AnswerHead = {
   readonly raw: RawHeaders;
 };
 
-/**
- * Answers may contain files of users. This header keeps such a file from running as a page of this
- * server.
- */
-const SANDBOX_HEADER = ['Content-Security-Policy', "default-src 'none'; sandbox"] as const;
+const SANDBOX_HEADER = 'Content-Security-Policy';
 
 /**
- * Writes the head of an answer, with the headers that `beside` adds. Returns false when it could
- * not be written.
+ * Answers may contain files of users. This policy keeps such a file from running as a page of this
+ * server.
+ */
+const SANDBOX_POLICY = "default-src 'none'; sandbox";
+
+/**
+ * Writes the head of an answer, with the headers that `headersBeside` adds and those that
+ * middleware has set. Returns false when it could not be written.
  */
 export function writeAnswerHead(
   res: ServerResponse,
-  { headersBeside, extraHeaders }: Pick<ProxyRequest, 'headersBeside' | 'extraHeaders'>,
+  { headersBeside }: Pick<ProxyRequest, 'headersBeside'>,
   { status, reason, raw }: AnswerHead,
 ): boolean {
   if (status < 200) return false;
-  const lines = answerHeaders(raw, SANDBOX_HEADER, extraHeaders ?? []);
+  const lines = answerHeaders(raw);
+  if (!hasHeader(lines, SANDBOX_HEADER)) lines.push(SANDBOX_HEADER, SANDBOX_POLICY);
   if (headersBeside) lines.push(...headersBeside(lines, status));
-  if (!hasHeader(lines, 'Cache-Control'))
-    lines.push(
-      'Cache-Control',
-      privateCaching((name) => hasHeader(lines, name)),
-    );
-  putLengthLast(lines);
-  const earlierHeaders = extraHeaders ? {} : res.getHeaders();
+  const headers = toHeaderObject(lines);
+  const earlierHeaders = res.getHeaders();
   try {
-    if (extraHeaders) res.writeHead(status, reason, lines);
-    else mergeHead(res, { status, reason, raw: lines });
+    for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
+    exposeHeaders(res, Object.keys(headers));
+    res.writeHead(status, reason);
   } catch {
     for (const name of res.getHeaderNames()) res.removeHeader(name);
     for (const [name, value = ''] of Object.entries(earlierHeaders)) res.setHeader(name, value);
     return false;
   }
   return true;
-}
-
-/**
- * Moves the length to the end: Node writes a `Content-Disposition` behind the length as UTF-8, not
- * byte by byte.
- */
-function putLengthLast(lines: string[]): void {
-  const at = lines.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === 'content-length');
-  if (at >= 0) lines.push(...lines.splice(at, 2));
-}
-
-/** Merges the head with headers that middleware has set before. */
-function mergeHead(res: ServerResponse, { status, reason, raw }: AnswerHead): void {
-  const headers = toHeaderObject(raw);
-  for (const name in headers) res.setHeader(name, headers[name] ?? '');
-  exposeHeaders(res, Object.keys(headers));
-  res.writeHead(status, reason);
 }
 
 /** Sends a head before its body. Otherwise Node would write its bytes anew, as UTF-8. */

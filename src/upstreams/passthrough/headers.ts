@@ -21,11 +21,6 @@ const NOT_FORWARDED =
 const NOT_RETURNED =
   /^(set-cookie2?|access-control-.*|alt-svc|clear-site-data|strict-transport-security)$/;
 
-const MAX_MEMOIZED_NAMES = 500;
-
-const isNotForwarded = memoized((name) => HOP_BY_HOP.test(name) || NOT_FORWARDED.test(name));
-const isNotReturned = memoized((name) => HOP_BY_HOP.test(name) || NOT_RETURNED.test(name));
-
 /**
  * Returns the end-to-end headers of a call for the upstream, with the only key that may be sent.
  */
@@ -34,7 +29,7 @@ export function requestHeaders(
   { host, key }: { readonly host: string; readonly key: string | undefined },
 ): string[] {
   const lines = ['Host', host];
-  addEndToEnd(lines, rawHeaders, isNotForwarded);
+  addEndToEnd(lines, rawHeaders, NOT_FORWARDED);
   // The framing on this side decides: a call without a body must not get a length.
   const length = headers['content-length'];
   if (headers['transfer-encoding'] !== undefined) lines.push('Transfer-Encoding', 'chunked');
@@ -43,16 +38,10 @@ export function requestHeaders(
   return lines;
 }
 
-/** Returns the headers of an answer for the client, and those of `extraHeaders` that it lacks. */
-export function answerHeaders(raw: RawHeaders, ...extraHeaders: readonly RawHeaders[]): string[] {
+/** Returns the headers of an answer for the client. */
+export function answerHeaders(raw: RawHeaders): string[] {
   const lines: string[] = [];
-  addEndToEnd(lines, raw, isNotReturned);
-  for (const more of extraHeaders) {
-    for (let i = 0; i + 1 < more.length; i += 2) {
-      const [name = '', value = ''] = [more[i], more[i + 1]];
-      if (!hasHeader(lines, name)) lines.push(name, value);
-    }
-  }
+  addEndToEnd(lines, raw, NOT_RETURNED);
   return lines;
 }
 
@@ -89,11 +78,12 @@ export function hasUnsupportedCoding({ headers }: Pick<IncomingMessage, 'headers
 }
 
 /** Copies the headers that are for the other end. */
-function addEndToEnd(lines: string[], raw: RawHeaders, isRefused: (name: string) => boolean): void {
+function addEndToEnd(lines: string[], raw: RawHeaders, refused: RegExp): void {
   const connectionNames = namesInConnection(raw);
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const [name = '', value = ''] = [raw[i], raw[i + 1]];
-    if (isRefused(name) || connectionNames?.has(name.toLowerCase())) continue;
+    const lower = name.toLowerCase();
+    if (HOP_BY_HOP.test(lower) || refused.test(lower) || connectionNames?.has(lower)) continue;
     lines.push(name, value);
   }
 }
@@ -112,21 +102,6 @@ function namesInConnection(raw: RawHeaders): ReadonlySet<string> | undefined {
   // `Content-Length` never belongs to the connection, whatever `Connection` says.
   names?.delete('content-length');
   return names;
-}
-
-/**
- * Caches the results, since calls repeat the same names. The size limit protects memory from a
- * caller that invents names.
- */
-function memoized(predicate: (lowerName: string) => boolean): (name: string) => boolean {
-  const results = new Map<string, boolean>();
-  return (name) => {
-    const known = results.get(name);
-    if (known !== undefined) return known;
-    const result = predicate(name.toLowerCase());
-    if (results.size < MAX_MEMOIZED_NAMES && name.length < 100) results.set(name, result);
-    return result;
-  };
 }
 
 /** The contract names these headers `X-Service-…`; present services and clients use `X-Comfy-…`. */

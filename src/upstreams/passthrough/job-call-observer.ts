@@ -36,11 +36,8 @@ const MAX_COPY_BYTES = {
   read: 1024 * 1024,
 } as const;
 const MAX_ID_CHARS = 300;
-/**
- * The maximum number of request bodies that are copied at a time, of all callers. Further ones are
- * not copied.
- */
-const MAX_COPIES = 16;
+/** The request bodies that are copied at a time, of all callers. Further ones are not copied. */
+const MAX_OPEN_COPY_BYTES = 16 * MAX_COPY_BYTES.body;
 
 const JOBS_PATH = /\/api\/v2\/jobs\/?$/;
 const JOB_PATH = /\/api\/v2\/jobs\/([^/]+)$/;
@@ -55,18 +52,19 @@ const DECODERS = {
 
 /** Observes the calls that submit, cancel and read jobs, and no others. */
 export function createJobCallObserver(onJobCall: (call: JobCall) => void) {
-  let openCopies = 0;
+  let openCopyBytes = 0;
 
   function observeSubmission({ req, res }: ProxyExchange, caller: Caller): CallObserver {
     let requestCopy: Promise<Buffer | undefined> = Promise.resolve(undefined);
     return {
-      onRequest(body) {
-        if (body) requestCopy = Promise.resolve(body);
-        if (body || openCopies >= MAX_COPIES) return;
-        openCopies++;
-        const bodyCopy = createBodyCopy(MAX_COPY_BYTES.body);
+      onRequest() {
+        const maxBytes = Number(req.headers['content-length'] ?? MAX_COPY_BYTES.body);
+        const isTooLong = maxBytes > MAX_COPY_BYTES.body;
+        if (isTooLong || openCopyBytes + maxBytes > MAX_OPEN_COPY_BYTES) return;
+        openCopyBytes += maxBytes;
+        const bodyCopy = createBodyCopy(maxBytes);
         copyBody(req, bodyCopy);
-        requestCopy = bodyCopy.bytes.finally(() => openCopies--);
+        requestCopy = bodyCopy.bytes.finally(() => (openCopyBytes -= maxBytes));
       },
       onAnswer({ status, coding }) {
         if (!isSuccess(status)) return undefined;

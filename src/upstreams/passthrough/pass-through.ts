@@ -4,12 +4,7 @@ import type { Logger } from '../../observability/log.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import { readTarget } from '../../protocol/request-target.ts';
 import { withoutLogin } from '../../protocol/url-credentials.ts';
-import {
-  missingAliases,
-  type RawHeaders,
-  hasUnsupportedCoding,
-  requestHeaders,
-} from './headers.ts';
+import { missingAliases, hasUnsupportedCoding, requestHeaders } from './headers.ts';
 import type { ProxyRequest, ProxyExchange } from './proxy-exchange.ts';
 import { missingRouterHeaders } from './router-headers.ts';
 import {
@@ -53,23 +48,21 @@ export type PassThroughOptions = {
 };
 
 /** The APIs of a remote upstream at the address of this server, as the upstream serves them. */
-export type PassThrough = ReturnType<typeof createPassThrough>;
-
-/** A call that can be sent at once. */
-export type FastProxyCall = {
-  /** The API that is called. */
-  readonly api: 'v2' | 'router';
+export type PassThrough = {
+  /** Serves `/api/v2/*`. Other paths continue to the next middleware. */
+  readonly v2: Koa.Middleware;
   /**
-   * Sends the call. Its answer gets those `extraHeaders` that it lacks. Returns the caller whose
-   * call was answered. Rejects, or returns `undefined`, when the middleware must answer instead;
-   * the call is not sent again.
+   * Serves `/v1/models`, everything below it, and `/proxy/*`. Other paths continue to the next
+   * middleware.
    */
-  send(extraHeaders: RawHeaders): Promise<Caller | undefined>;
+  readonly router: Koa.Middleware;
+  /** Cuts off the calls in progress. */
+  close(): void;
 };
 
 /** The differences between the APIs that are passed through. */
 type Dialect = {
-  readonly api: FastProxyCall['api'];
+  readonly api: 'v2' | 'router';
   readonly targetOf: TargetOf;
   readonly writeFailure: WriteFailure;
   readonly headersBeside?: NonNullable<ProxyRequest['headersBeside']>;
@@ -85,11 +78,7 @@ function createForward(options: PassThroughOptions, relay: Relay) {
   const { host } = new URL(options.baseUrl);
   const observerFor = options.onJobCall && createJobCallObserver(options.onJobCall);
 
-  async function forward(
-    exchange: ProxyExchange,
-    route: ProxyRoute,
-    extraHeaders?: RawHeaders,
-  ): Promise<ProxyResult> {
+  async function forward(exchange: ProxyExchange, route: ProxyRoute): Promise<ProxyResult> {
     const { req } = exchange;
     const refused = refusalOf(req);
     if (refused) return { failure: refused };
@@ -108,7 +97,6 @@ function createForward(options: PassThroughOptions, relay: Relay) {
     const outcome = await relay.send(exchange, {
       path,
       headers: requestHeaders(req, { host, key }),
-      extraHeaders,
       headersBeside,
       observer,
     });
@@ -145,16 +133,10 @@ function upstreamTarget(
   return target === undefined ? undefined : target + (api === 'v2' ? withoutLogin(query) : query);
 }
 
-export function createPassThrough(options: PassThroughOptions) {
+export function createPassThrough(options: PassThroughOptions): PassThrough {
   const relay = createRelay(new URL(options.baseUrl).origin, options.limits);
   const forward = createForward(options, relay);
   const mount = mountOf(options.baseUrl);
-
-  /**
-   * The failures of calls that were sent already. They are reported when the middleware gets the
-   * call.
-   */
-  const failures = new WeakMap<IncomingMessage, ProxyFailure>();
 
   const middlewareFor =
     (dialect: Dialect): Koa.Middleware =>
@@ -164,10 +146,12 @@ export function createPassThrough(options: PassThroughOptions) {
     };
 
   async function forwardOrRefuse(ctx: Koa.Context, route: ProxyRoute): Promise<void> {
-    const known = failures.get(ctx.req);
-    const { caller, failure } = known ? { failure: known } : await forward(ctx, route);
+    const { caller, failure } = await forward(ctx, route);
     if (caller) ctx.state.caller = caller;
-    if (failure === undefined) return;
+    if (failure === undefined) {
+      if (!ctx.headerSent) ctx.status = CLIENT_CLOSED_REQUEST;
+      return;
+    }
     if (failure === 'unreachable' || failure === 'lost') {
       const id = ctx.state.requestId as string;
       const event = 'upstream.call_not_passed';
@@ -190,39 +174,16 @@ export function createPassThrough(options: PassThroughOptions) {
   };
   const [passModels, passPartners] = [middlewareFor(models), middlewareFor(partners)];
   return {
-    /** Serves `/api/v2/*`. Other paths continue to the next middleware. */
     v2: middlewareFor(v2),
-    /**
-     * Serves `/v1/models`, everything below it, and `/proxy/*`. Other paths continue to the next
-     * middleware.
-     */
-    router: (ctx: Koa.Context, next: Koa.Next) => passModels(ctx, () => passPartners(ctx, next)),
-    /** Returns a small call that needs no middleware; `undefined` for other calls. */
-    fastCall(exchange: ProxyExchange): FastProxyCall | undefined {
-      const { req } = exchange;
-      for (const dialect of [v2, models, partners]) {
-        const target = upstreamTarget(dialect, req);
-        if (target !== undefined)
-          return relay.isSmall(req) ? fastCallFor({ target, dialect }) : undefined;
-      }
-      return undefined;
-
-      function fastCallFor(route: ProxyRoute): FastProxyCall {
-        return {
-          api: route.dialect.api,
-          async send(extraHeaders) {
-            const { caller, failure } = await forward(exchange, route, extraHeaders);
-            if (failure === undefined) return caller;
-            failures.set(req, failure);
-            return undefined;
-          },
-        };
-      }
-    },
-    /** Cuts off the calls in progress. */
-    close: (): void => relay.close(),
+    router: (ctx, next) => passModels(ctx, () => passPartners(ctx, next)),
+    close: () => relay.close(),
   };
 }
+
+/**
+ * The status in the log for a client that disconnected before its answer, as other servers use it.
+ */
+const CLIENT_CLOSED_REQUEST = 499;
 
 /**
  * Refuses methods: `TRACE` would return the key that is added, and `OPTIONS` is about this server.

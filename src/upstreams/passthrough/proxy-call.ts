@@ -107,8 +107,6 @@ export function createProxyCall({
       stage = 'answering';
       const coding = answer.headers['content-encoding'];
       copyBody(answer, proxyRequest.observer?.onAnswer({ status, coding }));
-      // `pipeline` would create an error with a stack for every answer, which is a large part of
-      // the cost of a small call.
       answer.on('error', abortAnswer);
       res.on('error', () => res.destroy());
       res.once('finish', () => {

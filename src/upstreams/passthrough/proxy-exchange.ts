@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RawHeaders } from './headers.ts';
 
-/** A call and its response, with or without Koa. */
+/** A call and its response. */
 export type ProxyExchange = {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -17,8 +17,8 @@ export type BodyCopy = {
 
 /** Observes one call. The call does not depend on it. */
 export type CallObserver = {
-  /** Called when the whole body has arrived, or begins to flow. */
-  onRequest(body?: Buffer): void;
+  /** Called before the body begins to flow. */
+  onRequest(): void;
   /** Returns the receiver of a copy of the answer, if the answer is of interest. */
   onAnswer(head: {
     readonly status: number;
@@ -34,11 +34,6 @@ export type ProxyRequest = {
   /** Path and query, byte for byte. */
   readonly path: string;
   readonly headers: string[];
-  /**
-   * Headers that an answer gets unless the service sends them itself. `undefined`: they are set
-   * already.
-   */
-  readonly extraHeaders: RawHeaders | undefined;
   /** Returns headers that an answer gets in addition to its own. */
   readonly headersBeside: HeadersBeside | undefined;
   /** Observes the call without changing it. */

@@ -4,13 +4,16 @@ import { createRequire } from 'node:module';
 import type HttpProxy from 'http-proxy';
 import { type ProxyCall, type ProxyOutcome, createProxyCall } from './proxy-call.ts';
 import type { ProxyRequest, ProxyExchange } from './proxy-exchange.ts';
-import { createFastRelay } from './fast-relay.ts';
 
 /** The time limits of calls to the upstream. */
 export type RelayLimits = Readonly<typeof DEFAULT_RELAY_LIMITS>;
 
 /** Sends calls to one upstream unchanged, and returns its answers. */
-export type Relay = ReturnType<typeof createRelay>;
+export type Relay = {
+  /** Sends a call once. The caller answers the client when this fails. */
+  send(exchange: ProxyExchange, proxyRequest: ProxyRequest): Promise<ProxyOutcome>;
+  close(): void;
+};
 
 /** @internal */
 export const DEFAULT_RELAY_LIMITS = {
@@ -28,29 +31,9 @@ export const DEFAULT_RELAY_LIMITS = {
  */
 const IDLE_CONNECTION_MS = 4_000;
 
-/** Sends small calls through undici and all others through `http-proxy` (see docs/decisions). */
-export function createRelay(origin: string, limits: Partial<RelayLimits> = {}) {
-  const allLimits = { ...DEFAULT_RELAY_LIMITS, ...limits };
-  const streaming = createStreamingRelay(origin, allLimits);
-  const fast = createFastRelay(origin, { ...allLimits, keepAliveMs: IDLE_CONNECTION_MS });
-  return {
-    /** True when a call is sent after its whole body has arrived. */
-    isSmall: (request: IncomingMessage): boolean => fast.accepts(request),
-    /** Sends a call once. The caller answers the client when this fails. */
-    send: (exchange: ProxyExchange, proxyRequest: ProxyRequest): Promise<ProxyOutcome> =>
-      (fast.accepts(exchange.req) ? fast : streaming).send(exchange, proxyRequest),
-    close(): void {
-      fast.close();
-      streaming.close();
-    },
-  };
-}
-
-/** Sends requests through `http-proxy`. The call itself writes the answer. */
-function createStreamingRelay(
-  origin: string,
-  { connectTimeoutMs, silenceMs }: RelayLimits,
-): Pick<Relay, 'send' | 'close'> {
+/** Sends calls through `http-proxy`. Each call writes its own answer. */
+export function createRelay(origin: string, limits: Partial<RelayLimits> = {}): Relay {
+  const { connectTimeoutMs, silenceMs } = { ...DEFAULT_RELAY_LIMITS, ...limits };
   const { protocol, hostname, port } = new URL(origin);
   const Agent = protocol === 'https:' ? HttpsAgent : HttpAgent;
   const agent = new Agent({ keepAlive: true, timeout: IDLE_CONNECTION_MS, scheduling: 'lifo' });

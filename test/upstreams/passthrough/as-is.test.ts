@@ -1,4 +1,4 @@
-// /api/v2 of a remote service at Holdover's own address: bytes pass unchanged, both ways.
+// /api/v2 of a remote service at Holdover's own address: bytes pass unchanged in both directions.
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { gunzipSync, gzipSync } from 'node:zlib';

@@ -12,7 +12,7 @@ let close: () => Promise<void>;
 beforeAll(async () => void ({ origin, holdover, close } = await openBehindOrigin()));
 afterAll(() => close());
 
-test('nothing deprecated is used by an upgrade, a small call and a streamed call', async () => {
+test('nothing deprecated is used by an upgrade and by calls that are passed on', async () => {
   const socket = new WebSocket(`${holdover.wsUrl}/ws`);
   await once(socket, 'message');
   socket.close();
@@ -20,10 +20,10 @@ test('nothing deprecated is used by an upgrade, a small call and a streamed call
   origin.on('/stream', (_req, res) => {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' }).end('data: 1\n\n');
   });
-  const small = await fetch(`${holdover.url}/api/v2/echo`, { method: 'POST', body: '{}' });
+  const echoed = await fetch(`${holdover.url}/api/v2/echo`, { method: 'POST', body: '{}' });
   const headers = { Accept: 'text/event-stream' };
   const streamed = await fetch(`${holdover.url}/api/v2/stream`, { headers });
-  expect([small.status, await streamed.text()]).toEqual([200, 'data: 1\n\n']);
+  expect([echoed.status, await streamed.text()]).toEqual([200, 'data: 1\n\n']);
 
   await holdover.terminate();
   expect(holdover.log()).not.toMatch(/deprecat|\bDEP\d{4}\b/i);
