@@ -18,6 +18,8 @@ type ContentApi = Pick<JobApi, 'content'>;
 
 /** A larger picture is not read into memory to be decoded. */
 const MAX_PICTURE_BYTES = 256 * 1024 * 1024;
+/** A longer text is not shown beside its file: it would be in every copy of the history. */
+const MAX_TEXT_BYTES = 256 * 1024;
 
 /** Opens the bytes of an asset. A link that this process can read is read here. */
 export async function openContent(
@@ -28,6 +30,14 @@ export async function openContent(
   const content = await jobs.content(caller, assetId, range);
   if (!content.ok || content.value.kind === 'bytes') return content;
   return content.value.open?.(range) ?? content;
+}
+
+/** Returns the content of a text file; `undefined` when it is too large or cannot be read. */
+export async function readText(jobs: ContentApi, wanted: WantedAsset): Promise<string | undefined> {
+  const content = await openContent(jobs, wanted);
+  if (!content.ok || content.value.kind === 'redirect') return undefined;
+  const bytes = await readAtMost(MAX_TEXT_BYTES, content.value.stream).catch(() => undefined);
+  return bytes?.toString();
 }
 
 /** Returns all bytes of a picture that fits into memory. Reading ends with `signal`. */

@@ -11,10 +11,7 @@ import {
 } from '../protocol/v2.ts';
 import { addTo, classOf, displayNode, soleSink } from './graph.ts';
 
-/**
- * v1's name of an output. `text` is the content of a text file, for clients that show texts
- * directly.
- */
+/** v1's name of an output. `text` is the content of a file that its node shows as a text, too. */
 export type KnownFile = FileRef & { readonly text?: string };
 
 /** v1's names by v2 output id. */
@@ -43,8 +40,19 @@ export function v1OutputOf(ui: NodeUi, files: KnownFiles): NodeOutput | undefine
   return Object.fromEntries(entries);
 }
 
-/** The classes whose pictures are animated. v1 states that beside the list; v2 does not. */
-const SAVES_ANIMATED = new Set(['SaveAnimatedWEBP', 'SaveAnimatedPNG']);
+/** The classes that state beside their list if the pictures are animated. v2 does not state it. */
+const ANIMATED: ReadonlyMap<string, boolean> = new Map([
+  ['SaveAnimatedWEBP', true],
+  ['SaveAnimatedPNG', true],
+  ['ImageCropV2', false],
+  ['MaskPreview', false],
+  ['Painter', false],
+]);
+
+/** True for a class that shows what it saves. v2 lists only its files. */
+export function showsSavedText(className: string): boolean {
+  return className === 'SaveText';
+}
 
 /**
  * Returns the files of a node of this class in v1's groups, when v2 does not send the node's
@@ -59,11 +67,12 @@ export function v1FilesOf(
   for (const output of outputs) {
     const file = files.get(output.id);
     if (!file) continue;
+    if (file.text !== undefined) addTo(lists, 'text', file.text);
     const [key, item] = listItemOf(output, file);
     addTo(lists, key, item);
   }
-  const isAnimated = SAVES_ANIMATED.has(className) || outputs.some(isVideo);
-  if (isAnimated && lists.has('images')) lists.set('animated', [true]);
+  const isAnimated = outputs.some(isVideo) || ANIMATED.get(className);
+  if (isAnimated !== undefined && lists.has('images')) lists.set('animated', [isAnimated]);
   return Object.fromEntries(lists);
 }
 
@@ -154,7 +163,6 @@ function v1ItemOf(item: Json, files: KnownFiles): Json | undefined {
 
 function listItemOf(output: Output, file: KnownFile): readonly [string, Json] {
   const family = output.content_type.split('/')[0] ?? '';
-  if (family === 'text' && file.text !== undefined) return ['text', file.text];
   if (output.type === 'latent') return ['latents', refOf(file)];
   const key = LIST_OF_FAMILY.get(family) ?? LIST_OF_FAMILY.get(output.type) ?? 'files';
   return [key, refOf(file)];

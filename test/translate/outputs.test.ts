@@ -21,14 +21,14 @@ describe('executed.output from v2 outputs', () => {
     expect(Object.fromEntries(shown)).toEqual({ '2': { [key]: [fileRef('a.bin')] } });
   });
 
-  test('a text that was read is listed as text', () => {
+  test('a text that was read is listed beside its file', () => {
     const made = outputOf('a', '2', { content_type: 'text/plain', type: 'text' });
     const shown = v1OutputsOf(
       { outputs: [made] },
       new Map([['a', { ...fileRef('a.txt'), text: 'hello' }]]),
       GRAPH,
     );
-    expect(shown.get('2')).toEqual({ text: ['hello'] });
+    expect(shown.get('2')).toEqual({ text: ['hello'], files: [fileRef('a.txt')] });
   });
 
   test.each([
@@ -44,6 +44,7 @@ describe('executed.output from v2 outputs', () => {
   test.each([
     ['SaveAnimatedWEBP', 'image/webp', { animated: [true] }],
     ['SaveAnimatedPNG', 'image/png', { animated: [true] }],
+    ['MaskPreview', 'image/png', { animated: [false] }],
     ['SaveImage', 'image/webp', {}],
   ] as const)('whether the picture of a %s moves is said by its class', (className, type, more) => {
     const made = outputOf('a', '1', { content_type: type });

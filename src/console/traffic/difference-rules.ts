@@ -172,6 +172,7 @@ export const DIFFERENCE_RULES = {
     'overlapping-runs': { frame: ({ type }) => type === 'execution_start' },
     'remote-order': { call: (facts) => isAccepted(facts) && hasOrder(facts) },
     'unknown-cache': { frame: ({ type }) => type === 'execution_cached' },
+    'unlisted-results': { frame: ({ type }) => type === 'execution_success' },
     'remote-names': { frame: ({ type }) => type === 'executed' },
     'remote-errors': { frame: ({ type }) => type === 'execution_error' },
     'partial-node-errors': { call: (facts) => isPrompt(facts) && facts.status <= 400 },

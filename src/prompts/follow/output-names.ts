@@ -1,24 +1,30 @@
 import { nameOutput, locationOf } from '../../files/name-output.ts';
 import { yieldEvery } from '../../lib/event-loop.ts';
+import { readText } from '../../files/asset-content.ts';
 import { isGone } from '../../protocol/job-api.ts';
-import type { FileRef } from '../../protocol/v1.ts';
+import { classOf } from '../../translate/graph.ts';
+import { type KnownFile, showsSavedText } from '../../translate/outputs.ts';
 import type { Job, Output } from '../../protocol/v2.ts';
 import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 
 type OutputNamesOptions = Pick<PromptContext, 'jobs' | 'ledger' | 'mayRerunJobs' | 'clock'>;
 
+type NamingPrompt = Pick<LivePrompt, 'caller' | 'createdAtMs' | 'graph'>;
+
 /** The number of outputs that are named before the event loop gets its turn. */
 const OUTPUTS_PER_TURN = 32;
 
 /** The v1 names of one job's outputs. */
 export class OutputNames {
-  readonly #prompt: Pick<LivePrompt, 'caller' | 'createdAtMs'>;
+  readonly #prompt: NamingPrompt;
   readonly #options: OutputNamesOptions;
   /** The outputs that were named here, by id. */
-  #named: Map<string, { readonly output: Output; readonly file: FileRef }> | undefined;
+  #named: Map<string, { readonly output: Output; readonly file: KnownFile }> | undefined;
+  /** The texts of files that were read here, by id. `undefined`: the text cannot be shown. */
+  readonly #texts = new Map<string, string | undefined>();
 
-  constructor(prompt: Pick<LivePrompt, 'caller' | 'createdAtMs'>, options: OutputNamesOptions) {
+  constructor(prompt: NamingPrompt, options: OutputNamesOptions) {
     this.#prompt = prompt;
     this.#options = options;
   }
@@ -27,7 +33,7 @@ export class OutputNames {
    * Returns the name of an output. `undefined`: an earlier run of the job made the output, and its
    * file was removed with that run.
    */
-  async name(output: Output): Promise<FileRef | undefined> {
+  async name(output: Output): Promise<KnownFile | undefined> {
     const file = await this.#nameOutput(output);
     // Checked after naming: a file that is removed later takes its name with it.
     if (await this.#wasRemoved(output)) {
@@ -49,14 +55,24 @@ export class OutputNames {
     return !asset.ok && isGone(asset.error);
   }
 
-  #nameOutput(output: Output): Promise<FileRef> {
+  async #nameOutput(output: Output): Promise<KnownFile> {
     const { ledger, clock } = this.#options;
-    return nameOutput(ledger.files, this.#prompt.caller.user, output, clock.now());
+    const file = await nameOutput(ledger.files, this.#prompt.caller.user, output, clock.now());
+    if (!showsSavedText(classOf(this.#prompt.graph, output.node_id))) return file;
+    const text = await this.#readTextOnce(output.id);
+    return text === undefined ? file : { ...file, text };
+  }
+
+  async #readTextOnce(assetId: string): Promise<string | undefined> {
+    const { caller } = this.#prompt;
+    if (!this.#texts.has(assetId))
+      this.#texts.set(assetId, await readText(this.#options.jobs, { caller, assetId }));
+    return this.#texts.get(assetId);
   }
 
   /** Names all outputs of the job, by id. */
-  async nameAll(job: Job): Promise<Map<string, FileRef>> {
-    const named = new Map<string, FileRef>();
+  async nameAll(job: Job): Promise<Map<string, KnownFile>> {
+    const named = new Map<string, KnownFile>();
     const pause = yieldEvery(OUTPUTS_PER_TURN);
     for (const output of job.outputs) {
       const known = this.#named?.get(output.id)?.file;

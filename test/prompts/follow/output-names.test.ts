@@ -1,8 +1,9 @@
 // The v1 names of the outputs of one job, also when two processes have run it.
+import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import type { FileRow, FileStore } from '../../../src/ledger/ledger.ts';
 import { OutputNames } from '../../../src/prompts/follow/output-names.ts';
-import { type Result, ok, refuse } from '../../../src/protocol/job-api.ts';
+import { type Content, type Result, ok, refuse } from '../../../src/protocol/job-api.ts';
 import type { Asset, Job, Output } from '../../../src/protocol/v2.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 
@@ -21,10 +22,21 @@ function open(mayRerunJobs: boolean) {
   } as unknown as FileStore;
   const asset = async (_caller: unknown, id: string): Promise<Result<Asset>> =>
     assets.has(id) ? ok({ id } as Asset) : refuse(404, 'not_found', 'no such asset');
-  const prompt = { caller: { user: 'u' }, createdAtMs: 1 };
-  const context = { ledger: { files }, jobs: { asset }, mayRerunJobs, clock: createFakeClock(1) };
+  const graph = {
+    '9': { class_type: 'SaveImage', inputs: {} },
+    '8': { class_type: 'SaveText', inputs: {} },
+  };
+  const prompt = { caller: { user: 'u' }, createdAtMs: 1, graph };
+  const read: string[] = [];
+  const content = async (_caller: unknown, id: string): Promise<Result<Content>> => {
+    read.push(id);
+    const stream = Readable.from([Buffer.from(`the text of ${id}`)]);
+    return ok({ kind: 'bytes', stream, contentType: 'text/plain', totalBytes: 9 });
+  };
+  const jobs = { asset, content };
+  const context = { ledger: { files }, jobs, mayRerunJobs, clock: createFakeClock(1) };
   type Context = ConstructorParameters<typeof OutputNames>[1];
-  return { names: new OutputNames(prompt, context as unknown as Context), rows, assets };
+  return { names: new OutputNames(prompt, context as unknown as Context), rows, assets, read };
 }
 
 const output = (id: string, name: string): Output => ({ id, name, node_id: '9' }) as Output;
@@ -37,6 +49,21 @@ test('an output of an earlier run, whose file was removed, gets no name', async 
     filename: 'a_00002_.png',
   });
   expect([...rows.keys()]).toEqual(['a_00002_.png']);
+});
+
+test('a saved text is read once from its file', async () => {
+  const { names, read } = open(false);
+  const saved = { ...output('saved', 'note_00001.json'), node_id: '8' };
+  const outputs = [saved, output('other', 'note.txt')];
+  const named = [await names.nameAll({ outputs } as unknown as Job), await names.name(saved)];
+  expect(named).toMatchObject([
+    new Map([
+      ['saved', { filename: 'note_00001.json', text: 'the text of saved' }],
+      ['other', { filename: 'note.txt' }],
+    ]),
+    { text: 'the text of saved' },
+  ]);
+  expect(read).toEqual(['saved']);
 });
 
 test('a service is not asked for each output', async () => {
