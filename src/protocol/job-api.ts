@@ -178,16 +178,11 @@ export type ByteRange = { readonly start: number; readonly end: number };
  */
 export type ContentBytes = {
   readonly kind: 'bytes';
-  readonly stream: ContentStream;
+  readonly stream: Readable;
   readonly contentType: string;
   readonly totalBytes: number;
   readonly range?: ByteRange;
   readonly etag?: string;
-};
-
-/** A stream that may use its buffers again after a receiver has passed its chunks on. */
-type ContentStream = Readable & {
-  reuseBuffersFor?(receiver: { readonly writableLength: number }): void;
 };
 
 /** The bytes of an asset, or a link to them. */

@@ -30,17 +30,15 @@ export async function sendContent(
   { ctx, caller, params: { id = '' } }: V2Request,
 ): Promise<Result<HandlerReply>> {
   const open: Open = (range) => jobs.content(caller, id, range);
-  if (asksForAll(ctx)) return answer(ctx, await open());
+  if (asksForAll(ctx)) return answer(await open());
   const shown = await openFirstByte(open);
-  if (!shown.ok || shown.value.kind === 'redirect') return answer(ctx, shown);
+  if (!shown.ok || shown.value.kind === 'redirect') return answer(shown);
   shown.value.stream.destroy();
   if (isCurrent(ctx, shown.value))
     return ok({ status: 304, headers: { ...SAFE_HEADERS, ...validators(shown.value) } });
   const range = rangeOf(ctx, shown.value);
   if (range === 'unsatisfiable') return unsatisfiable(ctx, shown.value);
-  return ctx.method === 'HEAD'
-    ? ok(headOf({ ...shown.value, range }))
-    : answer(ctx, await open(range));
+  return ctx.method === 'HEAD' ? ok(headOf({ ...shown.value, range })) : answer(await open(range));
 }
 
 function asksForAll(ctx: Koa.Context): boolean {
@@ -53,14 +51,12 @@ async function openFirstByte(open: Open): Promise<Result<Content>> {
   return !content.ok && content.error.status === 416 ? await open() : content;
 }
 
-function answer(ctx: Koa.Context, content: Result<Content>): Result<HandlerReply> {
+function answer(content: Result<Content>): Result<HandlerReply> {
   if (!content.ok) return content;
   if (content.value.kind === 'redirect') {
     return ok({ status: 302, headers: { Location: content.value.location } });
   }
-  const { stream } = content.value;
-  stream.reuseBuffersFor?.(ctx.res);
-  return ok({ ...headOf(content.value), stream });
+  return ok({ ...headOf(content.value), stream: content.value.stream });
 }
 
 type Head = Omit<Bytes, 'range'> & { readonly range?: ByteRange | undefined };

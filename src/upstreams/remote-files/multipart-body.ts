@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type FileHandle, open } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import type { AssetUpload, GrowingFile, SpooledFile } from '../../protocol/job-api.ts';
 
 /** A multipart body that is read from disk at the speed of the receiver. */
@@ -10,9 +10,8 @@ export type MultipartBody = {
 
 type Field = readonly [name: string, value: string];
 
-const CHUNK_BYTES = 1024 * 1024;
 /** Fewer bytes are read only at the end of a file. */
-const MIN_CHUNK_BYTES = 256 * 1024;
+const CHUNK_BYTES = 256 * 1024;
 
 /**
  * Builds the form of `POST /assets` with a known length: the fields first and the file last, as
@@ -90,49 +89,21 @@ async function* bodyParts(
   yield await tail();
 }
 
-/**
- * Reads chunks into two alternating buffers: one is filled while the other is sent. A request for
- * the next part means that the previous one was sent: no socket accepts a chunk of this size before
- * it is sent.
- */
+/** Reads a file in chunks while it is written. */
 async function* readFileChunks(file: GrowingFile): AsyncGenerator<Buffer> {
-  const bufferBytes = Math.min(CHUNK_BYTES, (await file.sizeBeyond(MIN_CHUNK_BYTES)) + 1);
   const handle = await open(file.path);
   try {
-    const readNext = chunkReader(file, handle);
-    let [next, other] = [Buffer.allocUnsafeSlow(bufferBytes), Buffer.allocUnsafeSlow(bufferBytes)];
-    let reading = readNext(next);
-    for (let bytes = await reading; bytes.length > 0; bytes = await reading) {
-      reading = readNext(other);
-      // The next iteration awaits it, if there is one.
-      reading.catch(() => {});
-      [next, other] = [other, next];
-      yield bytes;
+    for (let doneBytes = 0; ;) {
+      const sizeBytes = await file.sizeBeyond(doneBytes + CHUNK_BYTES);
+      const length = Math.min(CHUNK_BYTES, sizeBytes - doneBytes);
+      if (length <= 0) return;
+      const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(length), 0, length);
+      if (bytesRead === 0) throw new Error('a file to be sent is shorter than it was');
+      doneBytes += bytesRead;
+      yield buffer.subarray(0, bytesRead);
     }
   } finally {
     await handle.close();
-  }
-}
-
-/**
- * Fills a buffer with the next bytes of the file, as far as it is written; with none at its end.
- */
-function chunkReader(file: GrowingFile, handle: FileHandle) {
-  let doneBytes = 0;
-  return async (buffer: Buffer): Promise<Buffer> => {
-    const sizeBytes = await file.sizeBeyond(doneBytes + MIN_CHUNK_BYTES);
-    const length = Math.min(buffer.length, sizeBytes - doneBytes);
-    await readFully(handle, buffer.subarray(0, length));
-    doneBytes += length;
-    return buffer.subarray(0, length);
-  };
-}
-
-async function readFully(handle: FileHandle, buffer: Buffer): Promise<void> {
-  for (let length = 0; length < buffer.length;) {
-    const { bytesRead } = await handle.read(buffer, length, buffer.length - length);
-    if (bytesRead === 0) throw new Error('a file to be sent is shorter than it was');
-    length += bytesRead;
   }
 }
 

@@ -176,10 +176,7 @@ function sendStream(ctx: Koa.Context, content: ContentBytes, { sizeBytes }: File
   if (ctx.method === 'HEAD') stream.destroy();
   // An answer without a length ends when its connection ends, for whatever reason.
   else if (totalBytes === Infinity) ctx.body = failIfShorter(stream, sizeBytes);
-  else {
-    stream.reuseBuffersFor?.(ctx.res);
-    ctx.body = stream;
-  }
+  else ctx.body = stream;
   const length = range === undefined ? totalBytes : range.end - range.start + 1;
   if (length < Infinity) ctx.length = length;
 }

@@ -12,6 +12,7 @@ import { uploadBody } from '../../../src/upstreams/remote-files/multipart-body.t
 import type { AssetUpload } from '../../../src/protocol/job-api.ts';
 
 const MB = 1024 * 1024;
+const CHUNK = MB / 4;
 
 let dir: string;
 let server: Server;
@@ -86,11 +87,11 @@ describe('a file on its way', () => {
   test.each([
     ['nothing', 0],
     ['one byte', 1],
-    ['a byte less than a buffer', MB - 1],
-    ['a buffer', MB],
-    ['a byte more than a buffer', MB + 1],
-    ['two buffers', 2 * MB],
-    ['many buffers and a bit', 9 * MB + 12_345],
+    ['a byte less than a chunk', CHUNK - 1],
+    ['a chunk', CHUNK],
+    ['a byte more than a chunk', CHUNK + 1],
+    ['two chunks', 2 * CHUNK],
+    ['many chunks and a bit', 37 * CHUNK + 12_345],
   ])('of %s arrives as it is', async (_what, length) => {
     const bytes = randomBytes(length);
     await send(await fileOf(bytes));
