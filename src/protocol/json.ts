@@ -1,4 +1,3 @@
-import { stringify } from 'lossless-json';
 import { JsonReader } from './json/reader.ts';
 import {
   type Json,
@@ -6,7 +5,7 @@ import {
   entriesInOrder,
   isJsonObject,
   objectInOrder,
-  writeInOrder,
+  writeJson,
 } from './json/values.ts';
 import { runSteps } from './steps.ts';
 
@@ -46,26 +45,12 @@ export function jsonFault(error: unknown): string {
 
 /** Compact JSON text, every number and the order of members as they were read. */
 export function stringifyJson(value: Json): string {
-  LosslessNumber.written = 0;
-  // The native writer takes half the time. It writes a lossless number as an object of this one
-  // shape, which cannot be part of a text, since there its quotes would be escaped.
-  const native = writeInOrder(() => JSON.stringify(value) ?? 'null');
-  const losslessCount = LosslessNumber.written;
-  if (losslessCount === 0) return native;
-  let found = 0;
-  const text = native.replace(LOSSLESS_AS_OBJECT, (_, digits: string) => {
-    found++;
-    return digits;
-  });
-  // The counts differ when an object of the client has that shape.
-  return found === losslessCount ? text : writeInOrder(() => stringify(value) ?? 'null');
+  return writeJson(value);
 }
-
-const LOSSLESS_AS_OBJECT = /\{"value":"([^"]*)","isLosslessNumber":true\}/g;
 
 /** JSON text for people to read and edit, every number as it was read. */
 export function prettyJson(value: Json): string {
-  return writeInOrder(() => `${stringify(value, null, 2) ?? 'null'}\n`);
+  return `${writeJson(value, '  ')}\n`;
 }
 
 /** True when two values have the same text, except for the order of members. */

@@ -78,15 +78,17 @@ export class Placeholders {
   }
 }
 
-/** Removes the marks. Returns all names. */
+/**
+ * Removes the marks. Returns all names. A marked name comes later in the text than the same name
+ * without a mark.
+ */
 function unmarkNames(members: { [name: string]: unknown }): readonly string[] {
   const written = Object.keys(members);
-  if (!written.some(isMarked)) return written;
-  for (const name of written.filter(isMarked)) {
-    const member = members[name];
-    delete members[name];
-    members[unmarked(name)] = member;
-  }
+  const marked = written.filter(isMarked).map((name) => [name, members[name]] as const);
+  if (marked.length === 0) return written;
+  // A name without its mark may be another one with its mark.
+  for (const [name] of marked) delete members[name];
+  for (const [name, member] of marked) members[unmarked(name)] = member;
   keepOrder(members, written.map(unmarked));
   return Object.keys(members);
 }

@@ -2,14 +2,14 @@ import { LosslessNumber as LibraryNumber } from 'lossless-json';
 
 /** A number as its source text. */
 export class LosslessNumber extends LibraryNumber {
-  /** The numbers that `JSON.stringify` has written. */
-  static written = 0;
-
   toJSON(): this {
-    LosslessNumber.written++;
+    inexact++;
     return this;
   }
 }
+
+/** The values so far that `JSON.stringify` has written in another form than their text had. */
+let inexact = 0;
 
 /** JSON with exact numbers: a number that does not fit a double is kept as its source text. */
 export type Json =
@@ -48,19 +48,13 @@ export function isJsonObject(value: Json | undefined): value is JsonObject {
 export const NAME_MARK = '\ue000';
 
 const orders = new WeakMap<object, readonly string[]>();
-/** The mark of the text that is being written. */
-let writtenMark: string | undefined;
-let namesWritten = 0;
 
 /** The prototype of the objects whose text has another order than their members. */
 const IN_ORDER: object = Object.create(Object.prototype, {
   toJSON: {
     value(this: JsonObject): JsonObject {
-      const mark = writtenMark;
-      if (mark === undefined) return { ...this };
-      const marked = entriesInOrder(this).map(([name, member]) => [mark + name, member]);
-      namesWritten += marked.length;
-      return Object.fromEntries(marked) as JsonObject;
+      inexact++;
+      return { ...this };
     },
   },
 });
@@ -68,7 +62,11 @@ const IN_ORDER: object = Object.create(Object.prototype, {
 /** Returns the members in the order of the text that the object was read from. */
 export function entriesInOrder<T>(object: { readonly [name: string]: T }): [string, T][] {
   const names = orders.get(object);
-  return names ? names.map((name) => [name, object[name] as T]) : Object.entries(object);
+  if (!names) return Object.entries(object);
+  const all = new Set([...names, ...Object.keys(object)]);
+  return [...all].flatMap((name) =>
+    Object.hasOwn(object, name) ? [[name, object[name] as T] as [string, T]] : [],
+  );
 }
 
 /** Builds an object that is written in the order of its entries. */
@@ -91,27 +89,29 @@ export function keepOrder(object: object, names: readonly string[]): void {
   Object.setPrototypeOf(object, IN_ORDER);
 }
 
-/** Runs a writer of JSON so that objects are written in the order of their text. */
-export function writeInOrder(write: () => string): string {
-  for (let mark = NAME_MARK; ; mark += mark) {
-    const text = writeWithMark(write, mark);
-    if (namesWritten === 0) return text;
-    let found = 0;
-    const unmarked = text.replaceAll(`"${mark}`, () => {
-      found++;
-      return '"';
-    });
-    // The counts differ when a text of the client begins with the mark.
-    if (found === namesWritten) return unmarked;
-  }
+/**
+ * Returns the text of a value, every number and the order of members as they were read. `gap`
+ * indents it. The native writer takes a part of the time, so it writes what it can.
+ */
+export function writeJson(value: Json, gap = ''): string {
+  inexact = 0;
+  const native = JSON.stringify(value, null, gap) ?? 'null';
+  return inexact === 0 ? native : exactText(value, '\n', gap);
 }
 
-function writeWithMark(write: () => string, mark: string): string {
-  writtenMark = mark;
-  namesWritten = 0;
-  try {
-    return write();
-  } finally {
-    writtenMark = undefined;
-  }
+function exactText(value: Json, newline: string, gap: string): string {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
+  if (value instanceof LosslessNumber) return value.value;
+  const inner = newline + gap;
+  const isList = Array.isArray(value);
+  const parts = isList
+    ? (value as readonly Json[]).map((item) => exactText(item, inner, gap))
+    : entriesInOrder(value as JsonObject).flatMap(([name, member]) =>
+        member === undefined
+          ? []
+          : [`${JSON.stringify(name)}:${gap && ' '}${exactText(member, inner, gap)}`],
+      );
+  const [open, close] = isList ? '[]' : '{}';
+  if (gap === '' || parts.length === 0) return open + parts.join(',') + close;
+  return open + inner + parts.join(`,${inner}`) + newline + close;
 }
