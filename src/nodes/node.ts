@@ -134,11 +134,6 @@ export type NodeDef = {
   /** True when it is never cached (v1's IS_CHANGED returns NaN). */
   readonly alwaysRuns?: boolean;
   /**
-   * True when it takes less than a millisecond with small inputs, unless it reserves memory first.
-   * Its start is then reported with its end.
-   */
-  readonly isBriefWhenSmall?: boolean;
-  /**
    * The inputs that name a file. The bytes of these files are part of the cache key and of
    * `is_changed`.
    */

@@ -10,7 +10,6 @@ const EXTRAS = { ...LEGACY, pythonModule: 'comfy_extras.nodes_images' } as const
 const emptyImage = typedNode({
   ...LEGACY,
   name: 'EmptyImage',
-  isBriefWhenSmall: true,
   category: 'image',
   required: {
     width: SIDE,

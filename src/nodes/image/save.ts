@@ -21,7 +21,6 @@ const SAVES = {
   hidden: { prompt: 'PROMPT', extra_pnginfo: 'EXTRA_PNGINFO' },
   outputs: [],
   outputNode: true,
-  isBriefWhenSmall: true,
 } as const;
 
 const PREFIX = ['STRING', { default: 'ComfyUI' }] as const;

@@ -34,9 +34,6 @@ export type CallContextOptions = {
   readonly messages: MessageBatch;
 };
 
-/** Work on more bytes than this takes longer than a message. */
-const LONG_WORK_BYTES = 2 ** 20;
-
 /** Creates the operations that node `nodeId` may call while it runs. */
 export function createCallContext(nodeId: string, deps: CallContextOptions): CallContext {
   const saved: StoredOutput[] = [];
@@ -84,7 +81,6 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
     },
     reserve(bytes) {
       check();
-      if (bytes >= LONG_WORK_BYTES) messages.flush();
       deps.meter.reserve(bytes);
     },
     reserveShown(chars) {

@@ -9,7 +9,7 @@ import {
 import { stringifyJson, type Json } from '../../protocol/json.ts';
 import { addTo } from '../../translate/graph.ts';
 import type { NodeRecord, NodeRecords } from './node-cache.ts';
-import { type MemoryMeter, buffersOf } from './memory-meter.ts';
+import type { MemoryMeter } from './memory-meter.ts';
 import type { MessageBatch } from './message-batch.ts';
 import type { RunPlan, PlannedNode } from './run-plan.ts';
 import type { StoredOutput } from '../jobs/worker-protocol.ts';
@@ -124,7 +124,7 @@ async function run(node: PlannedNode, execution: Execution): Promise<NodeRecord>
   try {
     inputs = evaluate(node, execution);
     // The main thread must know which node runs, in case the node never ends or ends this thread.
-    if (!isBrief(node.def, inputs)) execution.messages.flush();
+    execution.messages.flush();
     const context = execution.contextFor(node);
     const { slots, ui } = await callNode(node.def, inputs, context);
     context.flush();
@@ -132,16 +132,6 @@ async function run(node: PlannedNode, execution: Execution): Promise<NodeRecord>
   } catch (cause) {
     throw new NodeCallError(node, inputs, cause);
   }
-}
-
-/** With larger inputs a node runs longer than a message takes. */
-const BRIEF_BYTES = 64 * 1024;
-
-function isBrief(def: NodeDef, inputs: ReadonlyMap<string, readonly Value[]>): boolean {
-  if (!def.isBriefWhenSmall) return false;
-  let bytes = 0;
-  for (const size of buffersOf([...inputs.values()].flat()).values()) bytes += size;
-  return bytes <= BRIEF_BYTES;
 }
 
 function evaluate(
