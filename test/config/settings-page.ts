@@ -70,7 +70,7 @@ const SECTIONS: readonly Section[] = [
     notes: [
       "`--dialect`: [dialects.md](dialects.md). `--front-end-root`: [front-ends.md](front-ends.md); Holdover's own page moves to `/holdover`.",
       'With `--view auto`, `/view` streams, and `/api/view` answers 302 except to browsers.',
-      "Some libraries take every picture on the socket for a result. So programs get no previews of samplers, as from the original server, unless `--preview-method` (`auto`, `latent2rgb`, `taesd`) or the prompt's `extra_data.preview_method` requests them. Browsers, sockets that negotiated `supports_preview_metadata`, and hosted clients get them by default.",
+      'Which sockets get previews of samplers: row `sampler-previews` of [differences.md](differences.md#frames-on-sockets).',
     ],
   },
   {
@@ -126,8 +126,8 @@ function sectionText({ title, flags, notes }: Section, options: readonly Option[
   return [
     `## ${title}`,
     '',
-    '| Flag | Environment | Default | Meaning |',
-    '|---|---|---|---|',
+    '| Flag | Default | Meaning |',
+    '|---|---|---|',
     ...rows.map(rowText),
     '',
     ...notes.map((note) => `- ${note}`),
@@ -136,12 +136,11 @@ function sectionText({ title, flags, notes }: Section, options: readonly Option[
 }
 
 function rowText(option: Option): string {
-  const { flags, envVar, defaultValue, argChoices, description } = option;
-  const [, help = '', inHelp] = /^(.*?)(?: \(env: (\w+).*\))?$/.exec(description) ?? [];
+  const { flags, defaultValue, argChoices, description } = option;
+  const [, help = ''] = /^(.*?)(?: \(env: \w+.*\))?$/.exec(description) ?? [];
   const choices = argChoices ? `; one of ${argChoices.map(code).join(', ')}` : '';
   const cells = [
     code(flags),
-    code(envVar ?? inHelp ?? ''),
     defaultValue === undefined ? '–' : code(String(defaultValue)),
     help.replaceAll('|', '\\|') + choices,
   ];
