@@ -8,9 +8,10 @@ import { type LedgerConnection, joinKey } from './connection.ts';
 import { PROMPT_READS, PROMPT_SCRIPTS } from './prompts-scripts.ts';
 import { type Table, createTable, newToken } from './table.ts';
 import { createOutlineCache } from '../outline-cache.ts';
+import { retry } from '../../lib/retry.ts';
 
 /** Delay between attempts to revoke an insertion. */
-const RETRY_MS = 1000;
+const RETRY_MS = { first: 1000, last: 1000 } as const;
 
 /** The prompts of v1, unfinished and done. */
 export function promptStore(
@@ -99,14 +100,11 @@ type Texts = readonly (Buffer | null)[];
  * Redis may still insert it.
  */
 async function retryUntilSent(redis: Redis, send: () => Promise<void>): Promise<void> {
-  while (redis.status !== 'end') {
-    try {
-      await send();
-      return;
-    } catch {
-      await delay(RETRY_MS, undefined, { ref: false });
-    }
-  }
+  await retry(async () => (redis.status === 'end' ? undefined : send()), {
+    clock: { sleep: (ms) => delay(ms, undefined, { ref: false }) },
+    waitMs: RETRY_MS,
+    onError() {},
+  });
 }
 
 /** `removals`: the number of removals so far; while it is the same, a history only grows. `last`: the highest score read. */

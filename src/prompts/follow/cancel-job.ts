@@ -2,6 +2,7 @@ import { type Caller, isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
 import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
+import { retry } from '../../lib/retry.ts';
 
 export type JobCanceller = ReturnType<typeof createJobCanceller>;
 
@@ -35,18 +36,23 @@ export function createJobCanceller({
 
   async function retryUntilDone(prompt: LivePrompt): Promise<void> {
     const deadlineMs = deadlineClock.now() + GIVE_UP_MS;
-    for (let waitMs: number = RETRY_MS.first; ; waitMs = Math.min(waitMs * 2, RETRY_MS.last)) {
-      await deadlineClock.sleep(waitMs, stop.signal);
-      // A repeated cancel does no harm, nor does a cancel of an ended job.
-      if (!livePrompts.has(prompt) || deadlineClock.now() > deadlineMs) return;
-      if (await requestCancel(prompt).catch((error: unknown) => noteFailure(error, prompt))) return;
-    }
+    await deadlineClock.sleep(RETRY_MS.first, stop.signal);
+    // A repeated cancel does no harm, nor does a cancel of an ended job.
+    await retry(
+      async () =>
+        !livePrompts.has(prompt) || deadlineClock.now() > deadlineMs || requestCancel(prompt),
+      {
+        clock: deadlineClock,
+        waitMs: { ...RETRY_MS, first: RETRY_MS.first * 2 },
+        signal: stop.signal,
+        onError: (error) => noteFailure(error, prompt),
+      },
+    );
   }
 
-  function noteFailure(error: unknown, { caller: { user } }: LivePrompt): false {
+  function noteFailure(error: unknown, { caller: { user } }: LivePrompt): void {
     const facts = { event: 'cancel.retry_failed', err: error, user };
     log.error(facts, 'could not cancel a job; trying again');
-    return false;
   }
 
   function retryInBackground(prompt: LivePrompt): void {

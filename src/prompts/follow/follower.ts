@@ -18,6 +18,7 @@ import { type EndingPrompts, createEndingPrompts } from './ending-prompts.ts';
 import { FollowedPrompt } from './followed-prompt.ts';
 import { type EndWithoutJob, JobConsumer, type JobConsumerOptions } from './job-consumer.ts';
 import type { ReplaceLostJob } from './missing-job.ts';
+import { retry } from '../../lib/retry.ts';
 
 export type FollowerOptions = PromptContext & {
   /** Decides what follows when the job of a prompt was lost, or failed, before it started. */
@@ -275,19 +276,17 @@ export class Follower {
     if (jobId === null) return;
     const consumer = this.#consumerOf(followed);
     let stream = followed.eventStream;
-    for (let waitMs: number = RETRY_MS.first; ; waitMs = Math.min(waitMs * 2, RETRY_MS.last)) {
-      stream ??= this.#options.jobs.events(prompt.caller, jobId, signal);
-      try {
-        const opened = await stream;
-        if (opened.ok) await consumer.consume(opened.value);
-        signal.throwIfAborted();
-        if (await consumer.poll(jobId)) return;
-      } catch (error) {
-        this.#noteFailure(error, prompt, signal);
-      }
+    const follow = async (): Promise<boolean> => {
+      const opening = stream ?? this.#options.jobs.events(prompt.caller, jobId, signal);
       stream = undefined;
-      await this.#options.clock.sleep(waitMs, signal);
-    }
+      const opened = await opening;
+      if (opened.ok) await consumer.consume(opened.value);
+      signal.throwIfAborted();
+      return consumer.poll(jobId);
+    };
+    const { clock } = this.#options;
+    const onError = (error: unknown): void => this.#noteFailure(error, prompt, signal);
+    await retry(follow, { clock, waitMs: RETRY_MS, signal, onError });
   }
 
   #noteFailure(error: unknown, { caller, promptId }: LivePrompt, signal: AbortSignal): void {

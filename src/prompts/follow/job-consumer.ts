@@ -15,6 +15,7 @@ import type { EndingPrompts } from './ending-prompts.ts';
 import { type ReplaceLostJob, placeholderJob, wasLostWhileQueued } from './missing-job.ts';
 import { OutputNames } from './output-names.ts';
 import { UploadsNamed } from './uploads-named.ts';
+import { retry } from '../../lib/retry.ts';
 
 /** The end of a prompt that has no job to report it. */
 export type EndWithoutJob =
@@ -33,7 +34,7 @@ const EVENTS_PER_TURN = 32;
 /** How long a start is delayed when it arrives before the start of an earlier job. */
 const REORDER_WINDOW_MS = 50;
 /** The wait before the history is written again: a full disk may have space later. */
-const HISTORY_RETRY_MS = 1000;
+const HISTORY_RETRY_MS = { first: 1000, last: 1000 } as const;
 /** The longest wait for a due input, in case the clock was set back. */
 const MAX_IDLE_MS = 5000;
 
@@ -233,16 +234,12 @@ export class JobConsumer {
   async #retryWrite(write: () => Promise<void>): Promise<void> {
     const { clock, log } = this.#options;
     const { promptId, caller } = this.#prompt;
-    for (;;) {
-      try {
-        return await write();
-      } catch (error) {
-        if (error instanceof LeadershipLost) throw error;
-        const facts = { event: 'prompt.history_failed', err: error, user: caller.user, promptId };
-        log.error(facts, 'could not record the end of a prompt; retrying');
-        await clock.sleep(HISTORY_RETRY_MS, this.#signal);
-      }
-    }
+    const onError = (error: unknown): void => {
+      if (error instanceof LeadershipLost) throw error;
+      const facts = { event: 'prompt.history_failed', err: error, user: caller.user, promptId };
+      log.error(facts, 'could not record the end of a prompt; retrying');
+    };
+    await retry(write, { clock, waitMs: HISTORY_RETRY_MS, signal: this.#signal, onError });
   }
 }
 

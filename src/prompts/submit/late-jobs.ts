@@ -6,6 +6,7 @@ import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import { withJitter } from './retry-policy.ts';
 import { KEY_LABEL, type SubmissionPlan } from './plan.ts';
+import { retry } from '../../lib/retry.ts';
 
 export type LateJobs = ReturnType<typeof createLateJobs>;
 
@@ -21,20 +22,15 @@ export function createLateJobs(options: LateJobsOptions) {
   /** Repeats the call with growing waits until it returns true or the search window ends. */
   async function repeat(attempt: () => Promise<boolean>): Promise<void> {
     const deadlineMs = deadlineClock.now() + retryPolicy.searchWindowMs;
-    const { first, last } = retryPolicy.searchMs;
-    for (
-      let waitMs = first;
-      deadlineClock.now() <= deadlineMs;
-      waitMs = Math.min(last, waitMs * 1.5)
-    ) {
-      try {
-        if (await attempt()) return;
-      } catch (error) {
+    await retry(async () => deadlineClock.now() > deadlineMs || attempt(), {
+      clock: { sleep: (ms, signal) => deadlineClock.sleep(withJitter(ms), signal) },
+      waitMs: retryPolicy.searchMs,
+      signal: tasks.signal,
+      onError(error) {
         const facts = { event: 'submission.late_job_retry', err: error };
         log.debug(facts, 'handling a late job failed; retrying');
-      }
-      await deadlineClock.sleep(withJitter(waitMs), tasks.signal);
-    }
+      },
+    });
   }
 
   async function cancelJob({ caller, promptId }: LivePrompt, { id }: Job): Promise<void> {

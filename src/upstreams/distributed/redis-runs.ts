@@ -13,6 +13,7 @@ import type { StopRequest } from '../stop-request.ts';
 import type { EventMirrors } from './event-mirrors.ts';
 import { EventPublisher } from './event-publisher.ts';
 import type { SharedServices } from './shared-services.ts';
+import { retry } from '../../lib/retry.ts';
 
 export type RedisRunsOptions = Pick<SharedServices, 'runState' | 'queue' | 'clock'> & {
   readonly ledger: Ledger;
@@ -21,7 +22,7 @@ export type RedisRunsOptions = Pick<SharedServices, 'runState' | 'queue' | 'cloc
 };
 
 /** The delay between attempts to requeue a job while Redis refuses writes. */
-const RETRY_MS = 1000;
+const RETRY_MS = { first: 1000, last: 1000 } as const;
 
 /** The state of unfinished jobs in Redis, for several processes. Each run has a fence of its own. */
 export function createRedisRuns(options: RedisRunsOptions): RunStore {
@@ -98,15 +99,14 @@ export function createRedisRuns(options: RedisRunsOptions): RunStore {
     // A run with unpublished events counts as an attempt, as a crash does. A process that closes does not try again:
     // other processes take the job over.
     async requeue(run) {
-      while (!run.isLost) {
-        try {
-          // The result is ignored: a repeated command gets `stale` although no other process has the job.
-          return void (await runState.requeue(run.job, run.isUnpublished ? 0 : 1));
-        } catch (error) {
-          if (run.isClosing) throw error;
-          await clock.sleep(RETRY_MS);
-        }
-      }
+      const requeue = async (): Promise<void> => {
+        // The result is ignored: a repeated command gets `stale` although no other process has the job.
+        if (!run.isLost) await runState.requeue(run.job, run.isUnpublished ? 0 : 1);
+      };
+      const onError = (error: unknown): void => {
+        if (run.isClosing) throw error;
+      };
+      await retry(requeue, { clock, waitMs: RETRY_MS, onError });
     },
     discarded: (job) => runState.stillAlive(job),
   };

@@ -17,6 +17,7 @@ import {
   toPatch,
 } from '../jobs/live-job.ts';
 import type { RunStore } from '../jobs/run-store.ts';
+import { retry } from '../../lib/retry.ts';
 
 export type MemoryRunsOptions = {
   readonly ledger: Ledger;
@@ -31,7 +32,7 @@ export type MemoryRunsOptions = {
 };
 
 /** The wait before a write is repeated. Until it succeeds the job is not over. */
-const RETRY_WRITE_MS = 1000;
+const RETRY_WRITE_MS = { first: 1000, last: 1000 } as const;
 
 /**
  * The unfinished jobs of a single process: in its memory, and in the ledger for the next process.
@@ -47,21 +48,20 @@ export function createMemoryRuns(options: MemoryRunsOptions): RunStore {
     });
 
   async function writeUntilStored(id: string, write: () => Promise<void>): Promise<void> {
-    for (;;) {
-      try {
-        return await write();
-      } catch (error) {
+    await retry(write, {
+      // The end of the process ends the wait, and one more attempt is made.
+      clock: { sleep: (ms) => clock.sleep(ms, closing).catch(() => {}) },
+      waitMs: RETRY_WRITE_MS,
+      onError(error) {
         log.error(
           { event: 'job.end_store_failed', err: error },
           'the end of a job could not be stored: trying again',
         );
-        if (closing.aborted) {
-          unstored.add(id);
-          throw error;
-        }
-        await clock.sleep(RETRY_WRITE_MS, closing).catch(() => {});
-      }
-    }
+        if (!closing.aborted) return;
+        unstored.add(id);
+        throw error;
+      },
+    });
   }
 
   return {
