@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { parseWithinLimits } from '../../http/json-body.ts';
@@ -119,7 +120,7 @@ export function createJobCallObserver(onJobCall: (call: JobCall) => void) {
 }
 
 /** Copies all bytes of a message while they pass. */
-export function copyBody(message: IncomingMessage, bodyCopy: BodyCopy | undefined): void {
+export function copyBody(message: Readable, bodyCopy: BodyCopy | undefined): void {
   if (!bodyCopy) return;
   message.on('data', (chunk: Buffer) => bodyCopy.add(chunk));
   message.once('end', () => bodyCopy.end('whole'));

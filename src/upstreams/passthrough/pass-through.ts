@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { setTimeout } from 'node:timers/promises';
 import type Koa from 'koa';
 import type { Logger } from '../../observability/log.ts';
 import type { Caller } from '../../protocol/job-api.ts';
@@ -14,11 +15,13 @@ import {
   writeV2Failure,
 } from './failures.ts';
 import { type JobCall, createJobCallObserver } from './job-call-observer.ts';
+import type { ProxyOutcome } from './proxy-call.ts';
 import { type Relay, type RelayLimits, createRelay } from './relay.ts';
 import {
   type TargetOf,
   withJobId,
   hasDotSegments,
+  isJobTarget,
   jobIdOfTarget,
   mountOf,
   modelTargetOf,
@@ -94,13 +97,23 @@ function createForward(options: PassThroughOptions, relay: Relay) {
         ? await withServiceJobId(route.target, caller)
         : withoutCallerKeys(caller, route.target);
     const observer = api === 'v2' ? observerFor?.(exchange, path, caller) : undefined;
-    const outcome = await relay.send(exchange, {
-      path,
-      headers: requestHeaders(req, { host, key }),
-      headersBeside,
-      observer,
-    });
-    return outcome === 'answered' ? { caller } : { caller, failure: outcome };
+    const headers = requestHeaders(req, { host, key });
+    const request = { path, headers, headersBeside, observer };
+    const isJobRead = api === 'v2' && req.method === 'GET' && isJobTarget(path);
+    const outcome = await (isJobRead ? readJob(exchange, request) : relay.send(exchange, request));
+    if (outcome === 'answered' || outcome === 'doubtful') return { caller };
+    return { caller, failure: outcome };
+  }
+
+  /**
+   * Reads a job. An answer that says `expired` is asked for once more: one service says so of a job
+   * that it moves between two lists.
+   */
+  async function readJob(exchange: ProxyExchange, request: ProxyRequest): Promise<ProxyOutcome> {
+    const first = await relay.send(exchange, { ...request, isDoubtful: saysExpired });
+    if (first !== 'doubtful') return first;
+    await setTimeout(CONFIRM_AFTER_MS);
+    return relay.send(exchange, request);
   }
 
   /** Replaces a prompt's id in the target: the service knows a job only by its own id. */
@@ -122,6 +135,17 @@ function createForward(options: PassThroughOptions, relay: Relay) {
   }
 
   return forward;
+}
+
+const CONFIRM_AFTER_MS = 500;
+
+function saysExpired(body: Buffer): boolean {
+  try {
+    const job = JSON.parse(body.toString()) as { readonly status?: unknown } | null;
+    return job?.status === 'expired';
+  } catch {
+    return false;
+  }
 }
 
 function upstreamTarget(

@@ -1,5 +1,7 @@
 import type { ProxyExchange, ProxyRequest } from './proxy-exchange.ts';
 import type { ClientRequest, IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { createInterimAnswerCounter } from '../interim-answers.ts';
 import { writeAnswerHead, flushHead } from './answer-head.ts';
 import { toHeaderObject } from './headers.ts';
@@ -7,9 +9,9 @@ import { copyBody } from './job-call-observer.ts';
 
 /**
  * `answered`: nothing is left to send, or the client has disconnected. `unreachable`: nothing was
- * sent.
+ * sent. `doubtful`: the answer was read and not passed on.
  */
-export type ProxyOutcome = 'answered' | 'unreachable' | 'lost';
+export type ProxyOutcome = 'answered' | 'unreachable' | 'lost' | 'doubtful';
 
 /** The part of a request that the library sees. */
 type VisibleRequest = Pick<
@@ -31,6 +33,7 @@ type Options = {
  * How long the rest of an upload is read after its answer: to close at once would lose the answer.
  */
 const DRAIN_TIMEOUT_MS = 10_000;
+const MAX_SHORT_BYTES = 64 * 1024;
 
 export function createProxyCall({
   proxyExchange,
@@ -63,6 +66,36 @@ export function createProxyCall({
     if (res.writableEnded) return;
     if (req.httpVersion === '1.0') req.socket.resetAndDestroy();
     else res.destroy();
+  }
+  async function passUnlessDoubtful(
+    answer: IncomingMessage,
+    isDoubtful: (body: Buffer) => boolean,
+  ): Promise<void> {
+    stage = 'answering';
+    try {
+      const body = await buffer(answer);
+      if (isDoubtful(body)) end('doubtful');
+      else if (!res.destroyed) passAnswer(answer, Readable.from([body]));
+    } catch {
+      abortAnswer();
+    }
+  }
+  function passAnswer(answer: IncomingMessage, body: Readable): void {
+    const { statusCode: status = 0, statusMessage: reason = '', rawHeaders: raw } = answer;
+    if (!writeAnswerHead(res, proxyRequest, { status, reason, raw })) return end('lost');
+    // A client that waits for events must see the headers at once.
+    if (answer.headers['content-length'] === undefined) flushHead(res);
+    stage = 'answering';
+    const coding = answer.headers['content-encoding'];
+    copyBody(body, proxyRequest.observer?.onAnswer({ status, coding }));
+    body.on('error', abortAnswer);
+    res.on('error', () => res.destroy());
+    res.once('finish', () => {
+      end('answered');
+      if (!req.complete) drainRequest(req);
+    });
+    if (req.method === 'HEAD' || status === 204 || status === 304) res.end();
+    else body.pipe(res);
   }
   // The library notices a client that disconnects only while its request is still arriving.
   if (res.destroyed) end('answered');
@@ -99,25 +132,19 @@ export function createProxyCall({
       });
     },
     onAnswer(answer: IncomingMessage): void {
-      if (stage === 'over') return void answer.destroy();
-      const { statusCode: status = 0, statusMessage: reason = '', rawHeaders: raw } = answer;
-      if (!writeAnswerHead(res, proxyRequest, { status, reason, raw })) return end('lost');
-      // A client that waits for events must see the headers at once.
-      if (answer.headers['content-length'] === undefined) flushHead(res);
-      stage = 'answering';
-      const coding = answer.headers['content-encoding'];
-      copyBody(answer, proxyRequest.observer?.onAnswer({ status, coding }));
-      answer.on('error', abortAnswer);
-      res.on('error', () => res.destroy());
-      res.once('finish', () => {
-        end('answered');
-        if (!req.complete) drainRequest(req);
-      });
-      if (req.method === 'HEAD' || status === 204 || status === 304) res.end();
-      else answer.pipe(res);
+      const { isDoubtful } = proxyRequest;
+      if (stage === 'over') answer.destroy();
+      else if (isDoubtful && isShort(answer)) void passUnlessDoubtful(answer, isDoubtful);
+      else passAnswer(answer, answer);
     },
     fail,
   };
+}
+
+/** True for a plain answer with so few bytes that it can be read before it is passed on. */
+function isShort({ statusCode, headers }: IncomingMessage): boolean {
+  const isPlain = headers['content-encoding'] === undefined;
+  return statusCode === 200 && isPlain && Number(headers['content-length']) <= MAX_SHORT_BYTES;
 }
 
 /** Waits for a connection before anything is sent. One that was used before is ready at once. */

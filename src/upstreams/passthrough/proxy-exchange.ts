@@ -38,4 +38,6 @@ export type ProxyRequest = {
   readonly headersBeside: HeadersBeside | undefined;
   /** Observes the call without changing it. */
   readonly observer: CallObserver | undefined;
+  /** True for a body that is not passed on: the call ends as `doubtful`. Only short ones are read. */
+  readonly isDoubtful?: (body: Buffer) => boolean;
 };

@@ -34,6 +34,11 @@ export function jobIdOfTarget(target: string): string | undefined {
   return decodedPart(JOB_TARGET.exec(target)?.[2]);
 }
 
+/** True for the target of a job itself, which a `GET` reads. */
+export function isJobTarget(target: string): boolean {
+  return /^(?:\?|$)/.test(JOB_TARGET.exec(target)?.[3] ?? '/');
+}
+
 /** Returns the target of the same call for another job. */
 export function withJobId(target: string, jobId: string): string {
   return target.replace(

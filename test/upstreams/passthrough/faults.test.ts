@@ -152,6 +152,27 @@ describe('an answer that breaks off is never a whole one', () => {
   });
 });
 
+describe('a job that a service calls expired', () => {
+  test.each([
+    ['is read once more, and its real state passed on', ['expired', 'running'], 'running'],
+    ['is expired when it says so again', ['expired', 'expired'], 'expired'],
+    ['is read once when it says another thing', ['succeeded'], 'succeeded'],
+  ])('%s', async (_what, states, expected) => {
+    const answers = [...states];
+    origin.on('/jobs/moved', (_req, res) => {
+      const body = JSON.stringify({ id: 'moved', status: answers.shift() });
+      res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': body.length });
+      res.end(body);
+    });
+    const answer = await say(holdover.port, requestText('/api/v2/jobs/moved'));
+    expect([answer.status, JSON.parse(answer.body)]).toEqual([
+      200,
+      { id: 'moved', status: expected },
+    ]);
+    expect(answers).toEqual([]);
+  });
+});
+
 describe('a client that leaves takes its call along', () => {
   /** It waits for ever, so that nothing else can end a call. */
   let patient: Holdover;
