@@ -182,12 +182,12 @@ describe('a start refuses with one line, and touches nothing, when', () => {
     expect(Buffer.compare(await readFile(path), damaged)).toBe(0);
   });
 
-  test('the database is from a newer version', async () => {
+  test('the database is from another version', async () => {
     const path = join(dataDir, 'holdover.db');
     const version = Buffer.alloc(4);
     version.writeUInt32BE(9999);
     await overwrite(path, 60, version);
-    expect(await refusal()).toMatch(/newer Holdover/);
+    expect(await refusal()).toMatch(/another version of Holdover/);
   });
 
   test('the secret is damaged', async () => {
