@@ -64,7 +64,7 @@ const ROWS: readonly ContractRow[] = [
     isRare: true,
   },
   {
-    row: 'contract-job-statuses',
+    row: 'contract-original',
     operations: ['GET /api/jobs'],
     check: 'positive_data_acceptance',
     status: 400,
@@ -113,13 +113,13 @@ const ROWS: readonly ContractRow[] = [
     body: /"status": "success"/,
   },
   {
-    row: 'contract-definitions',
+    row: 'contract-original',
     operations: ['GET /api/object_info'],
     check: 'response_schema_conformance',
     status: 200,
   },
   {
-    row: 'contract-lenient',
+    row: 'contract-original',
     operations: [
       'GET /api/jobs',
       'POST /api/history',
@@ -143,7 +143,7 @@ const ROWS: readonly ContractRow[] = [
     isRare: true,
   },
   {
-    row: 'contract-methods',
+    row: 'contract-original',
     operations: ['POST /api/interrupt', 'POST /api/upload/image', 'POST /api/upload/mask'],
     check: 'unsupported_method',
     status: 404,

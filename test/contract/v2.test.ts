@@ -20,7 +20,7 @@ const ROWS: readonly ContractRow[] = [
     status: 200,
   },
   {
-    row: 'contract-event-stream',
+    row: 'contract-tool',
     operations: ['GET /api/v2/jobs/{id}/events'],
     check: 'response_schema_conformance',
     status: 200,
@@ -34,13 +34,13 @@ const ROWS: readonly ContractRow[] = [
     body: /^\{"jobs":\[/,
   },
   {
-    row: 'contract-keys',
+    row: 'contract-bounds',
     check: 'positive_data_acceptance',
     status: 422,
     body: /"Idempotency-Key (must have 1 to 255 characters|has a control character)/,
   },
   {
-    row: 'contract-texts',
+    row: 'contract-bounds',
     operations: ['POST /api/v2/assets'],
     check: 'positive_data_acceptance',
     status: 422,
@@ -48,7 +48,7 @@ const ROWS: readonly ContractRow[] = [
     isRare: true,
   },
   {
-    row: 'contract-forms',
+    row: 'contract-tool',
     operations: ['POST /api/v2/assets'],
     check: 'negative_data_rejection',
     status: 200,
