@@ -11,7 +11,6 @@ const COMMANDS: ReadonlyMap<string, () => Promise<(argv: readonly string[]) => P
     ['check', async () => (await import('./cli/check.ts')).checkCommand],
     ['convert', async () => (await import('./cli/convert.ts')).convertCommand],
     ['import', async () => (await import('./cli/import.ts')).importCommand],
-    ['migrate', async () => (await import('./cli/migrate.ts')).migrateCommand],
     ['report', async () => (await import('./cli/report.ts')).reportCommand],
     ['restore', async () => (await import('./cli/restore.ts')).restoreCommand],
     ['trace', async () => (await import('./cli/trace.ts')).traceCommand],

@@ -5,7 +5,7 @@ import { type RestoredRecord, recordOrphans } from './backup/record-orphans.ts';
 import { type CheckReport, check, isSound, type Orphan, type DamagedFile } from './backup/check.ts';
 import { refuseSharedUse } from '../data-folder/spool-folder.ts';
 import { inUseText, tryLock } from './backup/copy.ts';
-import { type RecordedFiles, recordedFiles } from './backup/records.ts';
+import { type RecordedFiles, recordedFiles } from './backup/recorded-files.ts';
 import { FILES_FLAGS, filesSource } from '../config/files.ts';
 import { ledgerSource } from '../config/ledger.ts';
 import { databasePath } from '../data-folder/data-dir.ts';
@@ -14,7 +14,7 @@ import { openStore } from '../app/store.ts';
 import { silentLogger } from '../observability/log.ts';
 import { LOCAL_USER } from '../auth/identity.ts';
 import { addServerOptions } from '../config/flags.ts';
-import { type FilesLocation, withFiles } from './files/with-files.ts';
+import { type FilesLocation, withFiles } from './backup/with-files.ts';
 import { type DataLocation, runCommand, withRedis } from './shared-options.ts';
 import { megabytes, printableName } from './printable-name.ts';
 import { createProgress } from './progress.ts';
@@ -119,7 +119,7 @@ async function repair(
 
 async function refuseUse(dataDir: string, redis: SharedRedis | undefined): Promise<void> {
   if (redis) {
-    const { refuseRedisInUse } = await import('./migrate/redis-records.ts');
+    const { refuseRedisInUse } = await import('../ledger/redis/records.ts');
     return await refuseRedisInUse(redis.links);
   }
   // Servers with a ledger in Redis may use this folder, even when no --ledger is given here.
@@ -167,7 +167,7 @@ const OTHER_LEDGER =
   'The files were recorded by another ledger: give the --ledger of their servers, restore that ledger, or use ' +
   '--repair to bind this one to them.';
 const BACKUP_ADVICE =
-  'A backup may have them: each backup has the same folders, so that single files can be copied back.';
+  'A backup may have them: it has the same folder blobs, so that single files can be copied back.';
 const REPAIR_ADVICE =
   'holdover check --repair puts them on record again: under their names if the ledger still has those, ' +
   'otherwise in the folder "recovered" of the outputs.';

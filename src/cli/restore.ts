@@ -5,39 +5,36 @@ import { addServerOptions } from '../config/flags.ts';
 import { type DataLocation, runCommand } from './shared-options.ts';
 import { openBucketOf } from '../app/stored-files.ts';
 import { FILES_FLAGS, filesSource } from '../config/files.ts';
+import { ledgerSource } from '../config/ledger.ts';
 import { withOpen } from './with-open.ts';
 import { silentLogger } from '../observability/log.ts';
 import { printableName } from './printable-name.ts';
 import { createProgress } from './progress.ts';
 
-type Settings = Omit<DataLocation, 'ledger'> & {
-  readonly at?: string;
-  readonly replace?: boolean;
-};
+type Settings = DataLocation & { readonly replace?: boolean };
 
 /** `holdover restore DIR`: restores a backup into a data folder that no server uses. Resolves with the exit code. */
 export function restoreCommand(argv: readonly string[]): Promise<number> {
   const command = new Command('holdover restore')
     .description(
-      'Puts a backup into an absent or empty data folder, and with --files s3://… its files into an ' +
-        'unused prefix of a bucket. Everything is copied and verified ' +
-        'before anything takes its place, and nothing is ever deleted.',
+      'Puts a backup into an absent or empty data folder; with --ledger redis://… its records into an empty ' +
+        'Redis, and with --files s3://… its files into an unused prefix of a bucket. Everything is copied and ' +
+        'verified before anything takes its place, and nothing is ever deleted.',
     )
     .argument('<DIR>', 'folder that holdover backup was given')
-    .option('--at <NAME>', 'name of the backup; otherwise the newest complete one')
     .option('--replace', 'move what is in the data folder into its folder set-aside');
-  return runCommand(addServerOptions(command, ['dataDir', ...FILES_FLAGS]), argv, runRestore);
+  return runCommand(addServerOptions(command, ['dataDir', 'ledger', ...FILES_FLAGS]), argv, run);
 }
 
-async function runRestore(command: Command): Promise<number> {
+async function run(command: Command): Promise<number> {
   const settings = command.opts<Settings>();
   const progress = createProgress();
   const files = filesSource(settings, process.env);
   return withOpen(await openBucketOf(files, silentLogger()), async (bucket) => {
     const result = await restore({
       from: command.args[0] ?? '',
-      at: settings.at,
       dataDir: settings.dataDir,
+      ledger: ledgerSource(settings.ledger),
       bucket,
       existing: settings.replace === true ? 'move aside' : 'refuse',
       now: Date.now,
@@ -50,24 +47,19 @@ async function runRestore(command: Command): Promise<number> {
 }
 
 function textOf(
-  { name, manifest, passedOver, aside }: RestoreResult,
-  { dataDir }: Settings,
+  { header, records, missing, aside }: RestoreResult,
+  { dataDir, ledger }: Settings,
   url: string | undefined,
 ): string {
-  const { files, missing, createdAt } = manifest;
+  const flags = [
+    ...(ledgerSource(ledger).kind === 'redis' ? ['--ledger redis://…'] : []),
+    ...(url === undefined ? [] : [`--files ${url}`]),
+  ];
   const lines = [
-    ...passedOver.map((why) => `Skipped: ${printableName(why)}.`),
-    `Restored ${name} (made ${createdAt}) into ${printableName(dataDir)}: ${files.length} files.`,
-    ...(url === undefined
-      ? []
-      : [`Uploads, outputs and saved files are in ${url}: start with --files ${url}.`]),
+    `Restored the backup of ${header.createdAt} into ${printableName(dataDir)}: ${records} records.`,
+    ...(flags.length === 0 ? [] : [`Start the servers with ${flags.join(' ')}.`]),
     ...(aside === undefined ? [] : [`The former content is in ${printableName(aside)}.`]),
     ...missing.map(({ hash, why }) => `Was lost before the backup was made: ${hash} (${why}).`),
-    ...(manifest.ledger === 'redis' ? [REDIS] : []),
   ];
   return `${lines.join('\n')}\n`;
 }
-
-const REDIS =
-  'The records are in Redis: restore the Redis snapshot that was saved before this backup, then ' +
-  'start the servers.';

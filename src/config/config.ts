@@ -28,11 +28,10 @@ export type ParsedConfig = { readonly kind: 'config'; readonly config: Config } 
 
 const OTHER_COMMANDS = `
 Other commands (each has its own --help):
-  holdover backup DIR        back up the data folder, also while the server runs
-  holdover restore DIR       put a backup into an empty data folder
+  holdover backup DIR        copy all records and files, also while the server runs
+  holdover restore DIR       put a backup into any empty ledger and place of files
   holdover check             check the database and every file, list what no record names
   holdover import DIR        take over the files of a v1 server
-  holdover migrate           copy the ledger into another one: SQLite to Redis, or back
   holdover report            show who still calls v1, and what v2 has in its place
   holdover trace -- COMMAND  run a v1 script and write its session down as v2 code
   holdover convert FILE      turn a v1 prompt or workflow into a v2 submission

@@ -15,16 +15,8 @@ export type BucketIdentity = {
 
 type IdName = 'folder.id' | 'ledger.id';
 
-/** The name of a small file that exists while files are copied into a place. Its text is the id of the copy. */
+/** The name of an object that exists while a restore copies files into a bucket. */
 export const UNFINISHED_COPY = 'copy-unfinished';
-
-/** Returns the text of the error about a place with an unfinished copy. */
-export function unfinishedCopyText(place: string): string {
-  return (
-    `${place} has a copy of files that was interrupted: run the same "holdover migrate" or ` +
-    '"holdover restore" again'
-  );
-}
 
 export type BindBucketOptions = BindOptions & {
   /** The id of a data directory without files. A ledger that is bound to it may be bound to a bucket instead. */

@@ -1,15 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  type BucketIdentity,
-  UNFINISHED_COPY,
-  bindBucket,
-  unfinishedCopyText,
-} from './bind-bucket.ts';
+import { type BucketIdentity, UNFINISHED_COPY, bindBucket } from './bind-bucket.ts';
 import { type BindOptions, bindDataDir, idsOfFolder, writeFileAtomically } from './bind-ledger.ts';
 import type { LedgerIdentity } from '../ledger/identity.ts';
-import { syncPathNow } from '../lib/durability.ts';
 import { holdsFiles } from './set-aside.ts';
 
 /** The paths and ids of an opened `--data-dir`. */
@@ -62,8 +56,6 @@ async function bindFilesInFolder(
   options: BindOptions,
 ): Promise<undefined> {
   await refuseOtherPlace(root, undefined);
-  if (existsSync(join(root, UNFINISHED_COPY)))
-    throw new Error(unfinishedCopyText(`--data-dir ${root}`));
   await bindDataDir(root, ledger, options);
 }
 
@@ -83,7 +75,9 @@ export async function refuseOtherPlace(
     );
   }
   if ((await bucket.readId(UNFINISHED_COPY)) !== undefined)
-    throw new Error(unfinishedCopyText(`--files ${bucket.url}`));
+    throw new Error(
+      `--files ${bucket.url} has a restore that was interrupted: run "holdover restore" again`,
+    );
   const { folderId } = idsOfFolder(root);
   if (url !== undefined || folderId === undefined || !holdsFiles(root)) return;
   if ((await bucket.readId('folder.id')) === folderId)
@@ -91,17 +85,14 @@ export async function refuseOtherPlace(
 }
 
 /** Returns the URL of the bucket that has the files of a data directory; `undefined` when the directory has them. */
-export function bucketOf(root: string): string | undefined {
+function bucketOf(root: string): string | undefined {
   const path = join(root, BUCKET_FILE);
   return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
 }
 
-/** Stores the URL of the bucket that has the files; `undefined` when the directory has them. */
-export function placeBucketOf(root: string, url: string | undefined): void {
-  const path = join(root, BUCKET_FILE);
-  if (url !== undefined) writeFileAtomically(path, url);
-  else rmSync(path, { force: true });
-  syncPathNow(root);
+/** Stores the URL of the bucket that has the files. */
+export function placeBucketOf(root: string, url: string): void {
+  writeFileAtomically(join(root, BUCKET_FILE), url);
 }
 
 async function bindFilesInBucket(
@@ -112,7 +103,7 @@ async function bindFilesInBucket(
   await refuseOtherPlace(root, bucket);
   const unusedFolderId = holdsFiles(root) ? undefined : idsOfFolder(root).folderId;
   const id = await bindBucket(bucket, ledger, { ...options, unusedFolderId });
-  writeFileAtomically(join(root, BUCKET_FILE), bucket.url);
+  placeBucketOf(root, bucket.url);
   return id;
 }
 
@@ -150,7 +141,7 @@ async function loadSecret(root: string, ledger: LedgerIdentity): Promise<Buffer>
   return ledger.secret(existsSync(secretPath(root)) ? readSecret(root) : randomBytes(SECRET_BYTES));
 }
 
-/** Writes the secret of a Redis ledger into the folder of a process with its own database. */
+/** Writes the secret into the folder of a process with its own database. */
 export function placeSecret(root: string, secret: Buffer): void {
   writeFileAtomically(secretPath(root), secret);
 }

@@ -46,7 +46,7 @@ type PromptState = 'submitting' | 'outbox' | 'unknown' | 'live' | 'done';
 /**
  * To add a property to a prompt's record, add one row, for example
  * `origin: { ...text<string | null>('origin'), added: 'TEXT', first: null }`. Both ledgers store and read
- * it, and `holdover migrate` copies it. `added` is the migration of SQLite, which adds the column to older files; Redis
+ * it, and `holdover backup` copies it. `added` is the migration of SQLite, which adds the column to older files; Redis
  * needs none. Older rows have no value: make the property nullable, or give `added` a default. With `first: null`
  * new rows begin without a value; the code that knows the value sets it. With `atEnd: true` the end of the prompt
  * sets it (`prompts/state/outcome.ts`), and both ledgers store it then. Also count a text that may be long

@@ -27,21 +27,12 @@ const CRASH_POINTS = [
   // `holdover import`.
   'import-bytes',
   'import-recorded',
-  // `holdover migrate`.
-  'migrate-row',
-  'migrate-verified',
-  'migrate-placed',
-  // For files that `holdover migrate` and `holdover restore` copy into a folder or a bucket.
-  'copy-file',
-  'copy-verified',
-  'copy-named',
-  'copy-bound',
   // `holdover backup` and `holdover restore`.
-  'backup-file',
   'backup-records',
-  'backup-copied',
+  'backup-file',
   'backup-listed',
   'restore-file',
+  'restore-record',
   'restore-aside',
   'restore-placed',
 ] as const;

@@ -103,7 +103,7 @@ const HEAD = `# Settings
 
 Each flag has an environment variable: \`--data-dir\` is \`HOLDOVER_DATA_DIR\`. A flag on the command line overrides its
 variable. A list in the environment is one text with spaces. \`holdover --help\` shows the same list, and each other
-command (\`backup\`, \`restore\`, \`check\`, \`import\`, \`report\`, \`trace\`, \`convert\`, \`migrate\`, \`worker\`) has its own \`--help\`.
+command (\`backup\`, \`restore\`, \`check\`, \`import\`, \`report\`, \`trace\`, \`convert\`, \`worker\`) has its own \`--help\`.
 
 This page is generated from the option table in \`src/config\`: run \`npm run settings\` after a change there.
 `;

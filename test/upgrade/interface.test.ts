@@ -48,17 +48,7 @@ async function expectUnchanged(name: string, lines: readonly string[]): Promise<
 }
 
 test('--help of every command', async () => {
-  const commands = [
-    'backup',
-    'check',
-    'convert',
-    'import',
-    'migrate',
-    'report',
-    'restore',
-    'trace',
-    'worker',
-  ];
+  const commands = ['backup', 'check', 'convert', 'import', 'report', 'restore', 'trace', 'worker'];
   const helps = await Promise.all(
     [[], ...commands.map((name) => [name])].map(async (words) => {
       const { code, stdout } = await runHoldover([...words, '--help']);

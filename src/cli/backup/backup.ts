@@ -1,277 +1,205 @@
-import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
-import { chmod, lstat, rename, rm } from 'node:fs/promises';
-import { dirname, join, resolve, sep } from 'node:path';
-import type { CrashPoint } from '../../lib/crash-point.ts';
+import { rename, rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { packageVersion } from '../../config/version.ts';
-import type { RecordedBlob } from '../../ledger/sqlite/inspect.ts';
+import type { StoredRecord } from '../../ledger/records.ts';
 import { forEachConcurrently } from '../../lib/concurrency.ts';
-import type { BucketFiles } from './bucket-files.ts';
-import { type BlobCopier, createBlobCopier, manifestFields } from './blobs.ts';
-import { hashFile } from '../../lib/hash.ts';
+import type { CrashPoint } from '../../lib/crash-point.ts';
 import { syncPath } from '../../lib/durability.ts';
-import { copyTo, linkTo, filesBelow, refuseNested, tryLock } from './copy.ts';
-import {
-  BACKUP_LOCK,
-  type Backup,
-  finishPartial,
-  backupsIn,
-  openBackupFolder,
-  partialPath,
-  removeBackup,
-} from './backups.ts';
-import { type ListedFile, writeManifest } from './manifest.ts';
+import { hashFile } from '../../lib/hash.ts';
+import { moveIntoPlace } from '../../lib/rename-new.ts';
 import { type StartProgress, totalOf } from '../progress.ts';
-import { type RecordedFiles, blobPath } from './records.ts';
+import { copyInto, filesBelow, refuseNested, tryLock } from './copy.ts';
+import {
+  RECORDS_FILE,
+  type BackupHeader,
+  type BackupLine,
+  type MissingBlob,
+  type UserFile,
+  blobPath,
+  headerOf,
+  isPathBelow,
+  linesOf,
+  writeLines,
+} from './format.ts';
+import type { FilesPlace, SavedFile } from './places.ts';
 
-/** Small files at the top of a data folder that a restore needs: its secret and its ids. */
-const IDENTITY_FILES = ['secret.key', 'folder.id', 'ledger.id'] as const;
+/** The ledger and the files that are backed up. A server may use them meanwhile. */
+export type BackupSource = {
+  readonly identity: Pick<BackupHeader, 'ledger' | 'ledgerId' | 'folderId' | 'secret'>;
+  /** Reads all records as they are now. */
+  records(): AsyncIterable<StoredRecord>;
+  readonly place: FilesPlace;
+};
 
 export type BackupOptions = {
   readonly dataDir: string;
-  /** The bucket that has the files; `undefined` when they are in the data folder. */
-  readonly bucket?: BucketFiles | undefined;
-  /** The folder of backups. Each call adds a backup to it. */
+  /** The folder of the backup, which has one backup or none. */
   readonly into: string;
-  /** Opens the records of the ledger. Throws when they cannot be backed up. */
-  readonly openRecords: () => RecordedFiles;
-  /** The number of complete backups to keep; `undefined` keeps all. */
-  readonly keep: number | undefined;
+  /** Opens the source. Throws when it cannot be backed up. */
+  readonly openSource: () => Promise<BackupSource>;
   readonly now: () => number;
   readonly progress: StartProgress;
   /** Called at each crash point, where tests end the process. */
   readonly reached: (moment: CrashPoint) => void;
 };
 
-/** The finished backup: its name, the number of files, the copied ones, missing ones, and removed older backups. */
-export type BackupResult = Awaited<ReturnType<typeof backUpLocked>>;
+/** The finished backup: the number of records and files, the bytes that were copied, and what is missing. */
+export type BackupResult = {
+  readonly records: number;
+  readonly files: number;
+  readonly copied: { readonly files: number; readonly bytes: number };
+  readonly missing: readonly MissingBlob[];
+};
 
+const PARTIAL_FILE = `${RECORDS_FILE}.partial`;
+/** The folder for files while they are copied. */
+const COPYING_FOLDER = 'copying';
+const OWN_NAMES =
+  /^(records\.jsonl(\.partial)?|blobs|copying|backup\.lock(-journal)?|lost\+found)$/;
 const MAX_CONCURRENT = 8;
-/**
- * The maximum number of times that the records are copied. They are copied again when files that they name were
- * removed.
- */
+/** The records are read again when files that they name were removed meanwhile, at most so many times. */
 const MAX_PASSES = 10;
 
 /**
- * Backs up a data folder, which a server may use meanwhile. Throws when the backup cannot be finished.
+ * Backs up a ledger and its files. Throws when the backup cannot be finished: an earlier backup in the folder is
+ * complete until the new one takes its place.
  *
- * A server writes a file before it records it, and removes the record before the file. So most files are copied first,
- * then the records, then the files that were added meanwhile. A file that was removed meanwhile is no longer on record:
- * the records are copied again, and then no longer name it.
+ * A server writes a file before it records it, and removes the record before the file. So the records are read first.
+ * A file that was removed meanwhile is no longer on record: the records are read again, and then no longer name it.
  */
 export async function backUp(options: BackupOptions): Promise<BackupResult> {
   const into = resolve(options.into);
   if (!existsSync(options.dataDir)) throw new Error(`there is no data folder ${options.dataDir}`);
   refuseNested(into, options.dataDir);
-  openBackupFolder(into);
-  const backupLock = tryLock(join(into, BACKUP_LOCK));
-  if (!backupLock) throw new Error(`another backup into ${into} is running`);
+  openFolder(into);
+  const lock = tryLock(join(into, 'backup'));
+  if (!lock) throw new Error(`another backup into ${into} is running`);
   try {
-    return await backUpLocked({ ...options, into, records: options.openRecords() });
+    const source = await options.openSource();
+    const former = await headerOf(into);
+    if (former !== undefined && former.secret !== source.identity.secret)
+      throw new Error(`${into} has the backup of another data folder: give a folder of its own`);
+    await rm(join(into, COPYING_FOLDER), { recursive: true, force: true });
+    mkdirSync(join(into, COPYING_FOLDER), { mode: 0o700 });
+    return await writeBackup({ ...options, into, source });
   } finally {
-    backupLock.close();
+    await rm(join(into, COPYING_FOLDER), { recursive: true, force: true });
+    lock.close();
   }
 }
 
-type OpenedBackup = BackupOptions & { readonly records: RecordedFiles };
-
-async function backUpLocked(options: OpenedBackup) {
-  const { dataDir, into, records, now, reached } = options;
-  const partial = partialPath(into);
-  const createdAtMs = now();
-  const { complete } = backupsIn(into);
-  await prepare(partial);
-  const smallFiles = await copySmallFiles(options, complete.at(-1));
-  const source = sourceOf(smallFiles, dataDir);
-  refuseOtherSource(source, complete, into);
-  const blobs = createBlobCopier({
-    dataDir,
-    bucket: options.bucket,
-    partial,
-    previous: complete.at(-1),
-    dir: copyingFolder(partial),
-  });
-  const { named, failedHashes } = await copyBlobs(options, partial, blobs);
-  reached('backup-copied');
-  const files = [
-    ...smallFiles,
-    ...(await listDatabase(options, partial)),
-    ...listBlobs(named, blobs),
-  ];
-  await removeUnlisted(partial, new Set(files.map(({ path }) => path)));
-  await syncAll(partial);
-  const missing = named.flatMap(({ hash }) => {
-    const why = failedHashes.get(hash);
-    return why === undefined ? [] : [{ hash, why }];
-  });
-  const common = { format: 1, holdover: packageVersion(), ledger: records.kind } as const;
-  const createdAt = new Date(createdAtMs).toISOString();
-  writeManifest(partial, { ...common, createdAt, source, files, missing });
-  reached('backup-listed');
-  await syncPath(partial);
-  const name = await finishPartial(into, createdAtMs);
-  await syncPath(into);
-  const removed = await removeOld(into, options.keep);
-  return { name, files: files.length, copied: blobs.copied, missing, removed };
+/** Makes the folder if it is absent. Throws when it contains anything other than a backup. */
+function openFolder(folder: string): void {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  if (readdirSync(folder).every((name) => OWN_NAMES.test(name))) return;
+  throw new Error(`${folder} contains other files than a backup: give a folder for a backup only`);
 }
 
-/**
- * Makes the folder of the unfinished backup. Keeps intact blobs that an earlier process left there, and removes the
- * rest.
- */
-async function prepare(partial: string): Promise<void> {
-  mkdirSync(partial, { recursive: true, mode: 0o700 });
-  for (const name of readdirSync(partial)) {
-    if (name !== 'blobs') await rm(join(partial, name), { recursive: true, force: true });
-  }
-  await forEachConcurrently(
-    MAX_CONCURRENT,
-    await filesBelow(join(partial, 'blobs')),
-    async (path) => {
-      const whole = join(partial, 'blobs', path);
-      const { hash } = await hashFile(whole);
-      if (blobPath(hash) !== join('blobs', path)) await rm(whole, { force: true });
-    },
-  );
-  mkdirSync(copyingFolder(partial), { mode: 0o700 });
-}
+type Opened = BackupOptions & { readonly source: BackupSource };
 
-/** The folder for files while they are copied. */
-function copyingFolder(partial: string): string {
-  return join(partial, 'copying');
-}
-
-/**
- * Copies the ids, the secret and the user data. Clients can change these under the same name, so they are read each
- * time.
- */
-async function copySmallFiles(
-  { dataDir, bucket, into }: BackupOptions,
-  last: Backup | undefined,
-): Promise<readonly ListedFile[]> {
-  const partial = partialPath(into);
-  const previousFiles = new Map(last?.manifest.files.map((file) => [file.path, file]));
-  const inBucket = new Set(await bucket?.listSmall());
-  const userData = await filesBelow(join(dataDir, 'userdata'));
-  const inFolder = [...IDENTITY_FILES, ...userData.map((path) => join('userdata', path))];
-  const paths = [...inBucket, ...inFolder.filter((path) => !inBucket.has(path))];
-  const listed: ListedFile[] = [];
-  await forEachConcurrently(MAX_CONCURRENT, paths, async (path) => {
-    const [to, how] = [join(partial, path), { dir: copyingFolder(partial) }];
-    const copied =
-      bucket && inBucket.has(path)
-        ? await bucket.copyTo(path, to, how)
-        : await copyTo(join(dataDir, path), to, how);
-    if (!copied.ok) {
-      if (copied.why === 'absent') return;
-      throw new Error(`${join(dataDir, path)} cannot be read`);
-    }
-    const copy = { ...manifestFields(copied), path: path.split(sep).join('/') };
-    const previous = previousFiles.get(copy.path);
-    const isSame = previous?.hash === copy.hash;
-    // The time of a file from a bucket is the time of its copy, so the time in the previous backup is kept.
-    const file = isSame && inBucket.has(path) ? previous : copy;
-    if (last && isSame) await linkUnchanged(last, partial, file);
-    listed.push(file);
-  });
-  return listed.toSorted((a, b) => (a.path < b.path ? -1 : 1));
-}
-
-/** Replaces a copy by a hard link to the same file of the previous backup, which saves space. */
-async function linkUnchanged(last: Backup, partial: string, file: ListedFile): Promise<void> {
-  const previousPath = join(last.path, file.path);
-  const link = join(copyingFolder(partial), randomUUID());
-  const stats = await lstat(previousPath).catch(() => undefined);
-  if (stats === undefined || Math.round(stats.mtimeMs) !== file.modifiedAtMs) return;
-  if (await linkTo(previousPath, link, file.sizeBytes))
-    await rename(link, join(partial, file.path));
-  await rm(link, { force: true });
-}
-
-/**
- * Copies the records and all files that they name. Repeats this while files disappear, at most `MAX_PASSES` times.
- * Returns the files on record, and by hash why some could not be copied.
- */
-async function copyBlobs(
-  { records, progress, reached }: OpenedBackup,
-  partial: string,
-  blobs: BlobCopier,
-) {
-  const first = await records.list();
-  const onFile = progress(totalOf(first));
-  async function copyAll(batch: readonly RecordedBlob[]): Promise<Map<string, string>> {
-    const failedHashes = new Map<string, string>();
-    await forEachConcurrently(MAX_CONCURRENT, batch, async (blob) => {
-      const isNew = blobs.has(blob.hash) === undefined;
-      const why = await blobs.copy(blob);
-      if (why !== undefined) failedHashes.set(blob.hash, why);
-      else if (isNew) onFile(blob.sizeBytes);
-      reached('backup-file');
-    });
-    return failedHashes;
-  }
-  let previousFailures = await copyAll(first);
+async function writeBackup(options: Opened): Promise<BackupResult> {
+  const { into, reached } = options;
+  const blobs = createBlobCopier(options);
+  let failed = new Set<string>();
   for (let pass = 1; ; pass++) {
-    reached('backup-records');
-    const named = await records.save(partial);
-    const failedHashes = await copyAll(named);
-    const isStable = [...failedHashes.keys()].every((hash) => previousFailures.has(hash));
-    if (isStable || pass === MAX_PASSES) return { named, failedHashes };
-    previousFailures = failedHashes;
+    const content = { records: 0, userFiles: 0, missing: [] as MissingBlob[] };
+    const named = new Map<string, number>();
+    await writeLines(join(into, PARTIAL_FILE), linesToWrite(options, { blobs, named, content }));
+    const { missing, records, userFiles } = content;
+    if (pass < MAX_PASSES && missing.some(({ hash }) => !failed.has(hash))) {
+      failed = new Set(missing.map(({ hash }) => hash));
+      continue;
+    }
+    for await (const _line of linesOf(into, PARTIAL_FILE));
+    reached('backup-listed');
+    await rename(join(into, PARTIAL_FILE), join(into, RECORDS_FILE));
+    await syncPath(into);
+    await blobs.removeOthers();
+    const files = named.size - missing.length + userFiles;
+    return { records, files, copied: blobs.copied, missing };
   }
 }
 
-async function listDatabase(
-  { records }: OpenedBackup,
-  partial: string,
-): Promise<readonly ListedFile[]> {
-  if (records.kind !== 'sqlite') return [];
-  const path = 'holdover.db';
-  await chmod(join(partial, path), 0o600);
-  const { mtimeMs } = await lstat(join(partial, path));
-  const read = await hashFile(join(partial, path));
-  return [{ path, ...read, modifiedAtMs: Math.round(mtimeMs) }];
-}
+type Pass = {
+  readonly blobs: ReturnType<typeof createBlobCopier>;
+  /** The size of all bytes on record, by their hash. */
+  readonly named: Map<string, number>;
+  readonly content: { records: number; userFiles: number; missing: MissingBlob[] };
+};
 
-function listBlobs(named: readonly RecordedBlob[], blobs: BlobCopier): readonly ListedFile[] {
-  return named.flatMap(({ hash }) => blobs.has(hash) ?? []);
-}
-
-/** Removes files that were on record when the backup began, but not when the records were copied. */
-async function removeUnlisted(partial: string, listed: ReadonlySet<string>): Promise<void> {
-  await rm(copyingFolder(partial), { recursive: true, force: true });
-  for (const path of await filesBelow(partial)) {
-    if (!listed.has(path.split(sep).join('/'))) await rm(join(partial, path), { force: true });
+async function* linesToWrite(
+  { source, now, progress, reached }: Opened,
+  { blobs, named, content }: Pass,
+): AsyncGenerator<BackupLine> {
+  const createdAt = new Date(now()).toISOString();
+  const facts = { format: 1, holdover: packageVersion(), createdAt, ...source.identity } as const;
+  yield { kind: 'backup', ...facts };
+  for await (const record of source.records()) {
+    if (record.kind === 'assets') named.set(record.row.hash, record.row.sizeBytes);
+    content.records += 1;
+    yield record;
   }
+  reached('backup-records');
+  for await (const file of source.place.saved()) {
+    const line = await blobs.copySaved(file);
+    if (line) content.userFiles += 1;
+    if (line) yield line;
+  }
+  const sizes = [...named].map(([hash, sizeBytes]) => ({ hash, sizeBytes }));
+  const onFile = progress(totalOf(sizes));
+  await forEachConcurrently(MAX_CONCURRENT, sizes, async ({ hash, sizeBytes }) => {
+    const why = await blobs.copy(hash);
+    if (why !== undefined) content.missing.push({ kind: 'missing', hash, why });
+    onFile(sizeBytes);
+    reached('backup-file');
+  });
+  yield* content.missing;
 }
 
-/** Syncs the database, which SQLite does not sync when it copies, and the folders, where the hard links are. */
-async function syncAll(partial: string): Promise<void> {
-  const database = join(partial, 'holdover.db');
-  if (existsSync(database)) await syncPath(database);
-  const folders = new Set((await filesBelow(partial)).map((path) => dirname(join(partial, path))));
-  for (const folder of folders) await syncPath(folder);
-  if (existsSync(join(partial, 'blobs'))) await syncPath(join(partial, 'blobs'));
-}
+/** Copies files into the blobs of the backup, which an earlier backup or an interrupted one may have already. */
+function createBlobCopier({ into, source: { place } }: Opened) {
+  const dir = join(into, COPYING_FOLDER);
+  const wanted = new Set<string>();
+  const copied = { files: 0, bytes: 0 };
 
-async function removeOld(into: string, keep: number | undefined): Promise<readonly string[]> {
-  if (keep === undefined) return [];
-  const old = backupsIn(into).complete.slice(0, -keep);
-  for (const generation of old) await removeBackup(generation);
-  return old.map(({ name }) => name);
-}
+  async function isIntact(hash: string): Promise<boolean> {
+    const path = join(into, blobPath(hash));
+    return existsSync(path) && (await hashFile(path)).hash === hash;
+  }
 
-/** Returns the hash that identifies the data folder: that of its secret, or with Redis that of its `folder.id`. */
-function sourceOf(smallFiles: readonly ListedFile[], dataDir: string): string {
-  const hashes = ['secret.key', 'folder.id'].flatMap(
-    (name) => smallFiles.find(({ path }) => path === name)?.hash ?? [],
-  );
-  if (hashes[0] !== undefined) return hashes[0];
-  throw new Error(`${dataDir} is not a data folder: it has neither secret.key nor folder.id`);
-}
+  async function store(file: { path: string; hash: string; sizeBytes: number }): Promise<void> {
+    const isNew = !wanted.has(file.hash) && !(await isIntact(file.hash));
+    wanted.add(file.hash);
+    if (!isNew) return await rm(file.path);
+    await moveIntoPlace(file, join(into, blobPath(file.hash)));
+    copied.files += 1;
+    copied.bytes += file.sizeBytes;
+  }
 
-function refuseOtherSource(source: string, complete: readonly Backup[], into: string): void {
-  if (complete.every(({ manifest }) => manifest.source === source)) return;
-  throw new Error(`${into} has backups of another data folder: give this one a folder of its own`);
+  return {
+    copied,
+    /** Copies bytes on record. Returns the reason when they cannot be copied. */
+    async copy(hash: string): Promise<string | undefined> {
+      if (wanted.has(hash) || (await isIntact(hash))) return void wanted.add(hash);
+      const copy = await copyInto(dir, () => place.open(blobPath(hash)), hash);
+      return typeof copy === 'string' ? copy : await store(copy).then(() => undefined);
+    },
+    /** Copies a file of a front end, which a client may change under the same name. */
+    async copySaved({ path, modifiedAtMs }: SavedFile): Promise<UserFile | undefined> {
+      if (!isPathBelow(path)) throw new Error(`userdata has a file with an unusable name: ${path}`);
+      const copy = await copyInto(dir, () => place.open(`userdata/${path}`));
+      if (copy === 'absent') return undefined;
+      if (typeof copy === 'string') throw new Error(`userdata/${path} cannot be read`);
+      await store(copy);
+      const { hash, sizeBytes } = copy;
+      return { kind: 'userFile', path, hash, sizeBytes, modifiedAtMs };
+    },
+    /** Removes the blobs that the finished backup does not name. */
+    async removeOthers(): Promise<void> {
+      const paths = new Set([...wanted].map(blobPath));
+      for (const path of await filesBelow(join(into, 'blobs')))
+        if (!paths.has(`blobs/${path}`)) await rm(join(into, 'blobs', path), { force: true });
+    },
+  };
 }

@@ -8,7 +8,8 @@ import { isStorageUnavailable } from '../../lib/storage-errors.ts';
 import type { Blobs, StoredBlob } from '../../upstreams/blobs.ts';
 import { WrongBytes } from '../../upstreams/bucket/errors.ts';
 import { type StartProgress, totalOf } from '../progress.ts';
-import { type RecordedFiles, blobPath, isRecordedBy } from './records.ts';
+import { blobPath } from './format.ts';
+import { type RecordedFiles, isRecordedBy } from './recorded-files.ts';
 
 /** A file on record that is missing or damaged, and the names under which clients know it. */
 export type DamagedFile = {

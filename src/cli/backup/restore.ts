@@ -1,29 +1,29 @@
-import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, createReadStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
-import { syncPath } from '../../lib/durability.ts';
-import type { CrashPoint } from '../../lib/crash-point.ts';
-import { makeAsideFolder } from '../../data-folder/set-aside.ts';
+import { dirname, join, resolve } from 'node:path';
+import type { LedgerSource } from '../../config/ledger.ts';
 import { UNFINISHED_RESTORE, databasePath, placeBucketOf } from '../../data-folder/data-dir.ts';
+import { makeAsideFolder } from '../../data-folder/set-aside.ts';
 import { refuseSharedUse } from '../../data-folder/spool-folder.ts';
-import type { OpenedBucket } from '../../upstreams/bucket/open-bucket.ts';
-import { inspectDatabase, recordedBlobs } from '../../ledger/sqlite/inspect.ts';
+import type { StoredRecord } from '../../ledger/records.ts';
 import { forEachConcurrently } from '../../lib/concurrency.ts';
-import { copyTo, filesBelow, inUseText, refuseNested, tryLock } from './copy.ts';
-import { type Backup, backupsIn } from './backups.ts';
+import type { CrashPoint } from '../../lib/crash-point.ts';
+import { syncPath } from '../../lib/durability.ts';
+import type { OpenedBucket } from '../../upstreams/bucket/open-bucket.ts';
 import { type StartProgress, totalOf } from '../progress.ts';
-import type { Manifest } from './manifest.ts';
-import { blobPath } from './records.ts';
-import { belongsInBucket, restoreIntoBucket } from './restore-files.ts';
+import { copyInto, filesBelow, inUseText, refuseNested, tryLock } from './copy.ts';
+import { type BackupHeader, type MissingBlob, type UserFile, blobPath, linesOf } from './format.ts';
+import { openLedgerTarget } from './ledger-target.ts';
+import { loadRecords } from './load-records.ts';
+import { type FilesPlace, placeInBucket, placeInFolder } from './places.ts';
 
 export type RestoreOptions = {
-  /** The folder of backups. */
+  /** The folder of the backup. */
   readonly from: string;
-  /** The name of the backup; `undefined` chooses the newest complete one. */
-  readonly at: string | undefined;
   readonly dataDir: string;
-  /** The bucket to copy the files into; `undefined` puts them into the data folder. */
-  readonly bucket?: OpenedBucket | undefined;
+  readonly ledger: LedgerSource;
+  /** The bucket for the files; `undefined` puts them into the data folder. */
+  readonly bucket: OpenedBucket | undefined;
   /** Says if existing content of the data folder is an error, or is moved into a new folder inside it. */
   readonly existing: 'refuse' | 'move aside';
   readonly now: () => number;
@@ -32,75 +32,78 @@ export type RestoreOptions = {
   readonly reached: (moment: CrashPoint) => void;
 };
 
-export type RestoreResult = Awaited<ReturnType<typeof restore>>;
+/** A restored backup. */
+export type RestoreResult = Omit<BackupContent, 'blobs' | 'userFiles'> & {
+  /** Where the former content of the data folder is, if there was any. */
+  readonly aside: string | undefined;
+};
+
+type BackupContent = {
+  readonly header: BackupHeader;
+  readonly records: number;
+  /** The size of all bytes in the backup, by their hash. */
+  readonly blobs: ReadonlyMap<string, number>;
+  readonly userFiles: readonly UserFile[];
+  readonly missing: readonly MissingBlob[];
+};
 
 const MAX_CONCURRENT = 8;
 /** The folder for the copy. While it exists, the content of the data folder is unchanged. */
 const COPYING_FOLDER = 'restore-copying';
-const LOCK_FILE = 'holdover.db.lock';
 
 /**
- * Restores a backup into a data folder that no process uses. Copies and verifies the whole backup before it moves
- * existing content, and never deletes that content. Throws when the backup cannot be restored.
+ * Restores a backup into a data folder that no process uses. Copies and verifies everything before it moves existing
+ * content, and never deletes that content. Throws when the backup cannot be restored.
  */
-export async function restore(options: RestoreOptions) {
-  const { from, at, now } = options;
+export async function restore(options: RestoreOptions): Promise<RestoreResult> {
+  const from = resolve(options.from);
   const root = resolve(options.dataDir);
-  const { chosen, passedOver } = chooseBackup(resolve(from), at);
+  const content = await contentOf(from);
   refuseNested(from, root);
   const isNew = mkdirSync(root, { recursive: true, mode: 0o700 }) !== undefined;
-  const folderLock = tryLock(databasePath(root));
-  if (!folderLock) throw new Error(inUseText(root));
+  const lock = tryLock(databasePath(root));
+  if (!lock) throw new Error(inUseText(root));
   let isDone = false;
   try {
-    const existingContent = contentOf(root);
-    refuseSharedUse(root, now());
-    if (existingContent.length > 0 && options.existing === 'refuse')
-      throw new Error(notEmptyText(root));
-    const { bucket } = options;
-    const finishBucket =
-      bucket && (await restoreIntoBucket(chosen, bucket, { ...options, dataDir: root }));
-    await copyVerified(chosen, root, options);
-    const aside = await swapContent(root, existingContent, options);
-    await finishBucket?.();
+    const existing = namesIn(root);
+    refuseSharedUse(root, options.now());
+    if (existing.length > 0 && options.existing === 'refuse') throw new Error(notEmptyText(root));
+    const aside = await restoreInto({ ...options, from, root }, content, existing);
     isDone = true;
-    const { name, manifest } = chosen;
-    // `aside` is where the former content of the data folder is, if there was any.
-    return { name, manifest, passedOver, aside };
+    const { header, records, missing } = content;
+    return { header, records, missing, aside };
   } finally {
     await rm(join(root, COPYING_FOLDER), { recursive: true, force: true });
-    folderLock.close();
-    if ((isNew && !isDone) || chosen.manifest.ledger === 'redis') {
-      await rm(join(root, LOCK_FILE), { force: true });
-    }
+    lock.close();
+    if ((isNew && !isDone) || options.ledger.kind === 'redis')
+      await rm(`${databasePath(root)}.lock`, { force: true });
     if (isNew && !isDone) await rm(root, { recursive: true, force: true });
   }
 }
 
-function chooseBackup(from: string, at: string | undefined) {
+/** Reads the whole backup except its blobs. Throws when it is not as it was written. */
+async function contentOf(from: string): Promise<BackupContent> {
   if (!existsSync(from)) throw new Error(`there is no folder ${from}`);
-  const backups = backupsIn(from);
-  if (at !== undefined) return { chosen: findBackup(backups, at), passedOver: [] };
-  const chosen = backups.complete.at(-1);
-  const reasons = backups.unusable.map(({ name, why }) => `${name} ${why}`);
-  if (chosen) return { chosen, passedOver: reasons };
-  const why = reasons.length > 0 ? reasons.join('; ') : 'it has no backup at all';
-  throw new Error(`${from} has nothing to restore: ${why}`);
-}
-
-function findBackup({ complete, unusable }: ReturnType<typeof backupsIn>, at: string): Backup {
-  const chosen = complete.find(({ name }) => name === at);
-  if (chosen) return chosen;
-  const why = unusable.find(({ name }) => name === at)?.why;
-  if (why !== undefined) throw new Error(`the backup ${at} ${why}`);
-  const names = complete.map(({ name }) => name).join(', ') || 'none';
-  throw new Error(`there is no backup ${at}; there are: ${names}`);
+  let header: BackupHeader | undefined;
+  let records = 0;
+  const blobs = new Map<string, number>();
+  const userFiles: UserFile[] = [];
+  const missing: MissingBlob[] = [];
+  for await (const line of linesOf(from)) {
+    if (line.kind === 'backup') header = line;
+    else if (line.kind === 'userFile') userFiles.push(line);
+    else if (line.kind === 'missing') missing.push(line);
+    else records += 1;
+    if (line.kind === 'assets') blobs.set(line.row.hash, line.row.sizeBytes);
+  }
+  for (const { hash } of missing) blobs.delete(hash);
+  if (header === undefined) throw new Error(`the backup ${from} is empty`);
+  return { header, records, blobs, userFiles, missing };
 }
 
 /** Returns the names in a data folder, without locks and without copies of an unfinished restore. */
-function contentOf(root: string): readonly string[] {
-  const ownNames =
-    /^(restore-copying|copying|holdover\.db\.lock(-journal)?|lost\+found|set-aside)$/;
+function namesIn(root: string): readonly string[] {
+  const ownNames = /^(restore-copying|holdover\.db\.lock(-journal)?|lost\+found|set-aside)$/;
   return readdirSync(root).filter((name) => !ownNames.test(name));
 }
 
@@ -111,48 +114,79 @@ function notEmptyText(root: string): string {
   );
 }
 
-async function copyVerified(
-  { path, name, manifest }: Backup,
-  root: string,
-  { bucket, progress, reached }: RestoreOptions,
-): Promise<void> {
+type Opened = RestoreOptions & { readonly root: string };
+
+async function restoreInto(
+  options: Opened,
+  content: BackupContent,
+  existing: readonly string[],
+): Promise<string | undefined> {
+  const { from, root, bucket, progress, reached } = options;
+  const { header } = content;
   const copying = join(root, COPYING_FOLDER);
   await rm(copying, { recursive: true, force: true });
-  const dir = join(copying, 'on-their-way');
-  mkdirSync(dir, { recursive: true, mode: 0o700 });
-  const files = manifest.files.filter((file) => !bucket || !belongsInBucket(file.path));
-  const onFile = progress(totalOf(files));
-  await forEachConcurrently(MAX_CONCURRENT, files, async ({ path: file, hash, sizeBytes }) => {
-    const copied = await copyTo(join(path, file), join(copying, file), { dir, hash });
-    if (!copied.ok) throw new Error(`the backup ${name} is damaged: ${file} is ${copied.why}`);
-    onFile(sizeBytes);
-    reached('restore-file');
-  });
-  await rm(dir, { recursive: true });
-  if (bucket) placeBucketOf(copying, bucket.identity.url);
-  if (manifest.ledger === 'sqlite') verifyDatabase(copying, name, manifest);
-  for (const folder of await foldersOf(copying)) await syncPath(folder);
-}
-
-/** Throws when the database is damaged, or names files that are neither in the backup nor listed as missing. */
-function verifyDatabase(folder: string, name: string, manifest: Manifest): void {
-  const database = databasePath(folder);
-  const { state, errors } = inspectDatabase(database);
-  if (state !== 'ok') {
-    throw new Error(`the backup ${name} is damaged: its database is ${state}: ${errors[0]}`);
+  mkdirSync(copying, { mode: 0o700 });
+  const place = bucket ? placeInBucket(bucket) : placeInFolder(copying);
+  const target = await openLedgerTarget(options.ledger, copying, header);
+  try {
+    await place.begin();
+    await copyFiles(options, content, place);
+    const onRecord = progress({ records: content.records });
+    await loadRecords(recordsOf(from), target, (moment) => {
+      onRecord(0);
+      reached(moment);
+    });
+    await target.complete();
+    await place.writeId('ledger.id', target.ledgerId);
+    await place.writeId('folder.id', header.folderId);
+    if (bucket) placeBucketOf(copying, bucket.identity.url);
+    const folders = (await filesBelow(copying)).map((path) => dirname(join(copying, path)));
+    for (const folder of new Set([...folders, copying])) await syncPath(folder);
+    const aside = await swapContent(options, existing);
+    await place.finish();
+    await target.finish();
+    return aside;
+  } finally {
+    await target.close();
   }
-  const known = new Set([
-    ...manifest.files.map(({ path }) => path),
-    ...manifest.missing.map(({ hash }) => blobPath(hash)),
-  ]);
-  const missingBlobs = recordedBlobs(database).filter(({ hash }) => !known.has(blobPath(hash)));
-  if (missingBlobs.length === 0) return;
-  throw new Error(`the backup ${name} lacks ${missingBlobs.length} files that its records name`);
 }
 
-async function foldersOf(root: string): Promise<readonly string[]> {
-  const files = await filesBelow(root);
-  return [...new Set(files.map((path) => join(root, path, '..'))), root];
+async function* recordsOf(from: string): AsyncGenerator<StoredRecord> {
+  for await (const line of linesOf(from)) if ('row' in line) yield line;
+}
+
+type RestoredFile = Pick<UserFile, 'path' | 'hash' | 'sizeBytes'> & {
+  readonly modifiedAtMs?: number;
+};
+
+async function copyFiles(
+  { from, root, progress, reached }: Opened,
+  { blobs, userFiles }: BackupContent,
+  place: FilesPlace,
+): Promise<void> {
+  const dir = join(root, COPYING_FOLDER, 'copying');
+  mkdirSync(dir, { mode: 0o700 });
+  const files: readonly RestoredFile[] = [
+    ...[...blobs].map(([hash, sizeBytes]) => ({ path: blobPath(hash), hash, sizeBytes })),
+    ...userFiles.map((file) => ({ ...file, path: `userdata/${file.path}` })),
+  ];
+  const onFile = progress(totalOf(files));
+  await forEachConcurrently(
+    MAX_CONCURRENT,
+    files,
+    async ({ path, hash, sizeBytes, modifiedAtMs }) => {
+      const source = join(from, blobPath(hash));
+      const open = async () => (existsSync(source) ? createReadStream(source) : undefined);
+      const copy = await copyInto(dir, open, hash);
+      if (typeof copy === 'string')
+        throw new Error(`the backup ${from} is damaged: ${blobPath(hash)} (${path}) is ${copy}`);
+      await place.put(path, copy, modifiedAtMs);
+      await rm(copy.path, { force: true });
+      onFile(sizeBytes);
+      reached('restore-file');
+    },
+  );
+  await rm(dir, { recursive: true });
 }
 
 /**
@@ -160,17 +194,16 @@ async function foldersOf(root: string): Promise<readonly string[]> {
  * folder, because that may be a mounted volume.
  */
 async function swapContent(
-  root: string,
-  existingContent: readonly string[],
-  { now, reached }: RestoreOptions,
+  { root, now, reached }: Opened,
+  existing: readonly string[],
 ): Promise<string | undefined> {
   const unfinished = join(root, UNFINISHED_RESTORE);
-  const aside = existingContent.length > 0 ? makeAsideFolder(root, new Date(now())) : undefined;
-  const unfinishedCopies = existingContent.filter((name) => name === UNFINISHED_RESTORE);
+  const aside = existing.length > 0 ? makeAsideFolder(root, new Date(now())) : undefined;
+  const unfinishedCopies = existing.filter((name) => name === UNFINISHED_RESTORE);
   for (const name of unfinishedCopies) await rename(join(root, name), join(aside ?? root, name));
   await rename(join(root, COPYING_FOLDER), unfinished);
   await syncPath(root);
-  for (const name of existingContent) {
+  for (const name of existing) {
     if (!unfinishedCopies.includes(name)) await rename(join(root, name), join(aside ?? root, name));
     reached('restore-aside');
   }

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { chmod, lstat, rm } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { chmod, copyFile, lstat, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { undefinedIfAbsent } from '../../lib/absent-file.ts';
 import { hashFile } from '../../lib/hash.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
-import { copyFrom } from '../backup/copy.ts';
 import { type FoundFile, reasonOf } from './scan.ts';
 
 /** A copy of a file as the scan found it, or the reason why there is none. */
@@ -36,4 +37,22 @@ async function isUnchanged(found: FoundFile, copy: SpooledFile): Promise<boolean
     stats.size === copy.sizeBytes &&
     Math.round(stats.mtimeMs) === found.modifiedAtMs
   );
+}
+
+/**
+ * Copies a file. On file systems with copy-on-write the two share their blocks. Returns an error of reading the
+ * original, and leaves no copy then. Throws an error of writing the copy.
+ */
+async function copyFrom(from: string, to: string): Promise<NodeJS.ErrnoException | undefined> {
+  try {
+    await copyFile(from, to, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
+    return undefined;
+  } catch (cause) {
+    await rm(to, { force: true });
+    const error = cause as NodeJS.ErrnoException;
+    const isAbsent =
+      error.code === 'ENOENT' && (await undefinedIfAbsent(lstat(from))) === undefined;
+    if (isAbsent || error.code === 'EIO' || error.code === 'EACCES') return error;
+    throw error;
+  }
 }

@@ -7,13 +7,12 @@ import { completesWithin } from '../../lib/completes-within.ts';
 import type { LedgerIdentity } from '../identity.ts';
 import { type WriteTokens, NO_LEADER } from './write-tokens.ts';
 import { openRedisLedger } from './redis-ledger.ts';
+import { RESTORE_KEY } from './stored-keys.ts';
 
 export type SharedRedis = ReturnType<typeof createSharedRedis>;
 
 /** How long a start waits for the first reply of Redis. */
 const REACH_WITHIN_MS = 5000;
-/** The key that exists during a migration into this Redis. While it exists, no server may open the ledger. */
-export const MIGRATION_KEY = 'migration';
 /** The lease of a start. It lasts longer than it takes to rename a dozen folders. */
 const START = { name: 'start', leaseMs: 30_000 };
 /** The version of the stored keys and values. */
@@ -28,7 +27,7 @@ const DURABLE_SETTINGS = {
 
 /**
  * Opens the ledger. Throws an error with one sentence for the operator when Redis cannot be reached within
- * `reachWithinMs`, refuses access, has an interrupted migration, or was written by a newer version.
+ * `reachWithinMs`, refuses access, has an interrupted restore, or was written by a newer version.
  */
 export async function openSharedRedis(options: OpenOptions): Promise<SharedRedis> {
   const { url, reachWithinMs = REACH_WITHIN_MS } = options;
@@ -44,12 +43,12 @@ type OpenOptions = {
   readonly url: string;
   readonly log: Logger;
   readonly reachWithinMs?: number;
-  /** True for `holdover migrate`, which continues an interrupted migration. */
-  readonly acceptMigration?: boolean;
+  /** For `holdover restore`, which may follow an interrupted one: the id of the ledger, if it is new. */
+  readonly restore?: { readonly ledgerId: string | undefined };
 };
 
 async function open(
-  { url, log, acceptMigration }: OpenOptions,
+  { url, log, restore }: OpenOptions,
   reachWithinMs: number,
 ): Promise<SharedRedis> {
   const links = openRedis(url, { log });
@@ -57,9 +56,10 @@ async function open(
     await connectWithin(links, reachWithinMs);
     await refuseCluster(links);
     await refuseNewer(links);
-    if (!acceptMigration) await refuseMigration(links);
+    if (!restore) await refuseUnfinishedRestore(links);
     await warnOfLoss(links.commands, log);
-    const id = (await setOnce(links, 'id', Buffer.from(randomUUID()))).toString();
+    const newId = Buffer.from(restore?.ledgerId ?? randomUUID());
+    const id = (await setOnce(links, 'id', newId)).toString();
     return createSharedRedis(links, id);
   } catch (error) {
     await links.close();
@@ -137,9 +137,9 @@ async function refuseCluster({ commands }: RedisConnections): Promise<void> {
 
 const CLUSTER = 'is a node of a Redis Cluster: use a Redis that is in none';
 
-async function refuseMigration({ commands, prefix }: RedisConnections): Promise<void> {
-  if ((await commands.exists(`${prefix}${MIGRATION_KEY}`)) === 0) return;
-  throw new Error('has a migration that was interrupted: run "holdover migrate" again');
+async function refuseUnfinishedRestore({ commands, prefix }: RedisConnections): Promise<void> {
+  if ((await commands.exists(`${prefix}${RESTORE_KEY}`)) === 0) return;
+  throw new Error('has a restore that was interrupted: run "holdover restore" again');
 }
 
 /** Warns of settings with which Redis may lose acknowledged data. A hosted Redis may refuse CONFIG: that is logged only. */

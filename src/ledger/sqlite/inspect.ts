@@ -44,14 +44,6 @@ export function inspectDatabase(path: string): {
   }
 }
 
-/**
- * Writes a consistent copy to a new file, while another process may write to the database. `VACUUM INTO` reads in one
- * transaction, so the copy is the database at one moment, without its free pages.
- */
-export function copyDatabase(from: string, to: string): void {
-  withDatabase(from, (db) => db.prepare('VACUUM INTO ?').run(to));
-}
-
 /** The bytes that the asset records name, in the order in which they were first recorded. */
 export function recordedBlobs(path: string): readonly RecordedBlob[] {
   return withDatabase(path, (db) => {

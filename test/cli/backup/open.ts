@@ -48,11 +48,6 @@ export async function checkJson(dataDir: string, ...args: readonly string[]) {
   return { code, report: JSON.parse(stdout) };
 }
 
-/** Complete backups, oldest first. */
-export async function backupsIn(into: string): Promise<readonly string[]> {
-  return (await readdir(into)).filter((name) => /^\d{4}-/.test(name)).toSorted();
-}
-
 /** Hashes (hex) of the files below a data folder, or a backup of one. */
 export async function blobsIn(folder: string): Promise<readonly string[]> {
   const names = await readdir(join(folder, 'blobs'), { recursive: true }).catch(() => []);

@@ -1,9 +1,8 @@
-// Over a Redis ledger the files are backed up, restored and checked; Redis keeps its own records.
-import { spawnSync } from 'node:child_process';
+// Over a Redis ledger: a backup while servers run, and the check.
 import { randomBytes } from 'node:crypto';
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { hashOf } from '../../../src/lib/hash.ts';
 import { uploadInput } from '../../support/clients/client-helpers.ts';
 import type { Holdover } from '../../support/processes/holdover.ts';
@@ -39,25 +38,28 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
   }, 60_000);
   afterEach(() => redis.dispose());
 
-  test('the files come back into a new folder; what came after the snapshot of Redis does no harm', async () => {
-    const snapshot = join(await tempFolder('rdb'), 'dump.rdb');
-    const saved = spawnSync('redis-cli', ['-p', String(redis.port), '--rdb', snapshot]);
-    expect(saved.status).toBe(0);
-    await uploadInput(server.url, { bytes: randomBytes(4000), name: 'later.bin' });
+  test('taken while servers run, it brings back all a client was reported, into another Redis', async () => {
     const { code, stdout } = await own.backup(dataDir, into, { env: env() });
-    expect([code, stdout]).toEqual([0, expect.stringContaining('records are in Redis')]);
-    await server.terminate();
-    await rm(dataDir, { recursive: true });
-
-    const restored = await own.restore(into, dataDir);
-    expect([restored.code, restored.stdout]).toEqual([
-      0,
-      expect.stringContaining('restore the Redis snapshot'),
-    ]);
-    const again = await own.serve(dataDir, { env: env() });
+    expect([code, stdout]).toEqual([0, expect.stringContaining('4 files, 4 of them new')]);
+    await uploadInput(server.url, { bytes: randomBytes(4000), name: 'later.bin' });
+    const other = await startRedis();
+    onTestFinished(() => other.dispose());
+    const restored = join(await tempFolder('restored'), 'new');
+    const args = ['--ledger', other.url];
+    expect(await own.restore(into, restored, { args })).toMatchObject({ code: 0 });
+    for (const name of ['folder.id', 'ledger.id'])
+      expect(await readFile(join(restored, name))).toEqual(await readFile(join(dataDir, name)));
+    const again = await own.serve(restored, { args });
     expect(await own.serverStateOf(again)).toEqual(before);
-    expect((await checkNow(dataDir)).code).toBe(0);
-    expect((await readFile(snapshot)).length).toBeGreaterThan(100);
+    expect(await own.checkJson(restored, ...args)).toMatchObject({ code: 0 });
+  });
+
+  test('a Redis that has records is refused, and keeps them', async () => {
+    await own.backup(dataDir, into, { env: env() });
+    const target = join(await tempFolder('restored'), 'new');
+    const refused = await own.restore(into, target, { args: ['--ledger', redis.url] });
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('is not empty')]);
+    expect(await own.serverStateOf(server)).toEqual(before);
   });
 
   test('is refused for a folder that processes use', async () => {
@@ -69,7 +71,10 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
     ]);
     expect(await own.serverStateOf(server)).toEqual(before);
     await server.terminate();
-    expect((await own.restore(into, dataDir, { args: ['--replace'] })).code).toBe(0);
+    expect(await own.restore(into, dataDir, { args: ['--replace'] })).toMatchObject({
+      code: 0,
+      stderr: '',
+    });
   });
 
   test('a repair that was not told of the Redis is refused while servers run, and names the flag', async () => {

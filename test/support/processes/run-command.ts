@@ -3,7 +3,6 @@ import { backupCommand } from '../../../src/cli/backup.ts';
 import { checkCommand } from '../../../src/cli/check.ts';
 import { convertCommand } from '../../../src/cli/convert.ts';
 import { importCommand } from '../../../src/cli/import.ts';
-import { migrateCommand } from '../../../src/cli/migrate.ts';
 import { reportCommand } from '../../../src/cli/report.ts';
 import { restoreCommand } from '../../../src/cli/restore.ts';
 
@@ -19,7 +18,6 @@ const COMMANDS = {
   check: checkCommand,
   convert: convertCommand,
   import: importCommand,
-  migrate: migrateCommand,
   report: reportCommand,
   restore: restoreCommand,
 } as const;

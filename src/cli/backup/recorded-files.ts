@@ -1,10 +1,7 @@
-import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Ledger, AssetRow } from '../../ledger/ledger.ts';
 import type { SharedRedis } from '../../ledger/redis/open-shared.ts';
 import {
   type RecordedBlob,
-  copyDatabase,
   inspectDatabase,
   recordedBlobs,
   type DatabaseState,
@@ -14,12 +11,6 @@ import {
   rememberedNames,
 } from '../../ledger/sqlite/inspect.ts';
 import { databasePath } from '../../data-folder/data-dir.ts';
-
-/** Returns the path of a blob, relative to its data folder or backup. */
-export function blobPath(hash: string): string {
-  const hex = hash.slice('blake3:'.length);
-  return join('blobs', hex.slice(0, 2), hex);
-}
 
 /** The records of the files in a data folder. A server may use the ledger meanwhile. */
 export type RecordedFiles = {
@@ -34,8 +25,6 @@ export type RecordedFiles = {
   ): Promise<readonly Pick<AssetRow, 'user' | 'filePath' | 'hash'>[]>;
   /** Returns names that other records have for files whose own record is gone. Returns none with Redis. */
   remembered(): readonly RememberedName[];
-  /** Copies the records, as they are at one moment, into a folder. Returns the files that this copy names. */
-  save(folder: string): Promise<readonly RecordedBlob[]>;
 };
 
 /** Returns the records of a ledger: that in Redis if it is given, otherwise the database in the data folder. */
@@ -61,40 +50,33 @@ function recordedInDatabase(dataDir: string): RecordedFiles {
     list: async () => recordedBlobs(path),
     owners: async (hashes) => assetsOf(path, hashes),
     remembered: () => rememberedNames(path),
-    async save(folder) {
-      const copy = databasePath(folder);
-      await rm(copy, { force: true });
-      copyDatabase(path, copy);
-      requireSound(copy, 'it was not copied correctly');
-      return recordedBlobs(copy);
-    },
   };
 }
 
 /** Throws when a database is absent or damaged. */
-export function requireSound(path: string, advice: string): void {
+export function requireSound(path: string): void {
   const { state, errors } = inspectDatabase(path);
   if (state === 'ok') return;
-  throw new Error(`the ledger ${path} is ${state} (${errors[0]}): ${advice}`);
+  throw new Error(
+    `the ledger ${path} is ${state} (${errors[0]}): run holdover check to see the damage, or holdover restore to ` +
+      'restore a backup',
+  );
 }
 
-/** The records of a Redis ledger stay in Redis, and are backed up with Redis. */
 function recordedInRedis({ assets }: Pick<Ledger, 'assets'>, id: string): RecordedFiles {
   const rows = (): Promise<readonly AssetRow[]> => assets.oldest(Number.MAX_SAFE_INTEGER);
-  const list = async (): Promise<readonly RecordedBlob[]> => {
-    const sizes = new Map((await rows()).map(({ hash, sizeBytes }) => [hash, sizeBytes]));
-    return [...sizes].map(([hash, sizeBytes]) => ({ hash, sizeBytes }));
-  };
   return {
     kind: 'redis',
     inspect: () => ({ state: 'ok', errors: [] }),
     id: () => id,
-    list,
+    async list() {
+      const sizes = new Map((await rows()).map(({ hash, sizeBytes }) => [hash, sizeBytes]));
+      return [...sizes].map(([hash, sizeBytes]) => ({ hash, sizeBytes }));
+    },
     async owners(hashes) {
       const wanted = new Set(hashes);
       return wanted.size === 0 ? [] : (await rows()).filter(({ hash }) => wanted.has(hash));
     },
     remembered: () => [],
-    save: list,
   };
 }

@@ -5,7 +5,6 @@ import { refuseOtherPlace } from '../../data-folder/data-dir.ts';
 import { withOpen } from '../with-open.ts';
 import { silentLogger } from '../../observability/log.ts';
 import type { Blobs } from '../../upstreams/blobs.ts';
-import type { OpenedBucket } from '../../upstreams/bucket/open-bucket.ts';
 import { createFolderBlobs } from '../../upstreams/folder/folder-blobs.ts';
 import { type FilesPlace, placeInBucket, placeInFolder } from './places.ts';
 
@@ -19,8 +18,6 @@ export type OpenedFiles = {
   readonly blobs: Blobs;
   /** The id of the ledger that recorded the files, if it is known. */
   readonly recordedBy: string | undefined;
-  /** `undefined` when the files are in the data directory. */
-  readonly bucket: OpenedBucket | undefined;
 };
 
 /**
@@ -33,8 +30,8 @@ export async function withFiles<T>(
 ): Promise<T> {
   return withOpen(await openBucketOf(files, silentLogger()), async (bucket) => {
     await refuseOtherPlace(dataDir, bucket?.identity);
-    const place = bucket ? placeInBucket(bucket, dataDir) : placeInFolder(dataDir);
+    const place = bucket ? placeInBucket(bucket) : placeInFolder(dataDir);
     const blobs = bucket?.blobs ?? createFolderBlobs(join(dataDir, 'blobs'));
-    return await work({ place, blobs, recordedBy: await place.readSmall('ledger.id'), bucket });
+    return await work({ place, blobs, recordedBy: await place.readId('ledger.id') });
   });
 }

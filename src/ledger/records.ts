@@ -1,0 +1,97 @@
+import {
+  ASSET_COLUMNS,
+  CALL_COUNT_COLUMNS,
+  CLAIMED_ASSET_COLUMNS,
+  FILE_COLUMNS,
+  JOB_COLUMNS,
+  MODEL_CALL_COLUMNS,
+  PROMPT_COLUMNS,
+  REPLAY_COLUMNS,
+  type AssetRow,
+  type CallCount,
+  type ClaimedAsset,
+  type Columns,
+  type FileRow,
+  type JobRow,
+  type ModelCallRow,
+  type PromptRow,
+  type ReplayRow,
+} from './columns.ts';
+
+type Owned<Row> = Row & { readonly user: string; readonly key: string };
+
+/** The rows of a ledger by their kind. `jobKeys` and `assetKeys` are single-use idempotency keys. */
+export type RecordRows = {
+  readonly prompts: PromptRow;
+  readonly jobs: JobRow;
+  readonly jobKeys: Owned<{ readonly claimedAtMs: number; readonly jobId: string | null }>;
+  readonly files: FileRow;
+  readonly assets: AssetRow;
+  readonly assetKeys: Owned<ClaimedAsset>;
+  /** One setting of a front end. */
+  readonly settings: { readonly user: string; readonly id: string; readonly valueJson: string };
+  readonly calls: CallCount;
+  readonly modelCalls: ModelCallRow;
+  readonly replays: ReplayRow;
+};
+
+export type RecordKind = keyof RecordRows;
+
+/** One record of a ledger. */
+export type StoredRecord = {
+  readonly [Kind in RecordKind]: { readonly kind: Kind; readonly row: RecordRows[Kind] };
+}[RecordKind];
+
+/** Stores a single-use key, which the other functions of a ledger store only with its job or asset. */
+export type WriteKey = <Kind extends 'jobKeys' | 'assetKeys'>(
+  kind: Kind,
+  row: RecordRows[Kind],
+) => Promise<void>;
+
+const OWNER = { user: { type: 'text', sql: 'user' }, key: { type: 'text', sql: 'key' } } as const;
+
+/**
+ * For each kind its columns, its table in SQLite, and the first part of its keys in Redis. Records are read in this
+ * order: a record comes before those that it names, which are written earlier. So a copy that is made while servers
+ * write names nothing that it lacks, unless that was removed meanwhile.
+ */
+export const RECORD_KINDS = {
+  prompts: { columns: PROMPT_COLUMNS, table: 'prompts', redisKey: 'prompt' },
+  jobs: { columns: JOB_COLUMNS, table: 'jobs', redisKey: 'job' },
+  jobKeys: {
+    columns: {
+      ...OWNER,
+      claimedAtMs: { type: 'number', sql: 'claimed_at_ms' },
+      jobId: { type: 'text', sql: 'job_id' },
+    },
+    table: 'keys',
+    redisKey: 'key',
+  },
+  files: { columns: FILE_COLUMNS, table: 'files', redisKey: 'file' },
+  assets: { columns: ASSET_COLUMNS, table: 'assets', redisKey: 'asset' },
+  assetKeys: {
+    columns: { ...OWNER, ...CLAIMED_ASSET_COLUMNS },
+    table: 'asset_keys',
+    redisKey: 'asset-key',
+  },
+  settings: {
+    columns: {
+      user: OWNER.user,
+      id: { type: 'text', sql: 'id' },
+      valueJson: { type: 'text', sql: 'value_json' },
+    },
+    table: 'settings',
+    redisKey: 'settings',
+  },
+  calls: { columns: CALL_COUNT_COLUMNS, table: 'v1_calls', redisKey: 'call' },
+  modelCalls: { columns: MODEL_CALL_COLUMNS, table: 'model_calls', redisKey: 'model-call' },
+  replays: { columns: REPLAY_COLUMNS, table: 'model_replays', redisKey: 'replay' },
+} as const satisfies {
+  readonly [Kind in RecordKind]: {
+    readonly columns: Columns<RecordRows[Kind]>;
+    readonly table: string;
+    readonly redisKey: string;
+  };
+};
+
+export const KINDS = Object.keys(RECORD_KINDS) as readonly RecordKind[];

@@ -1,0 +1,127 @@
+import type { RedisConnections } from '../../redis/redis.ts';
+import {
+  KINDS,
+  RECORD_KINDS,
+  type RecordKind,
+  type StoredRecord,
+  type WriteKey,
+} from '../records.ts';
+import type { Columns } from '../columns.ts';
+import { createLedgerConnection, joinKey } from './connection.ts';
+import { keysLike } from './stored-keys.ts';
+import { createTable } from './table.ts';
+
+/** The kinds whose rows have a number `seq`, which gives their order. */
+const NUMBERED: ReadonlySet<RecordKind> = new Set(['assets', 'files', 'jobs']);
+const ROWS_AT_A_TIME = 100;
+
+/**
+ * Reads all records, one kind after the other. Servers may write meanwhile; `RECORD_KINDS` says why the result fits
+ * together. Done prompts come first, in the order of history.
+ */
+export async function* readRedisRecords(links: RedisConnections): AsyncGenerator<StoredRecord> {
+  for (const kind of KINDS) {
+    const rowsOf = rowsReader(links, kind);
+    for (const ids of chunks(await idsOf(links, kind)))
+      for (const row of await rowsOf(ids)) yield { kind, row } as StoredRecord;
+  }
+}
+
+/** Returns a function that stores single-use keys. */
+export function redisKeyWriter({ commands, prefix }: RedisConnections): WriteKey {
+  return async (kind, { user, key, ...fields }) => {
+    const [id, keys] = [joinKey(user, key), `${prefix}${RECORD_KINDS[kind].redisKey}`];
+    const cells = Object.entries(fields).flatMap(([name, value]) =>
+      value === null ? [] : [name, typeof value === 'boolean' ? (value ? '1' : '') : value],
+    );
+    await commands.hset(`${keys}:${id}`, ...cells);
+    await commands.zadd(`${keys}s:age`, fields.claimedAtMs, id);
+  };
+}
+
+/** Throws when a server or worker subscribes to channels of this Redis. */
+export async function refuseRedisInUse({ commands, channels }: RedisConnections): Promise<void> {
+  const listened = (await commands.pubsub('CHANNELS', `${channels}*`)) as string[];
+  if (listened.length > 0)
+    throw new Error('the ledger in Redis is in use: stop all servers and workers first');
+}
+
+/** Returns a function that reads the rows with some ids; for settings, all rows of some users. */
+function rowsReader(
+  links: RedisConnections,
+  kind: RecordKind,
+): (ids: readonly string[]) => Promise<readonly object[]> {
+  const { commands: redis, prefix } = links;
+  if (kind === 'settings') {
+    return async (users) => {
+      const all = await Promise.all(
+        users.map((user) => redis.hgetall(`${prefix}settings:${user}`)),
+      );
+      return users.flatMap((user, i) =>
+        Object.entries(all[i] ?? {}).map(([id, valueJson]) => ({ user, id, valueJson })),
+      );
+    };
+  }
+  const isKey = kind === 'assetKeys' || kind === 'jobKeys';
+  const { redisKey, columns } = RECORD_KINDS[kind];
+  const { user: _user, key: _key, ...unowned } = columns as Columns<{ user: string; key: string }>;
+  const connection = createLedgerConnection(redis, prefix);
+  const table = createTable<object>(connection, redisKey, isKey ? unowned : columns);
+  if (!isKey) return (ids) => table.rows(ids);
+  return async (ids) => {
+    const rows = await Promise.all(ids.map((id) => table.get(id)));
+    return rows.flatMap((row, i) => (row ? [{ ...ownerIn(ids[i] ?? ''), ...row }] : []));
+  };
+}
+
+async function idsOf(links: RedisConnections, kind: RecordKind): Promise<readonly string[]> {
+  if (kind === 'prompts') return await promptIds(links);
+  const ids = await idsLike(links, RECORD_KINDS[kind].redisKey);
+  return NUMBERED.has(kind) ? await inOrder(links, kind, ids) : ids;
+}
+
+/** The ids in all keys `name:…`, each once. */
+async function idsLike(links: RedisConnections, name: string): Promise<readonly string[]> {
+  const start = `${links.prefix}${name}:`;
+  const ids = new Set<string>();
+  for await (const key of keysLike(links, `${start}*`)) ids.add(key.slice(start.length));
+  return [...ids];
+}
+
+/** Unfinished prompts are listed first: one that ends meanwhile is in both lists, and none is in neither. */
+async function promptIds(links: RedisConnections): Promise<readonly string[]> {
+  const { commands: redis, prefix } = links;
+  const live = await redis.zrange(`${prefix}prompts:live`, 0, '-1');
+  const done: string[] = [];
+  for (const user of (await idsLike(links, 'prompts:done')).toSorted())
+    done.push(...(await redis.zrange(`${prefix}prompts:done:${user}`, 0, '-1')));
+  const ended = new Set(done);
+  return [...done, ...live.filter((key) => !ended.has(key))];
+}
+
+async function inOrder(
+  { commands: redis, prefix }: RedisConnections,
+  kind: RecordKind,
+  ids: readonly string[],
+): Promise<readonly string[]> {
+  const numbers = new Map<string, number>();
+  for (const some of chunks(ids)) {
+    const read = some.map((id) =>
+      redis.hget(`${prefix}${RECORD_KINDS[kind].redisKey}:${id}`, 'seq'),
+    );
+    (await Promise.all(read)).forEach((seq, i) => numbers.set(some[i] ?? '', Number(seq)));
+  }
+  return ids.toSorted((a, b) => (numbers.get(a) ?? 0) - (numbers.get(b) ?? 0));
+}
+
+/** Splits an id that `joinKey` made. */
+function ownerIn(id: string): { readonly user: string; readonly key: string } {
+  const bytes = Buffer.from(id);
+  const colon = bytes.indexOf(':');
+  const end = colon + 1 + Number(bytes.toString('latin1', 0, colon));
+  return { user: bytes.toString('utf8', colon + 1, end), key: bytes.toString('utf8', end + 1) };
+}
+
+function* chunks<T>(items: readonly T[]): Generator<readonly T[]> {
+  for (let i = 0; i < items.length; i += ROWS_AT_A_TIME) yield items.slice(i, i + ROWS_AT_A_TIME);
+}
