@@ -97,12 +97,12 @@ async function compareExchange(
 ): Promise<string[]> {
   const { response } = exchange;
   const status = answer.status === response.status ? [] : [`status ${answer.status}`];
-  const isEmptyHandler = response.headers['Content-Length'] === '0';
   const length = answer.headers['content-length'];
+  const isBothEmpty = response.headers['Content-Length'] === '0' && answer.body.length === 0;
   return [
     ...status,
     ...HEADERS.flatMap((name) => compareHeader(name, response.headers, answer)),
-    ...(isEmptyHandler && length !== '0' ? [`content-length ${length}`] : []),
+    ...(isBothEmpty && length !== '0' ? [`content-length ${length}`] : []),
     ...compareDeprecationHeaders(exchange, answer, replayed),
     ...(await compareBody(exchange, answer, replayed)),
   ];
