@@ -2,7 +2,10 @@ import type { Received } from '../support/clients/v1-client.ts';
 import { type ClientGroup, type Socket, cameAfter, isEnd, nameOf } from './client-group.ts';
 import { type GroupJob, DOCUMENTED_EXCEPTIONS, isShared, deliveryOf } from './frame-rules.ts';
 
-/** A JSON frame of a prompt as it is compared: the exception's word and the classes of nodes are the dialect's own. */
+/**
+ * A JSON frame of a prompt as it is compared: the exception's word, the newline after its message and the classes of
+ * nodes are the dialect's own.
+ */
 type Line = { readonly name: string; readonly text: string };
 
 /** JSON frames of one job, in order. */
@@ -11,9 +14,10 @@ export function linesOf(frames: readonly Received[], { promptId }: GroupJob): Li
     const name = nameOf(frame);
     if (name === undefined || frame.kind !== 'text' || frame.data.prompt_id !== promptId) return [];
     const { exception_type: _, ...data } = frame.data;
-    const text = JSON.stringify([frame.type, data], (member, value) =>
-      frame.type === 'progress_state' && member === 'class_type' ? undefined : value,
-    );
+    const text = JSON.stringify([frame.type, data], (member, value) => {
+      if (frame.type === 'progress_state' && member === 'class_type') return undefined;
+      return member === 'exception_message' ? value.replace(/\n$/, '') : value;
+    });
     return [{ name, text }];
   });
 }
@@ -105,9 +109,7 @@ export function unlike({ sockets, jobs }: ClientGroup): string[] {
     const most = jobs.filter(({ user }) => user === caller.user).length;
     const sids = texts.flatMap(({ data }) => (data.sid === undefined ? [] : [data.sid]));
     const isHosted = caller.form === 'hosted';
-    const exceptions = texts.flatMap(({ type, data }) =>
-      type === 'execution_error' ? [DOCUMENTED_EXCEPTIONS.includes(data.exception_type)] : [],
-    );
+    const errors = texts.flatMap(({ type, data }) => (type === 'execution_error' ? [data] : []));
     const classes = texts.flatMap(({ type, data }) =>
       type === 'progress_state'
         ? Object.values(data.nodes).map((node) => Object.hasOwn(node as object, 'class_type'))
@@ -117,7 +119,12 @@ export function unlike({ sockets, jobs }: ClientGroup): string[] {
       'its first message is not its status': texts[0]?.data.sid !== clientId || sids.length !== 1,
       'it is told of more prompts than its user has': Math.max(...counts) > most,
       'its last status does not say 0': closedAt === Infinity && counts.at(-1) !== 0,
-      'a word for an exception is not its server’s': exceptions.some((one) => one !== isHosted),
+      'a word for an exception is not its server’s': errors.some(
+        (data) => DOCUMENTED_EXCEPTIONS.includes(data.exception_type) !== isHosted,
+      ),
+      'an exception’s message ends in a newline, or not, unlike by its server': errors.some(
+        (data) => data.exception_message.endsWith('\n') === isHosted,
+      ),
       'it is told the classes of nodes, or not, unlike by its server': classes.some(
         (one) => one !== isHosted,
       ),
