@@ -91,7 +91,7 @@ export function plainRow({ kind, row }: StoredRecord): object {
   return Object.fromEntries(cells) as object;
 }
 
-/** `readLines` also splits at these two, which JSON allows in texts. */
+/** In Node 24 `readLines` also splits at these two, which JSON allows in texts. */
 function textOf(line: object): string {
   const escaped = (char: string): string => `\\u${char.charCodeAt(0).toString(16)}`;
   return `${JSON.stringify(line).replace(/[\u2028\u2029]/g, escaped)}\n`;

@@ -1,6 +1,6 @@
 // A backup moves a ledger from SQLite to Redis and its files from a folder to a bucket, and back; killed at each step.
 import { randomUUID } from 'node:crypto';
-import { readdir } from 'node:fs/promises';
+import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { untilRunning } from '../../support/clients/client-helpers.ts';
@@ -20,7 +20,7 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 const missing = bucketMissing() || redisMissing();
 
-/** A setting with characters that end a line for some readers, and one that is longer than a stored text. */
+/** The setting has characters that end a line for the reader of lines in Node 24. */
 const SETTINGS = { 'Odd.Text': 'a\u2028b\u2029c\r\nd', 'Odd.Number': 1e21 };
 /** Longer than the texts that SQLite stores in parts. */
 const LONG_TEXT = 'long '.repeat(300_000);
@@ -63,6 +63,7 @@ describe.skipIf(missing !== '')(`to another ledger and another place of files${m
     await first.kill9();
     const into = await tempFolder('backups');
     expect(await own.backup(first.dataDir, into)).toMatchObject({ code: 0 });
+    expect(await readFile(join(into, 'records.jsonl'), 'utf8')).not.toMatch(/[\u2028\u2029]/);
     // What a client sees before the unfinished prompts go on is in the folder that was backed up.
     const expected = await own.serve(first.dataDir);
     const [state, history] = [await own.serverStateOf(expected), await historyOf(expected)];
