@@ -195,9 +195,9 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
   });
 
   test.each([
-    ['a.png', '../x', 'empty'],
-    ['none/a.png', '', 'refusal invalid_upload'],
-  ])('subfolder: an upload of %j to %j is refused, or stored', async (name, subfolder, refusal) => {
+    ['a.png', '../x'],
+    ['none/a.png', ''],
+  ])('subfolder: an upload of %j to %j is refused, or stored', async (name, subfolder) => {
     const body = new FormData();
     body.append('subfolder', subfolder);
     body.append('image', new Blob(['bytes']), name);
@@ -206,7 +206,7 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
     const text = await answer.text();
     if (!isHosted) {
       const told = { 'content-type': answer.headers.get('content-type') ?? '' };
-      expect(errorSummary({ status, headers: told, text })).toBe(`400 ${refusal}`);
+      expect(errorSummary({ status, headers: told, text })).toBe('400 refusal invalid_upload');
       return;
     }
     expect([status, JSON.parse(text)]).toEqual([200, { name: 'a.png', subfolder, type: 'input' }]);

@@ -159,10 +159,14 @@ export const REFUSED_CALLS: readonly (readonly [
   [get('/api/view_metadata/loras?filename=x'), '404 empty', '404 code not_found'],
   [
     { method: 'POST', path: '/api/upload/image', headers: JSON_TYPE, body: '{}' },
-    '400 empty',
-    '400 code invalid_request',
+    '400 refusal invalid_upload',
+    '400 code invalid_upload',
   ],
-  [form('/api/upload/image', { other: 'x' }), '400 empty', '400 code invalid_request'],
+  [
+    form('/api/upload/image', { other: 'x' }),
+    '400 refusal invalid_upload',
+    '400 code invalid_upload',
+  ],
   [
     form('/api/upload/image', { image: 'x' }),
     '400 refusal invalid_upload',

@@ -123,8 +123,9 @@ describe('without a stream', () => {
     const before = upstream.requests('get').length;
     const sinceMs = performance.now();
     await sleep(1_000);
+    // Without the limit there are thousands.
     const seconds = (performance.now() - sinceMs) / 1_000;
-    expect(upstream.requests('get').length - before).toBeLessThanOrEqual(40 * seconds + 2);
+    expect(upstream.requests('get').length - before).toBeLessThanOrEqual(2 * 40 * seconds);
     upstream.always('get', (exchange) => exchange.honestly());
     ids.forEach((id) => upstream.change(id, DONE));
     for (const events of await Promise.all(listening))
