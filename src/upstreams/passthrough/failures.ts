@@ -30,7 +30,7 @@ const FAILURES = {
   },
   foreign_key: {
     message:
-      'All callers of this server share one account of the service behind it, and nobody may see ' +
+      'All callers of this server share one account of the service behind it, and none of them may see ' +
       'what belongs to others: a call with a key of its own is not passed on.',
     v2: [403, 'forbidden'],
     router: [403, 'forbidden'],
