@@ -121,6 +121,8 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     const run = async (prefix: string, post: string, ws: string): Promise<string[]> => {
       const who = createTestUser();
       const recorder = await who.listen(ws);
+      // A first status that leaves with the answer counts the prompt.
+      await recorder.until((frame) => frame.kind === 'text' && frame.type === 'status');
       const promptId = await who.post(post, { prompt: flat({ prefix }) });
       await jobOf(promptId);
       await recorder.until((frame) => frame.kind === 'text' && frame.type === 'execution_start');
