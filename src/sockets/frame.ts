@@ -9,7 +9,6 @@ import { documentedErrorData } from '../translate/exception-types.ts';
 import { withVideoList } from '../translate/outputs.ts';
 import { previewFrame, previewWithMetadataFrame, textFrame } from '../protocol/binary-frames.ts';
 import type { V1Message } from '../protocol/v1.ts';
-import { type WireFrame, toWireFrame } from './wire-frame.ts';
 import { encodeMessage } from './connection.ts';
 
 /** A frame of a prompt for its sockets. A `step` may hold a picture. */
@@ -20,24 +19,24 @@ export type EncodedFrame =
   | {
       readonly kind: 'json';
       readonly type: V1Message['type'];
-      readonly own: () => WireFrame;
-      readonly documented: () => WireFrame;
+      readonly own: () => string;
+      readonly documented: () => string;
     }
-  | { readonly kind: 'text'; readonly bytes: () => WireFrame }
+  | { readonly kind: 'text'; readonly bytes: () => Buffer }
   | { readonly kind: 'picture'; readonly picture: EncodedPicture }
   | {
       readonly kind: 'step';
       readonly state: EncodedState | undefined;
-      readonly progress: () => WireFrame;
+      readonly progress: () => string;
       readonly picture: EncodedPicture | undefined;
     };
 
 /** A `progress_state`, encoded for local sockets and for hosted ones. */
-type EncodedState = { readonly own: () => WireFrame; readonly documented: () => WireFrame };
+type EncodedState = { readonly own: () => string; readonly documented: () => string };
 
 export type EncodedPicture = Pick<Picture, 'kind'> & {
-  readonly plain: () => WireFrame;
-  readonly withMetadata: () => WireFrame;
+  readonly plain: () => Buffer;
+  readonly withMetadata: () => Buffer;
 };
 
 /** Encodes a frame of this prompt. */
@@ -46,7 +45,7 @@ export function encodeFrame(frame: Frame, promptId: string): EncodedFrame {
     case 'json':
       return encodeJson(frame);
     case 'text':
-      return { kind: 'text', bytes: once(() => binary(textFrame(frame.nodeId, frame.text))) };
+      return { kind: 'text', bytes: once(() => textFrame(frame.nodeId, frame.text)) };
     case 'picture':
       return { kind: 'picture', picture: encodePicture(frame.picture, promptId) };
     case 'step': {
@@ -54,7 +53,7 @@ export function encodeFrame(frame: Frame, promptId: string): EncodedFrame {
       return {
         kind: 'step',
         state: state && encodeState(state, classTypes),
-        progress: once(() => textOf(progress)),
+        progress: once(() => encodeMessage(progress)),
         picture: picture && encodePicture(picture, promptId),
       };
     }
@@ -66,8 +65,10 @@ function encodeState(
   classTypes: ClassTypes | undefined,
 ): EncodedState {
   return {
-    own: once(() => textOf(message)),
-    documented: once(() => textOf(classTypes ? withClassTypes(message, classTypes) : message)),
+    own: once(() => encodeMessage(message)),
+    documented: once(() =>
+      encodeMessage(classTypes ? withClassTypes(message, classTypes) : message),
+    ),
   };
 }
 
@@ -75,10 +76,10 @@ function encodeJson(frame: Frame & { kind: 'json' }): EncodedFrame {
   const { message, classTypes } = frame;
   const { type } = message;
   if (type === 'progress_state') return { kind: 'json', type, ...encodeState(message, classTypes) };
-  const own = once(() => textOf(message));
+  const own = once(() => encodeMessage(message));
   const documented = once(() => {
     const shown = documentedForm(frame);
-    return shown === message ? own() : textOf(shown);
+    return shown === message ? own() : encodeMessage(shown);
   });
   return { kind: 'json', type, own, documented };
 }
@@ -98,8 +99,8 @@ function encodePicture(picture: Picture, promptId: string): EncodedPicture {
   const { bytes, mime, kind } = picture;
   return {
     kind,
-    plain: once(() => binary(previewFrame(bytes, mime))),
-    withMetadata: once(() => binary(metadataFrame(picture, promptId))),
+    plain: once(() => previewFrame(bytes, mime)),
+    withMetadata: once(() => metadataFrame(picture, promptId)),
   };
 }
 
@@ -119,14 +120,6 @@ function metadataFrame({ nodeId, displayNodeId, mime, bytes }: Picture, promptId
 export function activeNodeIn(frame: Frame): string | null | undefined {
   const isExecuting = frame.kind === 'json' && frame.message.type === 'executing';
   return isExecuting ? frame.message.data.node : undefined;
-}
-
-function textOf(message: V1Message): WireFrame {
-  return toWireFrame(encodeMessage(message), 'text');
-}
-
-function binary(bytes: Buffer): WireFrame {
-  return toWireFrame(bytes, 'binary');
 }
 
 function once<T>(make: () => T): () => T {

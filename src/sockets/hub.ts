@@ -15,7 +15,6 @@ import {
 import { frameScopeFor } from './frame-scope.ts';
 import { OpenChannels } from './open-channels.ts';
 import type { PreviewMethod } from './preview-method.ts';
-import { toWireFrame } from './wire-frame.ts';
 
 /**
  * One client gives up after ten seconds without a text frame. A socket of a user with live prompts
@@ -140,7 +139,7 @@ export class Hub {
   /** Sends all sockets of this user the number of prompts that are left. */
   sendStatus(user: string): void {
     if (!this.#connections.has(user)) return;
-    const text = toWireFrame(this.#statusText(user), 'text');
+    const text = this.#statusText(user);
     for (const connection of this.#connections.of(user)) {
       if (!connection.isOpen()) continue;
       if (connection.isHolding()) connection.sendCurrent(() => this.#statusText(user));

@@ -1,6 +1,4 @@
-import type { Duplex } from 'node:stream';
 import { WebSocket } from 'ws';
-import { type WireFrame, payloadOf } from './wire-frame.ts';
 
 /** While more bytes than this are pending for a socket, only the latest preview is kept. */
 const PREVIEW_PENDING_BYTES = 256 * 1024;
@@ -15,10 +13,9 @@ const UNTRACKED_CHARS = 16 * 1024;
  */
 const STALLED = { bytes: 1024 * 1024, forMs: 30_000, maxBytes: 64 * 1024 * 1024 } as const;
 
-/** A WebSocket and its connection. Frames are also written to the connection directly. */
+/** A WebSocket after its 101 response. */
 export type UpgradedSocket = {
   readonly ws: WebSocket;
-  readonly socket: Duplex;
   /** How long after the 101 response the first frame is sent. Absent: at once. */
   readonly firstFrameDelayMs?: number;
 };
@@ -35,27 +32,21 @@ type OutgoingFramesOptions = {
     | undefined;
 };
 
-function uncork(socket: Duplex): void {
-  socket.uncork();
-}
-
 /**
  * The frames that are being sent to one socket: writes them, and delays those that a slow socket
  * can miss.
  */
 export class OutgoingFrames {
   readonly #ws: WebSocket;
-  readonly #socket: Duplex;
   readonly #options: OutgoingFramesOptions;
   readonly #firstFrames: FirstFrames | undefined;
-  readonly #pendingStates = new Map<string, () => WireFrame>();
-  #pendingPreview: { readonly promptId: string; readonly frame: WireFrame } | undefined;
+  readonly #pendingStates = new Map<string, () => string>();
+  #pendingPreview: { readonly promptId: string; readonly frame: Buffer } | undefined;
   #flushedAtMs: number;
   #lastTextAtMs: number;
 
-  constructor({ ws, socket, firstFrameDelayMs }: UpgradedSocket, options: OutgoingFramesOptions) {
+  constructor({ ws, firstFrameDelayMs }: UpgradedSocket, options: OutgoingFramesOptions) {
     this.#ws = ws;
-    this.#socket = socket;
     this.#options = options;
     this.#flushedAtMs = options.now();
     this.#lastTextAtMs = options.now();
@@ -82,8 +73,7 @@ export class OutgoingFrames {
     return this.#unsentBytes() + (this.#pendingPreview?.frame.length ?? 0);
   }
 
-  /** Sends a text, or a frame that is encoded for several sockets. */
-  sendText(text: string | WireFrame): void {
+  sendText(text: string): void {
     this.#lastTextAtMs = this.#options.now();
     this.#send(text, this.#lastTextAtMs);
   }
@@ -94,11 +84,11 @@ export class OutgoingFrames {
   }
 
   /** Sends a frame that must not be dropped: JSON, or a result. */
-  sendBinary(frame: WireFrame): void {
+  sendBinary(frame: Buffer): void {
     this.#send(frame, this.#options.now());
   }
 
-  #send(frame: string | WireFrame, nowMs: number): void {
+  #send(frame: OutgoingFrame, nowMs: number): void {
     const unsentBytes = this.#unsentBytes();
     if (unsentBytes === 0) {
       this.#flushedAtMs = nowMs;
@@ -114,7 +104,7 @@ export class OutgoingFrames {
   }
 
   /** Sends a preview when few bytes are pending; else the next one replaces it. */
-  sendPreview(promptId: string, frame: WireFrame): void {
+  sendPreview(promptId: string, frame: Buffer): void {
     const unsentBytes = this.#unsentBytes();
     if (unsentBytes + frame.length <= UNTRACKED_BYTES) return this.#write(frame);
     if (unsentBytes <= PREVIEW_PENDING_BYTES) {
@@ -125,7 +115,7 @@ export class OutgoingFrames {
   }
 
   /** Sends the `progress_state` of a prompt when few bytes are pending. It is encoded only then. */
-  sendState(promptId: string, frame: () => WireFrame): void {
+  sendState(promptId: string, frame: () => string): void {
     if (this.#unsentBytes() > PREVIEW_PENDING_BYTES) this.#pendingStates.set(promptId, frame);
     else this.sendText(frame());
   }
@@ -145,7 +135,6 @@ export class OutgoingFrames {
   /** Writes delayed first frames now, before anything else that this turn writes elsewhere. */
   flush(): void {
     this.#firstFrames?.flush();
-    this.#socket.uncork();
   }
 
   /** Drops all frames: the socket is gone. */
@@ -174,38 +163,24 @@ export class OutgoingFrames {
     return this.#ws.bufferedAmount + (this.#firstFrames?.bytes() ?? 0);
   }
 
-  #write(frame: string | WireFrame, done?: () => void): void {
+  #write(frame: OutgoingFrame, done?: () => void): void {
     if (!this.#firstFrames?.hold(frame, done)) this.#writeNow(frame, done);
   }
 
-  /**
-   * Writes the encoded frame directly. `ws` would frame each message anew for each socket, which is
-   * a fifth of the cost of a broadcast.
-   */
-  #writeNow(frame: string | WireFrame, done?: () => void): void {
+  #writeNow(frame: OutgoingFrame, done?: () => void): void {
     const { observer } = this.#options;
-    if (observer?.isOn()) observer.record(payloadOf(frame));
-    this.#corkForThisTurn();
-    if (typeof frame === 'string') return this.#ws.send(frame, done);
-    if (this.#ws.readyState !== WebSocket.OPEN) return;
-    const [first, second] = frame.pieces;
-    if (second === undefined) return void this.#socket.write(first, done);
-    this.#socket.write(first);
-    this.#socket.write(second, done);
-  }
-
-  /** Collects the frames of one turn of the event loop into one system call. */
-  #corkForThisTurn(): void {
-    if (this.#socket.writableCorked > 0) return;
-    this.#socket.cork();
-    process.nextTick(uncork, this.#socket);
+    if (observer?.isOn()) observer.record(frame);
+    this.#ws.send(frame, done);
   }
 }
 
-type WriteFrame = (frame: string | WireFrame, done?: () => void) => void;
+/** A text frame or the bytes of a binary one. */
+type OutgoingFrame = string | Buffer;
+
+type WriteFrame = (frame: OutgoingFrame, done?: () => void) => void;
 
 /** A frame, or the function that makes it when it leaves; and what is called when it is written. */
-type Held = readonly [frame: string | WireFrame | (() => string), done?: (() => void) | undefined];
+type Held = readonly [frame: OutgoingFrame | (() => string), done?: (() => void) | undefined];
 
 type FirstFrames = ReturnType<typeof createFirstFrames>;
 

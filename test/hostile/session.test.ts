@@ -2,13 +2,12 @@
 import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { toWireFrame } from '../../src/sockets/wire-frame.ts';
 import { type UpgradedSocket, SocketConnection } from '../../src/sockets/connection.ts';
 
 const SECOND = 1000;
 const MEBIBYTE = 1024 * 1024;
 
-/** A WebSocket, and the connection below it, whose peer swallows only when told to. */
+/** A WebSocket whose peer swallows only when told to. */
 class FakeSocket extends EventEmitter {
   readonly readyState = WebSocket.OPEN;
   readonly sent: (string | Buffer)[] = [];
@@ -16,10 +15,7 @@ class FakeSocket extends EventEmitter {
   bufferedAmount = 0;
   terminated = false;
 
-  send(text: string, done?: () => void): void {
-    this.write(text, done);
-  }
-  write(frame: string | Buffer, done = () => {}): void {
+  send(frame: string | Buffer, done = () => {}): void {
     this.sent.push(frame);
     this.bufferedAmount += frame.length;
     this.pending.push(() => {
@@ -27,8 +23,6 @@ class FakeSocket extends EventEmitter {
       done();
     });
   }
-  cork(): void {}
-  uncork(): void {}
   swallow(): void {
     this.pending.shift()?.();
   }
@@ -39,12 +33,10 @@ class FakeSocket extends EventEmitter {
   }
 }
 
-const ready = (bytes: Buffer) => toWireFrame(bytes, 'binary');
-
 function open() {
   const socket = new FakeSocket();
   const clock = { nowMs: 0 };
-  const connection = { ws: socket, socket } as unknown as UpgradedSocket;
+  const connection = { ws: socket } as unknown as UpgradedSocket;
   const session = new SocketConnection(connection, {
     user: 'u',
     sid: 's',
@@ -95,7 +87,7 @@ test('a quiet socket may wait for long with little to swallow', () => {
 
 test.each([
   ['texts', (session: SocketConnection) => session.sendText('x'.repeat(MEBIBYTE))],
-  ['results', (session: SocketConnection) => session.sendBinary(ready(Buffer.alloc(MEBIBYTE)))],
+  ['results', (session: SocketConnection) => session.sendBinary(Buffer.alloc(MEBIBYTE))],
 ] as const)('no more than so much ever waits: %s', (_, send) => {
   const { socket, session } = open();
   for (let i = 0; i < 200 && !socket.terminated; i++) send(session);
@@ -106,10 +98,10 @@ test.each([
 test('previews of a socket with a backlog are dropped but the latest, which comes when there is room', () => {
   const { socket, session } = open();
   session.sendText('x'.repeat(MEBIBYTE));
-  for (const name of ['one', 'two', 'three']) session.sendPreview('p', ready(Buffer.from(name)));
+  for (const name of ['one', 'two', 'three']) session.sendPreview('p', Buffer.from(name));
   expect(socket.sent).toHaveLength(1);
   socket.swallow();
-  expect(socket.sent.slice(1).map((frame) => frame.slice(2).toString())).toEqual(['three']);
+  expect(socket.sent.slice(1).map((frame) => frame.toString())).toEqual(['three']);
 });
 
 test('a socket that answers no ping by the next one is ended', () => {
@@ -125,11 +117,11 @@ test('a socket that answers no ping by the next one is ended', () => {
 
 test('of a prompt only the latest progress_state waits for room, and it comes before the end', () => {
   const { socket, session } = open();
-  const told = () => socket.sent.slice(1).map((frame) => frame.slice(2).toString());
+  const told = () => socket.sent.slice(1).map((frame) => frame.toString());
   let written = 0;
   const state = (name: string) => () => {
     written++;
-    return toWireFrame(Buffer.from(name), 'text');
+    return name;
   };
   session.sendText('x'.repeat(MEBIBYTE));
   for (const name of ['one', 'two', 'three']) session.sendState('p', state(name));
