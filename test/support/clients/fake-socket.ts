@@ -21,25 +21,20 @@ export function fakeSocket(): FakeSocket {
     readyState: WebSocket.OPEN as number,
     bufferedAmount: 0,
     sent: [] as (string | Buffer)[],
-    send: (text: string, done?: () => void) => take(text, done),
-    write: (bytes: Buffer, done?: () => void) => take(bytes, done),
-    cork() {},
-    uncork() {},
+    send(piece: string | Buffer, done?: () => void) {
+      ws.sent.push(piece);
+      done?.();
+    },
     ping() {},
     close() {},
     terminate() {},
   });
-  function take(piece: string | Buffer, done?: () => void): void {
-    ws.sent.push(piece);
-    done?.();
-  }
   const messages = () =>
-    ws.sent.flatMap((piece) => {
-      const text = typeof piece === 'string' ? piece : textIn(piece);
-      return text === undefined ? [] : [JSON.parse(text) as { type: string; data: any }];
-    });
+    ws.sent.flatMap((piece) =>
+      typeof piece === 'string' ? (JSON.parse(piece) as { type: string; data: any }) : [],
+    );
   return {
-    connection: { ws, socket: ws } as unknown as UpgradedSocket,
+    connection: { ws } as unknown as UpgradedSocket,
     messages: () => messages().filter(({ type }) => type !== 'status'),
     heard: () => ws.sent.map(nameOf).filter((name) => name !== 'status'),
     say: (message) => ws.emit('message', Buffer.from(JSON.stringify(message)), false),
@@ -69,25 +64,8 @@ export function openFake(
 }
 
 function nameOf(piece: string | Buffer): string {
-  if (typeof piece !== 'string' && isBinary(piece)) {
-    return `binary:${piece.readUInt32BE(headerBytes(piece))}`;
-  }
-  const { type, data } = JSON.parse(typeof piece === 'string' ? piece : (textIn(piece) ?? '{}'));
+  if (typeof piece !== 'string') return `binary:${piece.readUInt32BE()}`;
+  const { type, data } = JSON.parse(piece);
   if (type === 'executing' || type === 'executed') return `${type}:${data.node}`;
   return type === 'progress' ? `${type}:${data.value}/${data.max}` : type;
-}
-
-function textIn(frame: Buffer): string | undefined {
-  return isBinary(frame) ? undefined : frame.toString('utf8', headerBytes(frame));
-}
-
-/** RFC 6455, 5.2: the opcode, and how many bytes come before an unmasked payload. */
-function isBinary(frame: Buffer): boolean {
-  return (frame[0]! & 0x0f) === 2;
-}
-
-function headerBytes(frame: Buffer): number {
-  const length = frame[1]! & 0x7f;
-  if (length === 127) return 10;
-  return length === 126 ? 4 : 2;
 }
