@@ -2,7 +2,6 @@
 import { createServer } from 'node:http';
 import type { WebSocket } from 'ws';
 import { createPublicAddresses } from '../../../src/http/public-address.ts';
-import type { V1Message } from '../../../src/protocol/v1.ts';
 import { createDialects } from '../../../src/dialects/dialect.ts';
 import { createGuard } from '../../../src/auth/guard.ts';
 import { Hub } from '../../../src/sockets/hub.ts';
@@ -55,8 +54,7 @@ answer(({ kind, forMs }: Sending) =>
   closedLoop(sockets, {
     forMs,
     sendAll() {
-      if (kind === 'text')
-        channel.send({ kind: 'json', message: PROGRESS as unknown as V1Message }, 0);
+      if (kind === 'text') channel.send({ kind: 'step', progress: PROGRESS } as never, 0);
       else channel.send({ kind: 'picture', picture: pictureOf() }, 0);
     },
   }),
