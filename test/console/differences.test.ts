@@ -16,13 +16,10 @@ const NOT_SHOWN: ReadonlySet<string> = new Set([
   'turn-order',
   'one-at-a-time',
   'partial-cache',
-  'gray16',
   'letter-case',
-  'expansion',
   'user-turns',
   'v2-jobs-remote',
   'example-input',
-  'hosted-runs',
   // Every answer has them: to name them each time would hide the other rows.
   'headers',
   'deprecation-headers',
@@ -35,8 +32,7 @@ const NOT_SHOWN: ReadonlySet<string> = new Set([
   'contract-original',
   // Calls of the router are not calls of v1.
   'router-freed-keys',
-  'router-timeout-billing',
-  'router-deadline',
+  'router-timeouts',
   'router-provider-keys',
   'router-schema-url',
   'router-statuses',
@@ -78,7 +74,7 @@ test.each([
     404,
     HOSTED,
     '',
-    ['newer-routes', 'hosted-errors', 'hosted-statuses', 'hosted-foreign', 'hosted-exceptions'],
+    ['newer-routes', 'hosted-errors', 'hosted-statuses', 'hosted-status-words'],
   ],
 ] as const)('%s %s answered %d shows rows', (method, target, status, headers, body, rows) => {
   const facts = { headers, isRemote: false, body: () => body };

@@ -44,7 +44,7 @@ const ROWS: readonly ContractRow[] = [
     body: /"code": "(invalid_request|control_character)"|control character/,
   },
   {
-    row: 'hosted-public',
+    row: 'hosted-statuses',
     check: 'status_code_conformance',
     status: 401,
     body: /"code": "unauthorized"/,

@@ -107,21 +107,20 @@ export const DIFFERENCE_RULES = {
   restart: { call: (facts) => isHistory(facts) && facts.method === 'GET' },
   'history-size': { call: isHistory },
   'bad-input': {
-    call: (facts) => facts.status === 400 && facts.method === 'POST' && !isUpload(facts),
+    call: (facts) =>
+      facts.status === 400 &&
+      (facts.path === '/view' || (facts.method === 'POST' && !isUpload(facts))),
   },
   'upload-fields': { call: (facts) => isUpload(facts) && facts.status === 200 },
-  'mask-format': { call: ({ path }) => path === '/upload/mask' },
-  'bad-upload': { call: (facts) => facts.status === 400 && isUpload(facts) },
-  'bad-view': { call: ({ status, path }) => status === 400 && path === '/view' },
+  'bad-upload': {
+    call: (facts) => facts.path === '/upload/mask' || (facts.status === 400 && isUpload(facts)),
+  },
   'unsafe-names': {
     call: (facts) => facts.status === 400 && (isUpload(facts) || isUserdata(facts)),
   },
   'duplicate-prompt-id': { call: (facts) => isRefused(facts) && /"prompt_id"/.test(facts.body()) },
   'extra-data-null': {
-    call: (facts) => isPrompt(facts) && /"extra_data"\s*:\s*null/.test(facts.body()),
-  },
-  'null-prompt-id': {
-    call: (facts) => isPrompt(facts) && /"prompt_id"\s*:\s*null/.test(facts.body()),
+    call: (facts) => isPrompt(facts) && /"(extra_data|prompt_id)"\s*:\s*null/.test(facts.body()),
   },
   nan: {
     call: (facts) => isPrompt(facts) && /[:,[\s]-?(NaN|Infinity)[,}\]\s]/.test(facts.body()),
@@ -156,14 +155,14 @@ export const DIFFERENCE_RULES = {
   'system-stats': { call: ({ path }) => path === '/system_stats' },
   'head-limits': { call: ({ status }) => status === 431 },
   brownout: { call: ({ status }) => status === 503 },
-  'definition-texts': { call: isObjectInfo },
   'display-name': { call: isObjectInfo },
   compression: {
     call: (facts) => isObjectInfo(facts) && facts.headers['accept-encoding'] !== undefined,
   },
   'static-files': { call: ({ path }) => path.startsWith('/assets/') || path === '/user.css' },
-  'starter-templates': { call: ({ path }) => /^\/(templates|workflow_templates)(\/|$)/.test(path) },
-  'starter-graph': { call: ({ path }) => path.startsWith('/extensions') },
+  'first-visit': {
+    call: ({ path }) => /^\/(templates|workflow_templates|extensions)(\/|$)/.test(path),
+  },
   logs: { call: ({ path }) => path.startsWith('/internal/logs') },
   models: { call: ({ path }) => /^\/(models|embeddings|experiment\/models)(\/|$)/.test(path) },
   ...onlyWhere(({ isRemote }) => isRemote, {
@@ -196,24 +195,21 @@ export const DIFFERENCE_RULES = {
     'hosted-other-paths': { call: ({ path }) => /^\/(interrupt|logs)$/.test(path) },
     'hosted-errors': { call: ({ status }) => status >= 400 },
     'hosted-statuses': { call: ({ status }) => status >= 400 },
-    'hosted-public': {
-      call: ({ path, status }) =>
-        status === 401 && /^\/(templates|models|features|system_stats)/.test(path),
+    'hosted-queue': {
+      call: (facts) =>
+        (facts.path === '/queue' && facts.method === 'POST') ||
+        (isAccepted(facts) && hasOrder(facts)),
     },
-  }),
-  'hosted-subscription': { call: ({ status }) => status === 402 || status === 429 },
-  ...onlyWhere(({ isHosted = false }) => isHosted, {
-    'hosted-foreign': { call: (facts) => facts.status === 404 && isJobs(facts) },
-    'hosted-order': { call: (facts) => isAccepted(facts) && hasOrder(facts) },
-    'hosted-queue': { call: ({ path, method }) => path === '/queue' && method === 'POST' },
-    'hosted-names': { call: isUpload },
-    'hosted-upload-limits': { call: (facts) => isUpload(facts) && facts.status >= 400 },
+    'hosted-files': { call: isUpload },
     'hosted-view': { call: ({ path }) => path === '/view' },
-    'hosted-jobs': { call: ({ path }) => path === '/jobs' },
-    'hosted-status-words': { call: ({ path }) => /^\/job\/[^/]+\/status$/.test(path) },
-    'hosted-exceptions': { call: ({ path }) => /^\/(jobs|history_v2)\/./.test(path) },
+    'hosted-jobs': {
+      call: (facts) =>
+        facts.path === '/jobs' || (isPrompt(facts) && /"prompt_id"/.test(facts.body())),
+    },
+    'hosted-status-words': {
+      call: ({ path }) => /^\/(job\/[^/]+\/status$|jobs\/.|history_v2\/.)/.test(path),
+    },
     'hosted-userdata': { call: isUserdata },
-    'hosted-ids': { call: (facts) => isPrompt(facts) && /"prompt_id"/.test(facts.body()) },
   }),
 } as const satisfies { readonly [row: string]: Rule };
 
