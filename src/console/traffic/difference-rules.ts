@@ -84,7 +84,6 @@ export const DIFFERENCE_RULES = {
   'socket-limits': { call: ({ path, status }) => path === '/ws' && status >= 400 },
   'v2-jobs': { call: ({ path, method }) => path === '/queue' && method === 'GET' },
   users: { call: ({ path }) => path === '/users' },
-  'equal-numbers': { call: (facts) => isAccepted(facts) && facts.body().includes('"number"') },
   'parallel-prompts': { call: ({ path, method }) => path === '/queue' && method === 'GET' },
   'interrupt-inside': { call: ({ path }) => path === '/interrupt' },
   free: { call: ({ path }) => path === '/free' },
@@ -149,7 +148,9 @@ export const DIFFERENCE_RULES = {
       isJobs(facts) ||
       /^\/(history_v2|user|global_subgraphs|node_replacements)(\/|$)/.test(facts.path),
   },
-  'start-page': { call: ({ path }) => path === '/' },
+  'start-page': {
+    call: ({ path }) => /^\/((templates|workflow_templates|extensions)(\/|$)|$)/.test(path),
+  },
   userdata: { call: isUserdata },
   'plain-folders': { call: ({ path }) => path.startsWith('/internal/files') },
   'system-stats': { call: ({ path }) => path === '/system_stats' },
@@ -160,27 +161,24 @@ export const DIFFERENCE_RULES = {
     call: (facts) => isObjectInfo(facts) && facts.headers['accept-encoding'] !== undefined,
   },
   'static-files': { call: ({ path }) => path.startsWith('/assets/') || path === '/user.css' },
-  'first-visit': {
-    call: ({ path }) => /^\/(templates|workflow_templates|extensions)(\/|$)/.test(path),
-  },
   logs: { call: ({ path }) => path.startsWith('/internal/logs') },
   models: { call: ({ path }) => /^\/(models|embeddings|experiment\/models)(\/|$)/.test(path) },
   ...onlyWhere(({ isRemote }) => isRemote, {
     'sparse-progress': { frame: isStep },
     'sparse-previews': { frame: isPreview },
-    'overlapping-runs': { frame: ({ type }) => type === 'execution_start' },
-    'remote-order': { call: (facts) => isAccepted(facts) && hasOrder(facts) },
+    'remote-order': {
+      call: (facts) => isAccepted(facts) && hasOrder(facts),
+      frame: ({ type }) => type === 'execution_start',
+    },
     'unknown-cache': { frame: ({ type }) => type === 'execution_cached' },
     'unlisted-results': { frame: ({ type }) => type === 'execution_success' },
     'remote-names': { frame: ({ type }) => type === 'executed' },
     'remote-errors': { frame: ({ type }) => type === 'execution_error' },
     'partial-node-errors': { call: (facts) => isPrompt(facts) && facts.status <= 400 },
     'embedded-names': { call: ({ path, status }) => path === '/view' && status === 200 },
-    'png-workflow': {
-      call: (facts) => isAccepted(facts) && facts.body().includes('"extra_pnginfo"'),
-    },
-    'remote-auth-token': {
-      call: (facts) => isPrompt(facts) && facts.body().includes('"auth_token_comfy_org"'),
+    'remote-extra-data': {
+      call: (facts) =>
+        isPrompt(facts) && /"(extra_pnginfo|auth_token_comfy_org)"/.test(facts.body()),
     },
     'others-files': { call: isRefused },
   }),
