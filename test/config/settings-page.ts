@@ -55,22 +55,20 @@ const SECTIONS: readonly Section[] = [
     title: 'Jobs of the embedded engine',
     flags: ['concurrency', 'queue-limit', 'job-timeout', 'job-memory'],
     notes: [
-      '`--queue-limit` leaves a tenth more for users who have no job waiting.',
       '`--concurrency 0` requires a ledger in Redis; workers then run all jobs.',
     ],
   },
   {
     title: 'Request bodies',
     flags: ['max-upload-size'],
-    notes: ['A larger body is a 413. All limits: [operating.md](operating.md#limits).'],
+    notes: ['All limits: [operating.md](operating.md#limits).'],
   },
   {
     title: 'What clients see',
     flags: ['dialect', 'view', 'preview-method', 'front-end-root'],
     notes: [
       "`--dialect`: [dialects.md](dialects.md). `--front-end-root`: [front-ends.md](front-ends.md); Holdover's own page moves to `/holdover`.",
-      'With `--view auto`, `/view` streams, and `/api/view` answers 302 except to browsers.',
-      'Which sockets get previews of samplers: row `sampler-previews` of [differences.md](differences.md#frames-on-sockets).',
+      '`--view` and `--preview-method`: rows `signed-view` and `sampler-previews` of [differences.md](differences.md#http).',
     ],
   },
   {
@@ -102,8 +100,8 @@ const SECTIONS: readonly Section[] = [
 const HEAD = `# Settings
 
 Each flag has an environment variable: \`--data-dir\` is \`HOLDOVER_DATA_DIR\`. A flag on the command line overrides its
-variable. A list in the environment is one text with spaces. \`holdover --help\` shows the same list, and each other
-command (\`backup\`, \`restore\`, \`check\`, \`import\`, \`report\`, \`trace\`, \`convert\`, \`worker\`) has its own \`--help\`.
+variable. A list in the environment is one text with spaces. Each other command (\`backup\`, \`restore\`, \`check\`,
+\`import\`, \`report\`, \`trace\`, \`convert\`, \`worker\`) has its own \`--help\`.
 
 This page is generated from the option table in \`src/config\`: run \`npm run settings\` after a change there.
 `;
