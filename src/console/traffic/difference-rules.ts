@@ -131,8 +131,7 @@ export const DIFFERENCE_RULES = {
   secrets: {
     call: (facts) => isPrompt(facts) && /"(api_key|auth_token)_[a-z]+_org"/.test(facts.body()),
   },
-  encodings: { call: ({ status }) => status === 415 },
-  'body-limits': { call: ({ status }) => status === 413 },
+  'body-limits': { call: ({ status }) => status === 413 || status === 415 },
   'queue-limits': { call: (facts) => isPrompt(facts) && facts.status === 503 },
   origin: { call: ({ status, headers }) => status === 403 && headers.origin !== undefined },
   cors: { call: ({ headers }) => headers.origin !== undefined },
