@@ -68,7 +68,7 @@ const SECTIONS: readonly Section[] = [
     flags: ['dialect', 'view', 'preview-method', 'front-end-root'],
     notes: [
       "`--dialect`: [dialects.md](dialects.md). `--front-end-root`: [front-ends.md](front-ends.md); Holdover's own page moves to `/holdover`.",
-      '`--view` and `--preview-method`: rows `signed-view` and `sampler-previews` of [differences.md](differences.md#http).',
+      '`--view` and `--preview-method`: rows `signed-view` and `sampler-previews` of [differences.md](differences.md).',
     ],
   },
   {
