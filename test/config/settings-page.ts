@@ -54,9 +54,7 @@ const SECTIONS: readonly Section[] = [
   {
     title: 'Jobs of the embedded engine',
     flags: ['concurrency', 'queue-limit', 'job-timeout', 'job-memory'],
-    notes: [
-      '`--concurrency 0` requires a ledger in Redis; workers then run all jobs.',
-    ],
+    notes: ['`--concurrency 0` requires a ledger in Redis; workers then run all jobs.'],
   },
   {
     title: 'Request bodies',
