@@ -47,7 +47,7 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
         bodies,
         clock: monotonicClock,
         onSubmission(caller, promptId) {
-          services.trafficLog?.submission(caller, promptId);
+          services.causes.causeOf(caller).promptId = promptId;
           services.trafficRecorder.submission(caller, promptId);
         },
       }),

@@ -110,7 +110,8 @@ function createKoaApp(
     addresses: auth.addresses,
     dialects: auth.dialects,
     guard: auth.guard,
-    callLog: recordedCallLog(services),
+    causes: services.causes,
+    onCaller: (request, caller) => services.trafficRecorder.identify(request, caller),
     deprecation,
     routes,
     beforeAuthentication: earlyMiddleware(services),
@@ -124,18 +125,9 @@ function createKoaApp(
       services.trafficRecorder.answered(call, request);
     },
     checkDataDir: store.checkDataDir,
-    observers: [metrics.count, ...(tracing ? [tracing.requests.serve] : [])],
+    observers: [metrics.count, ...(tracing ? [tracing.requests] : [])],
   });
   return app.callback() as RequestListener;
-}
-
-/** Returns a call log that also tells the traffic recorder the caller of each call. */
-function recordedCallLog({ upstream: { callLog }, trafficRecorder }: Services) {
-  const begin: ServingOptions['callLog']['begin'] = (caller, calls, request) => {
-    callLog.begin(caller, calls);
-    trafficRecorder.identify(request, caller);
-  };
-  return { begin, end: callLog.end };
 }
 
 function acceptSockets(server: Server, services: Services): void {

@@ -3,7 +3,7 @@ import type { Logger } from '../observability/log.ts';
 import type { NodeLibrary } from './upstream.ts';
 import { type UpstreamServices, openUpstreamServices } from './upstream-services.ts';
 import { type Auth, createAuth } from './auth.ts';
-import { createIdentify } from '../auth/identity.ts';
+import { type Identify, createIdentify } from '../auth/identity.ts';
 import type { Config } from '../config/config.ts';
 import { packageVersion } from '../config/version.ts';
 import { createFigures } from '../console/figures.ts';
@@ -15,6 +15,7 @@ import { createDeprecation } from '../migration/deprecation.ts';
 import type { SessionRecorder } from '../migration/session-recorder.ts';
 import { ignoreUsage, openUsageCounter } from '../migration/usage-counter.ts';
 import { type MeteredServices, type Metrics, createMetrics } from '../observability/metrics.ts';
+import { CallCauses } from '../observability/call-causes.ts';
 import { createSecretRedactor } from '../observability/secret-redactor.ts';
 import {
   type FrameObserver,
@@ -58,17 +59,17 @@ export async function openServices(
   const store = await openStore(config, log);
   const live = createLivePrompts({ onPending: logPending(log) });
   const eventLog = await openPromptEventLog(store, log);
-  const tracing = await openTracing(config.tracing, { version: packageVersion(), log });
+  const causes = new CallCauses(createPromptIdLookup(live));
+  const tracing = await openTracing(config.tracing, { version: packageVersion(), log, causes });
   const upstreamKey = config.upstream.kind === 'remote' ? config.upstream.key : undefined;
   const secrets = createSecretRedactor([config.localToken, upstreamKey]);
-  const promptIdOf = createPromptIdLookup(live);
   // Above this log level the traffic log costs nothing.
   const isTrafficLogged = log.isLevelEnabled('debug');
-  const trafficLog = isTrafficLogged ? createTrafficLog({ log, secrets, promptIdOf }) : undefined;
+  const trafficLog = isTrafficLogged ? createTrafficLog({ log, secrets, causes }) : undefined;
   const trafficRecorder = new TrafficRecorder({
     now: monotonicNow,
     secrets,
-    promptIdOf,
+    causes,
     isRemote: config.upstream.kind === 'remote',
   });
   const sockets = createSockets(config, { live, eventLog, log, trafficLog, trafficRecorder });
@@ -85,10 +86,13 @@ export async function openServices(
     sessionRecorder,
     log,
     store,
-    trafficLog,
     tracing,
-    trafficRecorder,
-    onCall: (...call) => metrics.onUpstreamCall(...call),
+    causes,
+    subscribers: [
+      trafficRecorder.portCalls,
+      ...(trafficLog ? [trafficLog.portCall] : []),
+      metrics.countCall,
+    ],
     isWatched(user, jobId) {
       const prompt = live.find(user, jobId);
       if (prompt === undefined) return false;
@@ -96,8 +100,7 @@ export async function openServices(
     },
   });
   const { runner } = upstream;
-  const identifyTraced = tracing?.requests.withContext(identify) ?? identify;
-  const auth = createAuth({ config, identify: identifyTraced, secrets, runner });
+  const auth = createAuth({ config, identify: linkCallers(identify, causes), secrets, runner });
   const usageCounter = await openUsageCounter({ calls: store.ledger.calls, log, now });
   const ledger = withExampleInput({ config, runner: upstream.runner, spoolDir: store.dir.spool });
   const counter = await openPromptCounter({ links: store.links, ledger });
@@ -146,12 +149,22 @@ export async function openServices(
     figures,
     sharedFigures,
     secrets,
+    causes,
     auth,
     ledger,
     upstream,
     sockets,
     files: openFileServices(config, { store, ledger, auth, upstream, log, now }),
     prompts: { ...prompts, life },
+  };
+}
+
+/** The v2 calls in the name of a caller belong to its request. */
+function linkCallers(identify: Identify, causes: CallCauses): Identify {
+  return (request) => {
+    const caller = identify(request);
+    if (caller) causes.linkCaller(caller, request);
+    return caller;
   };
 }
 

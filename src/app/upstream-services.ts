@@ -3,11 +3,9 @@ import type { Config } from '../config/config.ts';
 import { openDefinitions } from '../definitions/open-definitions.ts';
 import { MODEL_NODES } from '../nodes/model-nodes.ts';
 import { objectInfo } from '../nodes/object-info.ts';
-import { createCallLog } from '../observability/call-log.ts';
-import type { Logger } from '../observability/log.ts';
-import type { TrafficRecorder } from '../console/traffic-recorder.ts';
-import type { Metrics } from '../observability/metrics.ts';
-import type { TrafficLog } from '../observability/traffic-log.ts';
+import type { CallCauses } from '../observability/call-causes.ts';
+import { type Logger, listV2Calls } from '../observability/log.ts';
+import { type PortSubscriber, observePort } from '../observability/observed-port.ts';
 import type { SessionRecorder } from '../migration/session-recorder.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import type { Store } from './store.ts';
@@ -22,19 +20,17 @@ type UpstreamParts = {
   readonly sessionRecorder: SessionRecorder | undefined;
   readonly log: Logger;
   readonly store: Store;
-  /** Called after each call on the upstream. */
-  readonly onCall: Metrics['onUpstreamCall'];
   /** Returns true when a socket waits for frames of this job. */
   readonly isWatched: (user: string, jobId: string) => boolean;
-  readonly trafficLog: Pick<TrafficLog, 'wrap'> | undefined;
-  readonly tracing: Pick<Tracing, 'wrap' | 'headers' | 'record' | 'runs'> | undefined;
-  readonly trafficRecorder: Pick<TrafficRecorder, 'wrap'>;
+  readonly tracing: Tracing | undefined;
+  readonly causes: CallCauses;
+  /** Get the v2 calls that v1 calls become. */
+  readonly subscribers: readonly PortSubscriber[];
 };
 
 /** Opens the upstream that runs the jobs. */
 export async function openUpstreamServices(parts: UpstreamParts) {
-  const { config, nodeLibrary, sessionRecorder, log, store, trafficLog, tracing, isWatched } =
-    parts;
+  const { config, nodeLibrary, sessionRecorder, log, store, tracing, isWatched } = parts;
   const runner = await openUpstream({
     config,
     log,
@@ -55,12 +51,15 @@ export async function openUpstreamServices(parts: UpstreamParts) {
     cacheDir: store.dir.objectInfo,
     log,
   });
-  const callLog = createCallLog();
-  const recorded = sessionRecorder?.wrap(runner.jobs) ?? runner.jobs;
-  const counted = callLog.wrap(recorded, parts.onCall);
-  const logged = trafficLog?.wrap(counted) ?? counted;
-  const jobs = parts.trafficRecorder.wrap(logged);
   const isRemote = config.upstream.kind === 'remote';
-  /** `jobs` is the port for v1 calls. Each call on it is counted, logged, recorded and traced. */
-  return { runner, jobs: tracing?.wrap(jobs, isRemote) ?? jobs, callLog, definitions };
+  const subscribers = [
+    tracing?.calls(isRemote),
+    ...parts.subscribers,
+    listV2Calls,
+    sessionRecorder?.subscribe(runner.jobs),
+  ].filter((subscriber) => subscriber !== undefined);
+  const { currentCall } = tracing ?? {};
+  /** The port for v1 calls. */
+  const jobs = observePort(runner.jobs, { subscribers, causes: parts.causes, currentCall });
+  return { runner, jobs, definitions };
 }

@@ -12,6 +12,7 @@ import { packageVersion } from '../config/version.ts';
 import { openTracing } from '../tracing/tracing.ts';
 import { createDistributedEngine } from '../upstreams/distributed/distributed-engine.ts';
 import { openStore } from '../app/store.ts';
+import { CallCauses } from '../observability/call-causes.ts';
 import { type Logger, createLogger, logProcessErrors } from '../observability/log.ts';
 import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
 import { runCommand } from './shared-options.ts';
@@ -77,8 +78,11 @@ async function runWorker(
   const store = await openStore(places, log);
   const { ledger, dir, links } = store;
   if (links === undefined) throw new Error('a worker needs a ledger in Redis');
-  const options = { version: packageVersion(), log };
-  const tracing = await openTracing(tracingSettings(process.env), options);
+  const tracing = await openTracing(tracingSettings(process.env), {
+    version: packageVersion(),
+    log,
+    causes: new CallCauses(() => undefined),
+  });
   const worker = await createDistributedEngine({
     ledger,
     links,

@@ -1,11 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { agentOf, clientIdIn } from '../auth/calling-client.ts';
 import type { SecretRedactor } from '../observability/secret-redactor.ts';
-import type { FindPromptId } from '../observability/traffic-links.ts';
+import type { CallCauses } from '../observability/call-causes.ts';
 import type { SocketFrame } from '../observability/described-frame.ts';
+import type { PortSubscriber } from '../observability/observed-port.ts';
 import type { FrameObserver } from '../observability/traffic-log.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
-import type { Caller, JobApi } from '../protocol/job-api.ts';
+import type { Caller } from '../protocol/job-api.ts';
 import type { AnsweredHttpCall } from './traffic/answered-call.ts';
 import { captureRequest, captureResponse, textIn } from './traffic/captured-body.ts';
 import { differencesOf, frameDifferences } from './differences.ts';
@@ -18,7 +19,7 @@ import { type RecordedEntry, TrafficStore } from './traffic-store.ts';
 type RecorderOptions = {
   readonly now: () => number;
   readonly secrets: Pick<SecretRedactor, 'add' | 'redact'>;
-  readonly promptIdOf: FindPromptId;
+  readonly causes: CallCauses;
   /** True when another service runs the jobs. */
   readonly isRemote: boolean;
 };
@@ -32,13 +33,15 @@ export class TrafficRecorder {
   readonly isRecording: () => boolean;
   /** Observes frames. Sockets of Holdover's own page are not recorded. */
   readonly frames: FrameObserver;
+  /** Gets the v2 calls. */
+  readonly portCalls: PortSubscriber;
   readonly #now: () => number;
   readonly #isRemote: boolean;
   readonly #showText: ShowText;
   readonly #portCalls: PortCallRecorder;
-  readonly #callOfRequest = new WeakMap<IncomingMessage, RecordedEntry>();
+  readonly #causes: CallCauses;
 
-  constructor({ now, secrets, promptIdOf, isRemote }: RecorderOptions) {
+  constructor({ now, secrets, causes, isRemote }: RecorderOptions) {
     const store = new TrafficStore({ now });
     const showText = createShowText(secrets);
     this.store = store;
@@ -50,17 +53,15 @@ export class TrafficRecorder {
     this.#now = now;
     this.#isRemote = isRemote;
     this.#showText = showText;
-    this.#portCalls = new PortCallRecorder({ store, now, secrets, showText, promptIdOf });
-  }
-
-  /** Returns the same port, whose calls and events are recorded. */
-  wrap(jobs: JobApi): JobApi {
-    return this.#portCalls.wrap(jobs);
+    this.#causes = causes;
+    this.#portCalls = new PortCallRecorder({ store, now, secrets, showText, causes });
+    this.portCalls = this.#portCalls.subscriber;
   }
 
   /** Records a call that has arrived. Its user is not known yet. */
   beginCall(request: IncomingMessage, response: ServerResponse): void {
-    if (!this.isRecording() || isOfPage(request)) return;
+    if (!this.isRecording()) return;
+    if (isOfPage(request)) return this.#portCalls.ignoreRequest(request);
     const { method = '', url = '' } = request;
     const recorded = this.store.add({
       user: undefined,
@@ -76,31 +77,26 @@ export class TrafficRecorder {
         ...clientOf(request),
       },
     });
-    this.#callOfRequest.set(request, recorded);
+    this.#portCalls.linkRequest(request, recorded);
     response.once('close', () => this.#endCall(recorded, request, response));
   }
 
-  /** Sets the caller of a call. v2 calls with this same caller object belong to the call. */
-  identify(request: IncomingMessage, caller: Caller): void {
-    if (!this.isRecording()) return;
-    const recorded = this.#callOfRequest.get(request);
-    if (recorded === undefined) {
-      if (isOfPage(request)) this.#portCalls.ignoreCaller(caller);
-      return;
-    }
-    recorded.user = caller.user;
-    if (!this.store.isWanted(caller.user)) return this.store.remove(recorded);
-    this.#portCalls.linkCaller(caller, recorded);
+  /** Sets the caller of a call. */
+  identify(request: IncomingMessage, { user }: Caller): void {
+    const recorded = this.#portCalls.entryOf(request);
+    if (recorded === undefined) return;
+    recorded.user = user;
+    if (!this.store.isWanted(user)) this.store.remove(recorded);
   }
 
-  /** Notes that calls with this same caller object are about this prompt. */
+  /** Notes that the call with this caller submits this prompt. */
   submission(caller: Caller, promptId: string): void {
     this.#portCalls.linkSubmission(caller, promptId);
   }
 
   /** Records the end of a call. Its prompts and its user are known now. */
   answered(call: AnsweredHttpCall, request: IncomingMessage): void {
-    const recorded = this.#callOfRequest.get(request);
+    const recorded = this.#portCalls.entryOf(request);
     if (recorded === undefined) return;
     recorded.user ??= call.user;
     const [promptId] = call.promptIds;
@@ -157,7 +153,7 @@ export class TrafficRecorder {
     const { user, sid, direction } = frame;
     if (!this.store.isWanted(user)) return;
     const { promptId, body, bodyType, contentStart, text, ...described } = frameEntry(frame);
-    const prompt = this.#portCalls.links.promptOfFrame(frame, promptId);
+    const prompt = this.#causes.promptOfFrame(frame, promptId);
     const line = { ...described, type: this.#short(described.type), text: this.#short(text) };
     const isSent = direction === 'out';
     this.store.add({

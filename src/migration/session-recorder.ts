@@ -9,7 +9,7 @@ import {
   endedJob,
 } from './session.ts';
 import { monotonicNow } from '../lib/clock.ts';
-import { V2_CALLS, interceptCalls } from '../observability/intercepted-port.ts';
+import type { PortSubscriber } from '../observability/observed-port.ts';
 import { type Json, isJsonObject } from '../protocol/json.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
 import type { Graph } from '../protocol/v2.ts';
@@ -31,8 +31,8 @@ type ValueOf<Method extends keyof JobApi> =
   Awaited<ReturnType<JobApi[Method]>> extends Result<infer Value> ? Value : never;
 
 /**
- * Records a session: the v1 calls of a client and the v2 calls they became. Give it the port (`wrap`), the v1 calls
- * (`serve`) and the sockets (`onUpgrade`).
+ * Records a session: the v1 calls of a client and the v2 calls they became. Give it the v2 calls (`subscribe`), the v1
+ * calls (`serve`) and the sockets (`onUpgrade`).
  */
 export class SessionRecorder {
   readonly #callStorage = new AsyncLocalStorage<RecordedCall>();
@@ -66,18 +66,17 @@ export class SessionRecorder {
     }
   };
 
-  /** Returns the same port. Its calls are recorded with the v1 call that caused them. */
-  wrap(jobs: JobApi): JobApi {
+  /** Records the calls on a port with the v1 call that caused them. Reads its jobs and files from the same port. */
+  subscribe(jobs: JobApi): PortSubscriber {
     this.#watchedJobs = jobs;
-    return interceptCalls(jobs, async (method, act, [first, ...args]) => {
+    return ({ method, operation, caller = NO_CALLER, args }) => {
       const call = this.#callStorage.getStore();
-      call?.v2.push(V2_CALLS[method]);
-      const caller = first as Caller;
-      if (caller?.credential !== undefined) this.#secrets.add(caller.credential);
-      const answer = await act(caller, ...args);
-      this.#recorders[method]?.({ caller, args, answer, call });
-      return answer;
-    });
+      call?.v2.push(operation);
+      if (caller.credential !== undefined) this.#secrets.add(caller.credential);
+      return {
+        onAnswer: (answer) => this.#recorders[method]?.({ caller, args, answer, call }),
+      };
+    };
   }
 
   /** Records that a socket was opened. */
@@ -211,6 +210,8 @@ export class SessionRecorder {
     return { kind: 'refused', code: event.code, message: event.message };
   }
 }
+
+const NO_CALLER: Caller = { user: '' };
 
 /** Returns the differences between the graph that v1 writes into saved files and the one that v2 got. */
 function savedFileDifferences(

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Logger, pino } from 'pino';
 import { withoutCredentials, withoutCredentialsIn } from '../protocol/url-credentials.ts';
+import type { PortSubscriber } from './observed-port.ts';
 
 export type { Logger } from 'pino';
 
@@ -101,6 +102,12 @@ export function silentLogger(): Logger {
 export function requestId(requested: string | undefined): string {
   return requested !== undefined && /^[\w.:-]{1,128}$/.test(requested) ? requested : randomUUID();
 }
+
+/** Lists the v2 calls of each request that is being served, for its line. */
+export const listV2Calls: PortSubscriber = ({ cause, operation }) => {
+  cause?.v2Calls?.push(operation);
+  return undefined;
+};
 
 /** The line each request gets; `v2` are the calls that were made for it. */
 export function logRequest(

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type Koa from 'koa';
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
-import type { AnsweredCall } from './call-log.ts';
+import type { Result } from '../protocol/job-api.ts';
+import type { CallHandlers, PortCall } from './observed-port.ts';
 
 /** Where things are counted that are looked up at each scrape. */
 export type MeteredServices = {
@@ -104,9 +105,16 @@ export function createMetrics({ version, upstreamKind, identify }: MetricsOption
     },
     onUpgrade: (status: number) =>
       requests.inc({ method: 'GET', route: '/ws', outcome: classOf(status) }),
-    onUpstreamCall({ operation, outcome, ms }: AnsweredCall) {
-      calls.inc({ operation, outcome });
-      callDurations.observe({ operation }, ms / 1000);
+    /** Counts the v2 calls, and how long they take. */
+    countCall(this: void, { operation }: PortCall): CallHandlers {
+      const note = (outcome: CallOutcome, ms: number): void => {
+        calls.inc({ operation, outcome });
+        callDurations.observe({ operation }, ms / 1000);
+      };
+      return {
+        onAnswer: (answer, ms) => note(callOutcomeOf(answer), ms),
+        onFailure: (ms) => note('broken', ms),
+      };
     },
     onPromptEnded: (outcome: string) => ended.inc({ outcome }),
     /**
@@ -234,6 +242,14 @@ export function routeOf(ctx: Koa.Context): string {
   const { _matchedRoute: matched } = ctx as { readonly _matchedRoute?: unknown };
   if (typeof matched === 'string') return matched;
   return (ctx.state.answeredBy as string | undefined) ?? 'none';
+}
+
+/** `broken`: there is no answer, something of our own or of the connection gave way. */
+type CallOutcome = 'ok' | '4xx' | '5xx' | 'broken';
+
+function callOutcomeOf(answer: Result<unknown>): CallOutcome {
+  if (answer.ok) return 'ok';
+  return answer.error.status >= 500 ? '5xx' : '4xx';
 }
 
 function outcomeOf(res: ServerResponse): string {

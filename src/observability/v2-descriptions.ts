@@ -9,7 +9,8 @@ import type {
 } from '../protocol/job-api.ts';
 import type { Asset, Job } from '../protocol/v2.ts';
 
-type Fields = {
+/** The arguments or the answer of a v2 call, as fields of a log line. */
+export type CallFields = {
   readonly jobId?: string;
   readonly assetId?: string;
   /** The label by which a submission finds its prompt. */
@@ -18,12 +19,12 @@ type Fields = {
   readonly [name: string]: unknown;
 };
 
-type Describe = (args: readonly unknown[]) => Fields;
-type DescribeValue = (value: unknown) => Fields;
+type Describe = (args: readonly unknown[]) => CallFields;
+type DescribeValue = (value: unknown) => CallFields;
 
 const ofJob: Describe = ([jobId]) => ({ jobId: jobId as string });
 const ofAsset: Describe = ([assetId]) => ({ assetId: assetId as string });
-const noFields = (): Fields => ({});
+const noFields = (): CallFields => ({});
 
 /** No graph, no file and no secret is described: only ids, names and sizes. */
 const ARGUMENTS = {
@@ -58,12 +59,12 @@ const ARGUMENTS = {
 } as const satisfies Record<keyof JobApi, Describe>;
 
 /** The arguments of a v2 call after its caller, as fields of a log line. */
-export function describeArguments(method: keyof JobApi, args: readonly unknown[]): Fields {
+export function describeArguments(method: keyof JobApi, args: readonly unknown[]): CallFields {
   return ARGUMENTS[method](args);
 }
 
 /** The answer of a v2 call, as fields of a log line. */
-export function describeAnswer(method: keyof JobApi, answer: Result<unknown>): Fields {
+export function describeAnswer(method: keyof JobApi, answer: Result<unknown>): CallFields {
   if (!answer.ok) {
     const { status, code, message } = answer.error;
     return { outcome: 'refused', status, code, reason: message };

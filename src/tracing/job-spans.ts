@@ -26,21 +26,21 @@ export function createJobSpans({ api, tracer, contexts }: JobSpansOptions): JobS
   };
 }
 
-/** The same port; a job is recorded with the `traceparent` of the call that submits it. */
-export function recordTraceparent(
-  jobs: JobApi,
-  { contexts }: Pick<JobSpansOptions, 'contexts'>,
-): JobApi {
-  function traceparentFor(caller: Caller): string | undefined {
-    const current = contexts.currentHeaders()['traceparent'];
-    const context = contexts.ofCaller(caller);
-    return current ?? (context && contexts.headersOf(context)['traceparent']);
+/** Adds the `traceparent` of the call to each submission: whichever process runs the job needs it. */
+export class TraceparentJobs {
+  /** The same port, with this change. */
+  readonly jobs: JobApi;
+
+  constructor(jobs: JobApi, contexts: TraceContexts) {
+    this.jobs = {
+      ...jobs,
+      submit(caller: Caller, request: SubmitRequest) {
+        const traceparent = contexts.traceparentOf(caller);
+        return jobs.submit(
+          caller,
+          traceparent === undefined ? request : { ...request, traceparent },
+        );
+      },
+    };
   }
-  return {
-    ...jobs,
-    submit(caller: Caller, request: SubmitRequest) {
-      const traceparent = traceparentFor(caller);
-      return jobs.submit(caller, traceparent === undefined ? request : { ...request, traceparent });
-    },
-  };
 }

@@ -32,10 +32,7 @@ export function createPromptSpans({ api, tracer, contexts }: PromptSpansOptions)
 
   return {
     /** To be recorded with a prompt of this caller: its `traceparent`. */
-    traceparentOf(caller: Caller): string | undefined {
-      const context = contexts.ofCaller(caller);
-      return context && contexts.headersOf(context)['traceparent'];
-    },
+    traceparentOf: (caller: Caller): string | undefined => contexts.traceparentOf(caller),
     /** Calls in the name of the caller, which is of this prompt alone, belong to its span now. */
     began(caller: Caller, prompt: SpanPrompt, traceparent?: string): void {
       const recorded =
@@ -44,7 +41,7 @@ export function createPromptSpans({ api, tracer, contexts }: PromptSpansOptions)
       if (parent === undefined || spans.has(prompt.key)) return;
       const { span, context } = start(parent, prompt);
       spans.set(prompt.key, span);
-      contexts.setCaller(caller, context);
+      contexts.linkCause(caller, context);
     },
     /** Its last frame is sent. */
     ended: (key: string, outcome: string): void => end(key, { 'holdover.prompt.outcome': outcome }),

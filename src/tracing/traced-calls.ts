@@ -1,11 +1,6 @@
 import type { Span } from '@opentelemetry/api';
-import {
-  V2_CALLS,
-  interceptCalls,
-  observeEvents,
-  type PortCall,
-} from '../observability/intercepted-port.ts';
-import type { Caller, JobApi, Result } from '../protocol/job-api.ts';
+import type { PortSubscriber } from '../observability/observed-port.ts';
+import type { Result } from '../protocol/job-api.ts';
 import type { OpenTelemetry } from './open-telemetry.ts';
 import type { TraceContexts } from './trace-contexts.ts';
 
@@ -15,49 +10,40 @@ type TracedCallsOptions = Pick<OpenTelemetry, 'api' | 'tracer'> & {
   readonly isRemote: boolean;
 };
 
-/** The same port; each call in the name of a traced caller is a span, named as a v2 request. */
-export function traceCalls(jobs: JobApi, options: TracedCallsOptions): JobApi {
-  return interceptCalls(jobs, tracedCall);
-
-  function tracedCall(
-    method: keyof JobApi,
-    call: PortCall,
-    args: readonly unknown[],
-  ): Promise<Result<unknown>> {
-    const { api, tracer, contexts, isRemote } = options;
-    const parent = contexts.ofCaller(args[0] as Caller | undefined);
-    if (parent === undefined) return call(...args);
-    const kind = isRemote ? api.SpanKind.CLIENT : api.SpanKind.INTERNAL;
-    const span = tracer.startSpan(V2_CALLS[method], { kind }, parent);
-    return contexts.runIn(api.trace.setSpan(parent, span), () =>
-      finish(method, call(...args), span),
-    );
-  }
-
-  async function finish(
-    method: keyof JobApi,
-    answering: Promise<Result<unknown>>,
-    span: Span,
-  ): Promise<Result<unknown>> {
-    let isStream = false;
-    try {
-      const answer = await answering;
-      note(answer, span);
-      isStream = method === 'events' && answer.ok;
-      return isStream ? observeEvents(answer, { onEnd: () => span.end() }) : answer;
-    } catch (error) {
-      // No message: it may hold what a caller sent.
-      span.setStatus({ code: options.api.SpanStatusCode.ERROR });
-      throw error;
-    } finally {
-      if (!isStream) span.end();
-    }
-  }
+/** Each call of a traced request or prompt is a span, named as a v2 request. */
+export function traceCalls({
+  api,
+  tracer,
+  contexts,
+  isRemote,
+}: TracedCallsOptions): PortSubscriber {
+  const kind = isRemote ? api.SpanKind.CLIENT : api.SpanKind.INTERNAL;
 
   function note(answer: Result<unknown>, span: Span): void {
     if (answer.ok) return;
     const { status, code } = answer.error;
     span.setAttributes({ 'http.response.status_code': status, 'error.type': code });
-    if (status >= 500) span.setStatus({ code: options.api.SpanStatusCode.ERROR });
+    if (status >= 500) span.setStatus({ code: api.SpanStatusCode.ERROR });
   }
+
+  return (call) => {
+    const parent = contexts.ofCaller(call.caller);
+    if (parent === undefined) return undefined;
+    const span = tracer.startSpan(call.operation, { kind }, parent);
+    contexts.beginCall(call, api.trace.setSpan(parent, span));
+    return {
+      onAnswer(answer) {
+        contexts.endCall(call);
+        note(answer, span);
+        const isStream = call.method === 'events' && answer.ok;
+        if (!isStream) span.end();
+      },
+      onFailure() {
+        contexts.endCall(call);
+        // No message: it may hold what a caller sent.
+        span.setStatus({ code: api.SpanStatusCode.ERROR }).end();
+      },
+      onStreamEnd: () => span.end(),
+    };
+  };
 }

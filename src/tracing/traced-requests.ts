@@ -1,12 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
-import type { Context, Span } from '@opentelemetry/api';
+import type { Span } from '@opentelemetry/api';
 import { routeOf } from '../observability/metrics.ts';
-import type { Caller } from '../protocol/job-api.ts';
 import type { OpenTelemetry } from './open-telemetry.ts';
 import type { TraceContexts } from './trace-contexts.ts';
-
-type Identify = (request: Pick<IncomingMessage, 'headers' | 'url'>) => Caller | undefined;
 
 type TracedRequestsOptions = Pick<OpenTelemetry, 'api' | 'tracer'> & {
   readonly contexts: TraceContexts;
@@ -15,16 +12,14 @@ type TracedRequestsOptions = Pick<OpenTelemetry, 'api' | 'tracer'> & {
 const TRACE_HEADER = /^(traceparent|tracestate)$/i;
 
 /** One span for each HTTP request, named after its route, in the trace of its caller. */
-export function traceRequests({ api, tracer, contexts }: TracedRequestsOptions) {
-  const contextOf = new WeakMap<object, Context>();
-
+export function traceRequests({ api, tracer, contexts }: TracedRequestsOptions): Koa.Middleware {
   function begin(request: IncomingMessage): Span {
     const parent = contexts.fromHeaders(request.headers);
     const method = request.method ?? '';
     const attributes = { 'http.request.method': method };
     const span = tracer.startSpan(method, { kind: api.SpanKind.SERVER, attributes }, parent);
     const context = api.trace.setSpan(parent, span);
-    contextOf.set(request, context);
+    contexts.linkCause(request, context);
     passOn(request, contexts.headersOf(context));
     return span;
   }
@@ -39,26 +34,15 @@ export function traceRequests({ api, tracer, contexts }: TracedRequestsOptions) 
     span.end(endedAtMs);
   }
 
-  return {
-    serve(this: void, ctx: Koa.Context, next: Koa.Next) {
-      const span = begin(ctx.req);
-      const served = next();
-      // An answer that is passed on closes before its route is noted.
-      ctx.res.once('close', () => {
-        const closedAtMs = Date.now();
-        void served.finally(() => end(span, ctx, closedAtMs));
-      });
-      return served;
-    },
-    /** The same; v2 calls in the name of the caller belong to the span of the request. */
-    withContext:
-      (identify: Identify): Identify =>
-      (request) => {
-        const caller = identify(request);
-        const context = contextOf.get(request);
-        if (caller && context) contexts.setCaller(caller, context);
-        return caller;
-      },
+  return (ctx, next) => {
+    const span = begin(ctx.req);
+    const served = next();
+    // An answer that is passed on closes before its route is noted.
+    ctx.res.once('close', () => {
+      const closedAtMs = Date.now();
+      void served.finally(() => end(span, ctx, closedAtMs));
+    });
+    return served;
   };
 }
 

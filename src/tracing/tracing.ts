@@ -1,10 +1,12 @@
 import type { TracingSettings } from '../config/tracing.ts';
+import type { CallCauses } from '../observability/call-causes.ts';
 import type { Logger } from '../observability/log.ts';
+import type { PortSubscriber } from '../observability/observed-port.ts';
 import type { JobApi } from '../protocol/job-api.ts';
 import { type OpenTelemetry, openTelemetry } from './open-telemetry.ts';
-import { createJobSpans, recordTraceparent } from './job-spans.ts';
+import { TraceparentJobs, createJobSpans } from './job-spans.ts';
 import { createPromptSpans } from './prompt-spans.ts';
-import { createTraceContexts } from './trace-contexts.ts';
+import { TraceContexts } from './trace-contexts.ts';
 import { traceCalls } from './traced-calls.ts';
 import { traceRequests } from './traced-requests.ts';
 
@@ -14,15 +16,18 @@ export type Tracing = ReturnType<typeof createTracing>;
 /** `undefined`: the environment asks for no traces, or for some that cannot be made. */
 export async function openTracing(
   settings: TracingSettings,
-  options: { readonly version: string; readonly log: Pick<Logger, 'warn'> },
+  options: {
+    readonly version: string;
+    readonly log: Pick<Logger, 'warn'>;
+    readonly causes: CallCauses;
+  },
 ): Promise<Tracing | undefined> {
   const telemetry = await openTelemetry(settings, options);
-  return telemetry && createTracing(telemetry);
+  return telemetry && createTracing(telemetry, options.causes);
 }
 
-/** @internal */
-export function createTracing(telemetry: OpenTelemetry) {
-  const contexts = createTraceContexts(telemetry);
+function createTracing(telemetry: OpenTelemetry, causes: CallCauses) {
+  const contexts = new TraceContexts({ ...telemetry, causes });
   const parts = { ...telemetry, contexts };
   const prompts = createPromptSpans(parts);
   return {
@@ -30,10 +35,12 @@ export function createTracing(telemetry: OpenTelemetry) {
     prompts,
     runs: createJobSpans(parts),
     /** Jobs of these calls are run in the trace of their caller, by whichever process runs them. */
-    record: (jobs: JobApi): JobApi => recordTraceparent(jobs, parts),
+    record: (jobs: JobApi): JobApi => new TraceparentJobs(jobs, contexts).jobs,
     /** Headers for the service itself, and for no other host. */
     headers: contexts.currentHeaders,
-    wrap: (jobs: JobApi, isRemote: boolean): JobApi => traceCalls(jobs, { ...parts, isRemote }),
+    /** The v2 call that is being made. `headers` and `record` need it. */
+    currentCall: contexts.currentCall,
+    calls: (isRemote: boolean): PortSubscriber => traceCalls({ ...parts, isRemote }),
     async close(): Promise<void> {
       prompts.close();
       await telemetry.close();

@@ -1,8 +1,6 @@
 // The callers that may read /metrics, and its figures in front of a remote service.
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { createCallLog } from '../../src/observability/call-log.ts';
-import { type JobApi, ok, refuse } from '../../src/protocol/job-api.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { fault } from '../support/upstreams/hostile-v2.ts';
 import { type Pair, openPair } from '../support/processes/holdover-before-hostile.ts';
@@ -100,18 +98,4 @@ test('streams are counted while they are open, and nothing of the upstream is re
   const { text } = await scrape(holdover.url);
   const secrets = [key, id, new URL(upstream.url).host];
   expect(secrets.filter((secret) => text.includes(secret))).toEqual([]);
-});
-
-test.each([
-  ['ok', async () => ok(true)],
-  ['4xx', async () => refuse(404, 'not_found', 'gone')],
-  ['5xx', async () => refuse(503, 'upstream_error', 'down')],
-  ['broken', () => Promise.reject(new Error('no connection'))],
-])('a v2 call that comes back so is %s', async (outcome, hasBlob) => {
-  const heard: string[] = [];
-  const jobs = createCallLog().wrap({ hasBlob } as unknown as JobApi, (call) =>
-    heard.push(`${call.operation} ${call.outcome}`),
-  );
-  await jobs.hasBlob({ user: 'u' }, 'hash').catch(() => {});
-  expect(heard).toEqual([`HEAD /api/v2/assets/by-hash/{hash} ${outcome}`]);
 });

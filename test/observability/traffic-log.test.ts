@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { CallCauses } from '../../src/observability/call-causes.ts';
+import { observePort } from '../../src/observability/observed-port.ts';
 import { createSecretRedactor } from '../../src/observability/secret-redactor.ts';
 import { createTrafficLog } from '../../src/observability/traffic-log.ts';
 import { type JobApi, type JobEvent, ok, refuse } from '../../src/protocol/job-api.ts';
@@ -10,13 +12,14 @@ type Line = { readonly [name: string]: unknown };
 
 function open(events: readonly JobEvent[] = []) {
   const lines: Line[] = [];
-  const secrets = createSecretRedactor();
+  const isKnown = (user: string, id: string): boolean => user === 'ann' && id === 'job-1';
+  const causes = new CallCauses((user, id) => (isKnown(user, id) ? 'prompt-1' : undefined));
   const traffic = createTrafficLog({
     log: { debug: (fields: unknown) => void lines.push(fields as Line) } as never,
-    secrets,
-    promptIdOf: (user, id) => (user === 'ann' && id === 'job-1' ? 'prompt-1' : undefined),
+    secrets: createSecretRedactor(),
+    causes,
   });
-  const jobs = traffic.wrap({
+  const port = {
     submit: async () => ok({ id: 'job-1', status: 'queued' }),
     get: async () => refuse(404, 'not_found', `no such job, ${CANARY}`),
     async events() {
@@ -27,14 +30,15 @@ function open(events: readonly JobEvent[] = []) {
       );
     },
     health: async () => ok({ status: 'healthy', upstream: 'test' }),
-  } as unknown as JobApi);
-  return { lines, traffic, jobs };
+  } as unknown as JobApi;
+  const jobs = observePort(port, { subscribers: [traffic.portCall], causes });
+  return { lines, traffic, causes, jobs };
 }
 
 test('a submission is logged with its prompt, without its graph and its keys', async () => {
-  const { lines, traffic, jobs } = open();
+  const { lines, causes, jobs } = open();
   const submitter = { ...caller };
-  traffic.submission(submitter, 'prompt-7');
+  causes.causeOf(submitter).promptId = 'prompt-7';
   await jobs.submit(submitter, {
     workflow: { 1: { class_type: 'Note', inputs: { text: 'private' } } },
     extraData: { api_key_comfy_org: `${CANARY}-partner` },
@@ -77,28 +81,6 @@ test('each event of a stream is logged with the prompt of its job, pictures by t
     { event: 'v2.event', promptId: 'prompt-1', jobId: 'job-1', kind: 'status', status: 'running' },
     { event: 'v2.event', promptId: 'prompt-1', kind: 'preview', node_id: '2', bytes: 9 },
   ]);
-});
-
-test('the end of an iteration ends the source', async () => {
-  let isEnded = false;
-  const { jobs } = open();
-  const endless = {
-    [Symbol.asyncIterator]: () => ({
-      next: () => new Promise<never>(() => {}),
-      async return() {
-        isEnded = true;
-        return { done: true as const, value: undefined };
-      },
-    }),
-  };
-  const source = jobs as unknown as { events: unknown };
-  expect(source.events).toBeTypeOf('function');
-  const traffic = open().traffic.wrap({ events: async () => ok(endless) } as unknown as JobApi);
-  const stream = await traffic.events(caller, 'job-1', new AbortController().signal);
-  const iterator = stream.ok ? stream.value[Symbol.asyncIterator]() : undefined;
-  void iterator?.next();
-  await iterator?.return?.();
-  expect(isEnded).toBe(true);
 });
 
 test('a frame is logged with its prompt; a binary one with that of the frame before', () => {

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
 import type { V1RouteName } from '../../migration/v1-routes.ts';
 import type { PublicAddresses } from '../../http/public-address.ts';
+import type { CallCauses } from '../../observability/call-causes.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import { NO_VALID_KEY, V1Error } from '../../dialects/errors.ts';
 import type { Authenticate } from '../../auth/identity.ts';
@@ -13,11 +14,9 @@ export type ServingOptions = {
   readonly authenticate: Authenticate;
   /** The addresses at which callers reach the server. */
   readonly addresses: PublicAddresses;
-  /** Lists the v2 calls made for a caller while a request is served. */
-  readonly callLog: {
-    readonly begin: (caller: Caller, calls: string[], request: IncomingMessage) => void;
-    readonly end: (caller: Caller) => void;
-  };
+  readonly causes: Pick<CallCauses, 'causeOf'>;
+  /** Called when the caller of a request is known. */
+  readonly onCaller?: ((request: IncomingMessage, caller: Caller) => void) | undefined;
   /** Tells v1 clients of the end of their API. */
   readonly deprecation?: Deprecation | undefined;
   /** Serves files where no route answers. */
@@ -84,18 +83,20 @@ export async function withCaller(
   ctx: Koa.Context,
   serve: CallHandler,
 ): Promise<void> {
-  const { authenticate, callLog, frontend } = options;
+  const { authenticate, causes, frontend } = options;
   const caller = await authenticate(ctx.req);
   if (caller === undefined) {
     const challenge = frontend !== undefined && opensPage(ctx) ? BASIC_OR_BEARER : 'Bearer';
     throw new V1Error(401, NO_VALID_KEY, { headers: { 'WWW-Authenticate': challenge } });
   }
   ctx.state.caller = caller;
-  callLog.begin(caller, ctx.state.v2Calls as string[], ctx.req);
+  options.onCaller?.(ctx.req, caller);
+  const cause = causes.causeOf(caller);
+  cause.v2Calls = ctx.state.v2Calls as string[];
   try {
     await serve(ctx, caller);
   } finally {
-    callLog.end(caller);
+    cause.v2Calls = undefined;
   }
 }
 

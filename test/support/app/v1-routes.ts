@@ -23,7 +23,7 @@ import { createUserDataStore } from '../../../src/files/user-data-store.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { fixedDefinitions } from './definitions.ts';
 import { type FakeAssets, fakeAssets, fakeFiles, fakeSettings } from './fake-stores.ts';
-import { createCallLog } from '../../../src/observability/call-log.ts';
+import { CallCauses } from '../../../src/observability/call-causes.ts';
 
 export const NOW = Date.UTC(2026, 0, 1);
 
@@ -94,7 +94,7 @@ export async function createTestApp(
     corsOrigin: undefined,
     log: silentLogger(),
     requestLog: silentLogger(),
-    callLog: createCallLog(),
+    causes: new CallCauses(() => undefined),
   });
   const handle = app.callback();
   const server = createHttpServer((incoming, outgoing) => void handle(incoming, outgoing));
