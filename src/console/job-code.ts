@@ -95,8 +95,6 @@ function submitEvent(row: PromptRow, jobId: string): SessionEvent {
     workflow: submittedWorkflow(row),
     secrets: [],
     hasExtraPngInfo: isJsonObject(extraData) && isJsonObject(extraData['extra_pnginfo']),
-    isPartial: false,
-    namesFolder: false,
   };
 }
 

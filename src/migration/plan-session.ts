@@ -94,8 +94,6 @@ function createPlanner(session: Session) {
     steps.push({ kind: 'submit', job, workflow, needsPartnerKey });
     for (const name of more.secrets) if (name !== PARTNER_KEY) notes.add(secretLeftOut(name));
     if (more.hasExtraPngInfo) notes.add(PNG_INFO_NOTE);
-    if (more.isPartial) notes.add(PARTIAL_NOTE);
-    if (more.namesFolder) notes.add(FOLDER_NAME_NOTE);
   }
 
   function save(assetId: string, filename: string): void {
@@ -116,12 +114,8 @@ function createPlanner(session: Session) {
     save(assetId, filename);
   }
 
-  function refused({ code, message, workflow: graph }: EventOf<'refused'>): void {
+  function refused({ code, message }: EventOf<'refused'>): void {
     notes.add(`A workflow was refused (${commentSafe(code)}): ${commentSafe(message)}`);
-    if (graph === undefined) return;
-    const number = steps.filter(({ kind }) => kind === 'refused').length + 1;
-    const workflow = { path: `refused-${number}.json`, ...workflowText(graph, sourceOf) };
-    steps.push({ kind: 'refused', name: `refused_${number}`, workflow });
   }
 
   function cancel(event: EventOf<'cancel'>): void {
@@ -155,10 +149,6 @@ function createPlanner(session: Session) {
 const UNKNOWN_TYPE = 'application/octet-stream';
 const PNG_INFO_NOTE =
   'extra_data.extra_pnginfo: v2 has no field for it; saved files carry the workflow they were made by, and nothing else.';
-const PARTIAL_NOTE =
-  'partial_execution_targets: v2 gets the nodes that these need; saved files carry those alone, v1 wrote all of them.';
-const FOLDER_NAME_NOTE =
-  'an input "… [input]": v2 gets the file itself; saved files carry its name without the folder, v1 wrote it as it was sent.';
 const NOT_RENDERED = 'v1 drew the picture anew; v2 gives the file as it is.';
 const NO_JOB_MADE_IT = 'no job of this session made this file; it is not downloaded.';
 
@@ -200,7 +190,7 @@ export function inputPathOf(filePath: string): string {
   return posix.join('inputs', safePath(filePath));
 }
 
-/** Makes a path of a client safe: it stays inside its folder, and has no special characters of a shell or sed. */
+/** Makes a path of a client safe: it stays inside its folder, and has no special characters of a shell. */
 function safePath(path: string): string {
   const parts = path.split(/[\\/]/).map((part) => part.replaceAll(/[^\p{L}\p{N}_.-]/gu, '_'));
   const safe = parts.map((part) => part.replace(/^[.-]+/, '_')).filter((part) => part !== '');

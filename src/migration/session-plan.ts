@@ -14,11 +14,10 @@ export type LocalFile = {
 /** An output of an earlier job. `index` counts the outputs of its node from 0. */
 export type OutputRef = { readonly job: string; readonly node: string; readonly index: number };
 
-/** A file that an input of a workflow names. `placeholder` replaces it in the text of the workflow. */
+/** A file that an input of a workflow names. */
 export type FileInput = {
   readonly node: string;
   readonly input: string;
-  readonly placeholder: string;
   readonly from:
     | { readonly kind: 'file'; readonly file: LocalFile }
     | { readonly kind: 'output'; readonly place: OutputRef };
@@ -42,8 +41,6 @@ export type Step =
       readonly workflow: WorkflowFile;
       readonly needsPartnerKey: boolean;
     }
-  /** v1 refused this workflow, and v2 refuses it too. */
-  | { readonly kind: 'refused'; readonly name: string; readonly workflow: WorkflowFile }
   /** Waits until the job has left the queue. */
   | { readonly kind: 'until-running'; readonly job: string }
   | { readonly kind: 'pause'; readonly seconds: number }

@@ -10,9 +10,7 @@ import {
 } from './session.ts';
 import { monotonicNow } from '../lib/clock.ts';
 import type { PortSubscriber } from '../observability/observed-port.ts';
-import { type Json, isJsonObject } from '../protocol/json.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
-import type { Graph } from '../protocol/v2.ts';
 import type { Caller, Content, JobApi, Result } from '../protocol/job-api.ts';
 
 /** A v1 call that is being answered. */
@@ -45,8 +43,6 @@ export class SessionRecorder {
   /** The time at which each job was submitted. */
   readonly #submittedAtMs = new Map<string, number>();
   #lastEventAtMs = monotonicNow();
-  /** The refusals, with the v1 call of each. */
-  readonly #refusals = new Map<SessionEvent, RecordedCall | undefined>();
   #usedSocket = false;
   #watchedJobs: JobApi | undefined;
 
@@ -146,38 +142,21 @@ export class SessionRecorder {
     this.#lastEventAtMs = monotonicNow();
   }
 
-  #recordSubmission({ caller, args, answer, call }: AnsweredJobCall): void {
+  #recordSubmission({ caller, args, answer }: AnsweredJobCall): void {
     const [{ workflow, extraData, provenance }] = args as ArgsOf<'submit'>;
     const secrets = Object.entries(extraData).filter(([, value]) => value !== undefined);
     for (const [, secret] of secrets) this.#secrets.add(secret);
     if (!answer.ok) {
-      const { code, message, status } = answer.error;
-      const isOfWorkflow = status === 400 || status === 422;
-      const refusal = {
-        kind: 'refused',
-        code,
-        message,
-        ...(isOfWorkflow && { workflow }),
-      } as const;
-      this.#refusals.set(refusal, call);
-      return this.#addEvent(refusal);
+      const { code, message } = answer.error;
+      return this.#addEvent({ kind: 'refused', code, message });
     }
-    if (call) this.#events = this.#events.map((event) => this.#withoutWorkflow(event, call));
     const { id: jobId } = answer.value as ValueOf<'submit'>;
     this.#jobs.set(jobId, caller);
     for (const id of referencesIn(workflow)) this.#owners.set(id, this.#owners.get(id) ?? caller);
     const hasExtraPngInfo = (provenance?.extraPngInfo ?? null) !== null;
     const names = secrets.map(([name]) => name);
-    const differences = savedFileDifferences(provenance?.prompt, workflow);
     this.#submittedAtMs.set(jobId, monotonicNow());
-    this.#addEvent({
-      kind: 'submit',
-      jobId,
-      workflow,
-      secrets: names,
-      hasExtraPngInfo,
-      ...differences,
-    });
+    this.#addEvent({ kind: 'submit', jobId, workflow, secrets: names, hasExtraPngInfo });
   }
 
   #recordDownload({ args, answer, call }: AnsweredJobCall): void {
@@ -203,34 +182,9 @@ export class SessionRecorder {
     const sinceSubmitMs = nowMs - (this.#submittedAtMs.get(jobId) ?? nowMs);
     this.#addEvent({ kind: 'cancel', jobId, pausedMs: nowMs - this.#lastEventAtMs, sinceSubmitMs });
   }
-
-  /** Removes the workflow from a refusal when the same v1 call submitted a part of it later, which v2 accepted. */
-  #withoutWorkflow(event: SessionEvent, call: RecordedCall): SessionEvent {
-    if (event.kind !== 'refused' || this.#refusals.get(event) !== call) return event;
-    return { kind: 'refused', code: event.code, message: event.message };
-  }
 }
 
 const NO_CALLER: Caller = { user: '' };
-
-/** Returns the differences between the graph that v1 writes into saved files and the one that v2 got. */
-function savedFileDifferences(
-  prompt: Json | undefined,
-  workflow: Graph,
-): { readonly isPartial: boolean; readonly namesFolder: boolean } {
-  const nodes = isJsonObject(prompt) ? prompt : {};
-  const written = Object.entries(workflow).flatMap(([id, { inputs }]) => {
-    const node = nodes[id];
-    const before = isJsonObject(node) && isJsonObject(node['inputs']) ? node['inputs'] : {};
-    return Object.keys(inputs ?? {}).map((name) =>
-      isJsonObject(inputs[name]) ? before[name] : null,
-    );
-  });
-  return {
-    isPartial: Object.keys(nodes).length > Object.keys(workflow).length,
-    namesFolder: written.some((text) => typeof text === 'string' && text.endsWith(' [input]')),
-  };
-}
 
 function isUpload(event: SessionEvent, assetId: string): boolean {
   return event.kind === 'upload' && event.assetId === assetId;

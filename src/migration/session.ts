@@ -29,17 +29,11 @@ export type SessionEvent =
       readonly secrets: readonly string[];
       /** True when the client sent `extra_pnginfo`, for which v2 has no field. */
       readonly hasExtraPngInfo: boolean;
-      /** True when v1 wrote nodes into saved files that v2 did not get, because no chosen output needs them. */
-      readonly isPartial: boolean;
-      /** True when an input has the form `cat.png [input]`, which v1 wrote into saved files. */
-      readonly namesFolder: boolean;
     }
   | {
       readonly kind: 'refused';
       readonly code: string;
       readonly message: string;
-      /** The workflow that v2 got; absent when the refusal was not about the workflow. */
-      readonly workflow?: Graph | undefined;
     }
   | {
       readonly kind: 'cancel';

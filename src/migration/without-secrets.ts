@@ -47,12 +47,7 @@ function cleanEvent(event: SessionEvent, clean: CleanText): SessionEvent {
     case 'submit':
       return { ...event, workflow: cleanGraph(event.workflow, clean) };
     case 'refused':
-      return {
-        ...event,
-        code: clean(event.code),
-        message: clean(event.message),
-        workflow: event.workflow && cleanGraph(event.workflow, clean),
-      };
+      return { ...event, code: clean(event.code), message: clean(event.message) };
     case 'download': {
       const rendering = event.rendering === undefined ? undefined : clean(event.rendering);
       return { ...event, filename: clean(event.filename), rendering };

@@ -11,16 +11,14 @@ export function workflowText(
   sourceOf: (info: ReferenceInfo) => FileInput['from'],
 ): Omit<WorkflowFile, 'path'> {
   const inputs: FileInput[] = [];
-  const unusedPlaceholder = placeholderAllocator(workflow);
   const rewrittenNodes = Object.entries(workflow).map(([node, entry]) => {
     const rewrittenInputs = Object.entries(entry.inputs ?? {}).map(
       ([input, value]): [string, Json] => {
         const info = assetReferenceIn(value);
         if (!info) return [input, value];
         const from = sourceOf(info);
-        const placeholder = unusedPlaceholder(from);
-        inputs.push({ node, input, placeholder, from });
-        return [input, placeholder];
+        inputs.push({ node, input, from });
+        return [input, placeholderOf(from)];
       },
     );
     return [node, { ...entry, inputs: Object.fromEntries(rewrittenInputs) }];
@@ -29,41 +27,11 @@ export function workflowText(
   return { text: prettyJson(graph), inputs, hasExactNumbers: hasExactNumbers(graph) };
 }
 
-/**
- * Returns a function that makes placeholders such as `@inputs/cat.png`, with more `@` when the workflow contains that
- * text. Reads the workflow only once, because it may be long and have thousands of references.
- */
-function placeholderAllocator(workflow: Graph): (from: FileInput['from']) => string {
-  const used = new Set<string>();
-  for (const { inputs } of Object.values(workflow)) collectMarked((inputs ?? {}) as Json, used);
-  const known = new Map<string, string>();
-  return (from) => {
-    const name = placeholderName(from);
-    let placeholder = known.get(name) ?? `@${name}`;
-    while (used.has(placeholder)) placeholder = `@${placeholder}`;
-    known.set(name, placeholder);
-    return placeholder;
-  };
-}
-
-/** Collects the texts and names that could be mistaken for a placeholder. */
-function collectMarked(value: Json, found: Set<string>): void {
-  if (typeof value === 'string') {
-    if (value.startsWith('@')) found.add(value);
-  } else if (Array.isArray(value)) {
-    for (const item of value as readonly Json[]) collectMarked(item, found);
-  } else if (isJsonObject(value)) {
-    for (const [name, item] of Object.entries(value)) {
-      if (name.startsWith('@')) found.add(name);
-      collectMarked(item, found);
-    }
-  }
-}
-
-function placeholderName(from: FileInput['from']): string {
-  if (from.kind === 'file') return from.file.path;
+/** Returns a text such as `@inputs/cat.png`. The code sets the input to the file itself. */
+function placeholderOf(from: FileInput['from']): string {
+  if (from.kind === 'file') return `@${from.file.path}`;
   const { job, node, index } = from.place;
-  return `${job}/${node.replaceAll(/[^\w-]/g, '_')}/${index}`;
+  return `@${job}/${node}/${index}`;
 }
 
 function assetReferenceIn(value: Json): ReferenceInfo | undefined {

@@ -22,9 +22,7 @@ function outline(given: Session): readonly string[] {
         ? ` ${input}=${from.file.variable}`
         : ` ${input}=${from.place.job}/${from.place.index}`,
     );
-    return step.kind === 'refused'
-      ? `refused ${step.name}${files.join('')}`
-      : `submit ${step.job}${files.join('')}`;
+    return `submit ${step.job}${files.join('')}`;
   });
 }
 
@@ -142,20 +140,6 @@ describe('the v2 steps of a session', () => {
       ],
     },
     {
-      what: 'show a refusal',
-      given: session([
-        upload(),
-        { kind: 'refused', code: 'invalid_workflow', message: 'no', workflow: load(A, 'cat.png') },
-        submit('one', { workflow: {} }),
-      ]),
-      steps: [
-        'upload inputs/cat.png',
-        'refused refused_1 image=asset_1',
-        'submit job_1',
-        'wait job_1 succeeded',
-      ],
-    },
-    {
       what: 'do not wait for a job that is gone',
       given: session([submit('one', { workflow: {} })], { jobs: new Map() }),
       steps: ['submit job_1'],
@@ -208,16 +192,6 @@ describe('the v2 steps of a session', () => {
       note: /extra_pnginfo/,
     },
     {
-      what: 'a choice of outputs',
-      event: submit('one', { isPartial: true }),
-      note: /^partial_execution_targets: /,
-    },
-    {
-      what: 'a name with its folder',
-      event: submit('one', { namesFolder: true }),
-      note: /\[input\]/,
-    },
-    {
       what: 'a picture drawn anew',
       event: { kind: 'download', assetId: 'q', filename: 'q.png', rendering: 'preview=webp;90' },
       note: /preview=webp;90: v1 drew the picture anew/,
@@ -232,9 +206,9 @@ describe('the v2 steps of a session', () => {
     expect(planFrom(session([event])).notes).toContainEqual(expect.stringMatching(note));
   });
 
-  test('keep numbers to the digit, and mark the places of files', () => {
+  test('keep numbers to the digit, and name the places of files', () => {
     const graph = parseJson(
-      '{"1":{"class_type":"K","inputs":{"seed":18446744073709551615,"text":"@inputs/cat.png"}}}',
+      '{"1":{"class_type":"K","inputs":{"seed":18446744073709551615}}}',
     ) as unknown as Graph;
     const [, submitted] = planFrom(
       session([upload(), submit('one', { workflow: { ...graph, ...load(A, 'input/cat.png') } })]),
@@ -242,8 +216,7 @@ describe('the v2 steps of a session', () => {
     const workflow = submitted?.kind === 'submit' ? submitted.workflow : undefined;
     expect(workflow?.text).toContain('"seed": 18446744073709551615');
     expect(workflow?.hasExactNumbers).toBe(true);
-    // The text of the workflow that looks like a mark is none.
-    expect(workflow?.inputs.map(({ placeholder: mark }) => mark)).toEqual(['@@inputs/cat.png']);
+    expect(workflow?.text).toContain('"image": "@inputs/cat.png"');
   });
 });
 

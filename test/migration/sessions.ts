@@ -1,4 +1,4 @@
-// Sessions as the tap hears them.
+// Sessions as the recorder writes them.
 import type { Session, SessionEvent, SessionJob } from '../../src/migration/session.ts';
 import type { Graph, JobStatus } from '../../src/protocol/v2.ts';
 
@@ -39,8 +39,6 @@ export const submit = (jobId: string, change: Partial<SessionEvent & { kind: 'su
     workflow: load(A, 'input/cat.png'),
     secrets: [],
     hasExtraPngInfo: false,
-    isPartial: false,
-    namesFolder: false,
     ...change,
   }) as SessionEvent;
 export const download = (assetId: string, filename = `${assetId}.png`): SessionEvent => ({

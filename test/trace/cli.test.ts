@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { formatOf, pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+import { formatOf, uploadInput } from '../support/clients/client-helpers.ts';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
 import { openRunners } from '../support/clients/v2-code.ts';
-import { flat, loading, streaming } from '../support/graphs/workflows.ts';
+import { flat, streaming } from '../support/graphs/workflows.ts';
 
 // `holdover trace`, as a command line.
 
@@ -118,20 +118,6 @@ test('a key that is a word of the code leaves the code as it is', async () => {
   const ran = await runHoldover(['trace', ...node(code), body]);
   expect(ran.stdout).toContain('os.environ["COMFY_PARTNER_API_KEY"]');
   expect(ran.stdout).not.toContain('KEY-LEFT-OUT');
-});
-
-test('says where saved files carry another workflow than v1 wrote', async () => {
-  const graph = { ...loading('sub/cat.png [input]'), '8': flat()['9'], '1': flat()['1'] };
-  const body = JSON.stringify({ prompt: graph, partial_execution_targets: ['9'] });
-  const code = `const form = new FormData();
-    form.append('image', new Blob([Buffer.from(process.argv[1], 'base64')]), 'cat.png');
-    form.append('subfolder', 'sub');
-    const post = (path, body) => fetch(process.env.HOLDOVER_URL + path, { method: 'POST', body });
-    post('/upload/image', form).then(() => post('/prompt', process.argv[2]))`;
-  const picture = (await pngOf()).toString('base64');
-  const ran = await runHoldover(['trace', '--format', 'typescript', ...node(code), picture, body]);
-  expect(ran.stdout).toMatch(/^\/\/ Note: partial_execution_targets: /m);
-  expect(ran.stdout).toMatch(/^\/\/ Note: an input ".* \[input\]": /m);
 });
 
 describe('code on standard output', () => {
