@@ -14,7 +14,6 @@ COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
 COPY page/extensions page/extensions
-COPY docs/differences.md docs/
 COPY deploy/health.mjs ./
 COPY --from=build --chown=node:node /app/volumes /
 USER node

@@ -8,7 +8,7 @@ import { type NamedEntry, entryDetail } from './store.ts';
 import { EntryTitle } from './entry.tsx';
 import { Picture } from './picture.tsx';
 
-/** One entry with its headers, bodies and differences, and the entries it became. */
+/** One entry with its headers and bodies, and the entries it became. */
 export function Detail({
   entry,
   became,
@@ -153,31 +153,11 @@ function Joined({
 }
 
 function Bodies({ detail }: { readonly detail: TrafficDetail }) {
-  const { entry, differences } = detail;
+  const { entry } = detail;
   const isCall = entry.kind === 'call' || entry.kind === 'v2_call';
   const hasPicture = entry.picture !== undefined;
   return (
     <>
-      {differences.length > 0 && (
-        <section>
-          <h3>Differences from the original</h3>
-          {differences.map(({ row, original, holdover, why }) => (
-            <details key={row} class="difference">
-              <summary>
-                <code>{row}</code>
-              </summary>
-              <dl>
-                <dt>The original</dt>
-                <dd>{plain(original)}</dd>
-                <dt>Holdover</dt>
-                <dd>{plain(holdover)}</dd>
-                <dt>Why</dt>
-                <dd>{plain(why)}</dd>
-              </dl>
-            </details>
-          ))}
-        </section>
-      )}
       <Body title={isCall ? 'Request' : 'Frame'} body={detail.request} hasPicture={hasPicture} />
       <Body
         title={isCall ? 'Answer' : entry.kind === 'frame' ? 'Frame' : 'Event'}
@@ -188,11 +168,6 @@ function Bodies({ detail }: { readonly detail: TrafficDetail }) {
       <Headers title="Answer headers" list={detail.response_headers} />
     </>
   );
-}
-
-/** Without the marks of Markdown. */
-function plain(text: string): string {
-  return text.replaceAll('`', '');
 }
 
 function Body({

@@ -1,4 +1,4 @@
-import { clockTime, duration, plural, size } from '../lib/format.ts';
+import { clockTime, duration, size } from '../lib/format.ts';
 import { EntryTitle, widthOf } from './entry.tsx';
 import type { Line, Row } from './rows.ts';
 import { chosen, sideWidth } from './view-state.ts';
@@ -50,18 +50,11 @@ export function LineRow({ line, index }: { readonly line: Row; readonly index: n
 }
 
 function Own({ line: { first, joined } }: { readonly line: Row }) {
-  const rows = first.differences ?? [];
   return (
     <span class="cell-line">
       <EntryTitle entry={first} isInList />
       {first.is_other_user && <small class="times-mark">another user</small>}
       {joined.length > 1 && <small class="times-mark">× {joined.length}</small>}
-      {rows.length > 0 && (
-        <small class="differs" title={`Differs from the original: ${rows.join(', ')}`}>
-          <span aria-hidden="true">≠ {rows.length}</span>
-          <span class="hidden">{plural(rows.length, 'difference')} from the original</span>
-        </small>
-      )}
     </span>
   );
 }

@@ -70,7 +70,6 @@ export async function openServices(
     now: monotonicNow,
     secrets,
     causes,
-    isRemote: config.upstream.kind === 'remote',
   });
   const sockets = createSockets(config, { live, eventLog, log, trafficLog, trafficRecorder });
   await connectLogs(store, logs);

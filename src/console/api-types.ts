@@ -152,8 +152,6 @@ export type TrafficEntry = {
   /** The calling program, as it names itself. */
   readonly agent?: string;
   readonly client_id?: string;
-  /** The rows of docs/differences.md that concern this call or frame. */
-  readonly differences?: readonly string[];
   readonly direction?: 'in' | 'out';
   /** The socket of a frame. */
   readonly sid?: string;
@@ -199,15 +197,6 @@ export type TrafficDetail = {
   readonly response_headers: readonly (readonly [string, string])[];
   readonly request: TrafficBody | null;
   readonly response: TrafficBody | null;
-  readonly differences: readonly DifferenceRow[];
-};
-
-/** A row of docs/differences.md. */
-export type DifferenceRow = {
-  readonly row: string;
-  readonly original: string;
-  readonly holdover: string;
-  readonly why: string;
 };
 
 /** One measurement of the server. A member is `null` when it was not measured, or nothing could be measured. */

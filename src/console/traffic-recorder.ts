@@ -8,8 +8,7 @@ import type { FrameObserver } from '../observability/traffic-log.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import type { AnsweredHttpCall } from './traffic/answered-call.ts';
-import { captureRequest, captureResponse, textIn } from './traffic/captured-body.ts';
-import { differencesOf, frameDifferences } from './differences.ts';
+import { captureRequest, captureResponse } from './traffic/captured-body.ts';
 import { PortCallRecorder } from './traffic/record-port-calls.ts';
 import { apiOf, isOfPage, shownPictureType } from './traffic/recorded-call.ts';
 import { type ShowText, createShowText, lineText, shownHeaders } from './traffic/shown-text.ts';
@@ -20,8 +19,6 @@ type RecorderOptions = {
   readonly now: () => number;
   readonly secrets: Pick<SecretRedactor, 'add' | 'redact'>;
   readonly causes: CallCauses;
-  /** True when another service runs the jobs. */
-  readonly isRemote: boolean;
 };
 
 /**
@@ -36,12 +33,11 @@ export class TrafficRecorder {
   /** Gets the v2 calls. */
   readonly portCalls: PortSubscriber;
   readonly #now: () => number;
-  readonly #isRemote: boolean;
   readonly #showText: ShowText;
   readonly #portCalls: PortCallRecorder;
   readonly #causes: CallCauses;
 
-  constructor({ now, secrets, causes, isRemote }: RecorderOptions) {
+  constructor({ now, secrets, causes }: RecorderOptions) {
     const store = new TrafficStore({ now });
     const showText = createShowText(secrets);
     this.store = store;
@@ -51,7 +47,6 @@ export class TrafficRecorder {
       record: (frame) => frame.watches !== true && this.#recordFrame(frame),
     };
     this.#now = now;
-    this.#isRemote = isRemote;
     this.#showText = showText;
     this.#causes = causes;
     this.#portCalls = new PortCallRecorder({ store, now, secrets, showText, causes });
@@ -78,7 +73,7 @@ export class TrafficRecorder {
       },
     });
     this.#portCalls.linkRequest(request, recorded);
-    response.once('close', () => this.#endCall(recorded, request, response));
+    response.once('close', () => this.#endCall(recorded, response));
   }
 
   /** Sets the caller of a call. */
@@ -106,19 +101,16 @@ export class TrafficRecorder {
   /** Records a socket that was opened, or refused with this status. */
   upgraded(status: number, request: IncomingMessage, user: string | undefined): void {
     if (!this.isRecording() || isOfPage(request) || !this.store.isWanted(user)) return;
-    const call = { method: 'GET', target: withoutCredentials(request.url ?? ''), status };
-    const facts = { headers: request.headers, isRemote: this.#isRemote, body: () => '' };
     this.store.add({
       user,
       requestHeaders: shownHeaders(request.headers),
       entry: {
         kind: 'call',
         ms: 0,
-        method: call.method,
-        target: call.target,
+        method: 'GET',
+        target: withoutCredentials(request.url ?? ''),
         api: 'v1',
         status,
-        differences: differencesOf(call, facts),
         ...clientOf(request),
       },
     });
@@ -128,24 +120,19 @@ export class TrafficRecorder {
     this.store.close();
   }
 
-  #endCall(recorded: RecordedEntry, request: IncomingMessage, response: ServerResponse): void {
+  #endCall(recorded: RecordedEntry, response: ServerResponse): void {
     const { store } = this;
     if (!store.isWanted(recorded.user)) return store.remove(recorded);
     recorded.responseHeaders = shownHeaders(response.getHeaders());
     recorded.responseType = String(response.getHeader('content-type') ?? '');
     const { at_ms: startedAtMs } = recorded.entry;
     const status = response.headersSent ? response.statusCode : 499;
-    const body = (): string => textIn(recorded.request);
     store.update(recorded, {
       ms: this.#now() - startedAtMs,
       status,
       request_bytes: recorded.request?.totalBytes ?? 0,
       response_bytes: recorded.response?.totalBytes ?? 0,
       ...shownPictureType(recorded.responseType),
-      differences: differencesOf(
-        { ...recorded.entry, status },
-        { headers: request.headers, isRemote: this.#isRemote, body },
-      ),
     });
   }
 
@@ -169,7 +156,6 @@ export class TrafficRecorder {
         direction,
         sid,
         ...line,
-        ...(isSent && { differences: frameDifferences(line, { isRemote: this.#isRemote }) }),
       },
     });
   }

@@ -3,7 +3,6 @@ import { textStart } from '../lib/text-start.ts';
 import type { SecretRedactor } from '../observability/secret-redactor.ts';
 import type { TrafficAnswer, TrafficDetail } from './api-types.ts';
 import { type ConsoleHandlers, type ConsoleRequest, requireOperator } from './console-routes.ts';
-import { differenceRows } from './differences.ts';
 import { pictureIn } from './traffic/recorded-picture.ts';
 import { shownBody } from './traffic/shown-body.ts';
 import { type ShowText, createShowText } from './traffic/shown-text.ts';
@@ -109,6 +108,5 @@ function detailOf(
     response_headers: responseHeaders,
     request: shownBody(recorded, 'request', showText),
     response: shownBody(recorded, 'response', showText),
-    differences: differenceRows(entry.differences ?? []),
   };
 }

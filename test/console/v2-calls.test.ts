@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest';
-import { textIn } from '../../src/console/traffic/captured-body.ts';
+import { type CapturedBody, bytesOf } from '../../src/console/traffic/captured-body.ts';
 import { answerBody, requestBody } from '../../src/console/traffic/v2-calls.ts';
 import { ok } from '../../src/protocol/job-api.ts';
 
 const MB = 1024 * 1024;
+
+const textIn = (body: CapturedBody | undefined): string => (body ? bytesOf(body).toString() : '');
 
 function submitted(workflow: object): unknown {
   const { request } = requestBody('submit', [{ workflow, extraData: {} }]);

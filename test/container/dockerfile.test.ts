@@ -29,7 +29,7 @@ test.each([
   ['src/main.ts', true],
   ['scripts/build-page.js', true],
   ['page/index.html', true],
-  ['docs/differences.md', true],
+  ['docs/differences.md', false],
   ['deploy/health.mjs', true],
   ['package-lock.json', true],
   ['deploy/haproxy.cfg', false],

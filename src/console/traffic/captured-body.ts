@@ -31,11 +31,6 @@ export function bytesOf({ pieces }: CapturedBody): Buffer {
   return Buffer.concat(pieces);
 }
 
-/** Returns the beginning of a body as text. */
-export function textIn(body: CapturedBody | undefined): string {
-  return body === undefined ? '' : bytesOf(body).toString('utf8');
-}
-
 function addPiece(body: CapturedBody, piece: Buffer): void {
   body.totalBytes += piece.length;
   const room = MAX_BODY_BYTES - body.capturedBytes;
