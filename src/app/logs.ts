@@ -1,7 +1,7 @@
 import { packageVersion } from '../config/version.ts';
 import { createLogBuffer } from '../observability/log-buffer.ts';
 import { createLogFeed } from '../observability/log-subscriptions.ts';
-import { type Logger, withoutRedaction } from '../observability/log.ts';
+import type { Logger } from '../observability/log.ts';
 
 /** The log, and the part of it that v1 clients see in their log panel. */
 export type Logs = ReturnType<typeof openLogs>;
@@ -21,8 +21,6 @@ export function openLogs(
   });
   return {
     log: buffer.wrap(operatorLog),
-    /** Writes the line of each request. */
-    requestLog: buffer.wrap(withoutRedaction(operatorLog)),
     buffer,
     feed,
   };

@@ -92,7 +92,7 @@ function createServer(services: Services, mounts: Mounts): Server {
   };
   return createHttpServer(auth.prefix.before(recordAndServe), {
     tls: config.tls,
-    log: logs.requestLog,
+    log: logs.log,
     dialectOf: auth.dialects.ofCall,
     beforeAnswer: (request) => sockets.sendFirstFrames(() => auth.identify(request)?.user),
   });
@@ -119,7 +119,6 @@ function createKoaApp(
     frontend: frontend && withRouteLabel('/*', frontend.serve),
     corsOrigin: config.corsOrigin,
     log: logs.log,
-    requestLog: logs.requestLog,
     onAnswered(call, request) {
       services.trafficLog?.httpCall(call);
       services.trafficRecorder.answered(call, request);

@@ -242,7 +242,6 @@ function openPrompts(parts: PromptParts): Prompts {
     hub: sockets,
     spans: parts.spans,
     log: logs.log,
-    endLog: logs.requestLog,
     history: config.history,
     durability: PROMPT_DURABILITY[isRemote ? 'service' : 'ledger'],
     mayLoseJobs: isRemote,

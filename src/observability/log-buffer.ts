@@ -21,35 +21,26 @@ export function createLogBuffer(options: {
   readonly now: () => number;
   /** The first line of every user: a log panel without any line looks broken. */
   readonly startLine: string;
-  /** The entry is put into words when it is asked for. */
-  readonly onEntry: (user: string, entry: () => LogEntry) => void;
+  readonly onEntry: (user: string, entry: LogEntry) => void;
 }) {
-  const startEntry = { t: new Date(options.now()).toISOString(), m: `${options.startLine}\n` };
-  const entriesByUser = new LRUCache<string, (() => LogEntry)[]>({ max: MAX_USERS });
+  const entryOf = (text: string): LogEntry => ({
+    t: new Date(options.now()).toISOString(),
+    // A copy: the text may be a view of an address of 64 KiB, and would hold all of it in memory.
+    m: Buffer.from(`${text}\n`).toString(),
+  });
+  const startEntry = entryOf(options.startLine);
+  const entriesByUser = new LRUCache<string, LogEntry[]>({ max: MAX_USERS });
 
   function record(level: string, given: unknown, message: string | undefined): void {
     const fields = typeof given === 'object' && given !== null ? (given as LogFields) : {};
     const { user } = fields;
-    if (typeof user !== 'string') return;
-    const text = message ?? String(given);
-    if (!isShownToClients(fields)) return;
-    const entry = entryFrom(level, fields, text);
+    if (typeof user !== 'string' || !isShownToClients(fields)) return;
+    const entry = entryOf(lineText(level, fields, message ?? String(given)));
     const userEntries = entriesByUser.get(user) ?? [];
     userEntries.push(entry);
     if (userEntries.length > MAX_ENTRIES) userEntries.shift();
     entriesByUser.set(user, userEntries);
     options.onEntry(user, entry);
-  }
-
-  /** Only fields a client may see are stored; the text is made when it is read, which is rare. */
-  function entryFrom(level: string, fields: LogFields, text: string): () => LogEntry {
-    const atMs = options.now();
-    const { event, method, path, status, ms, promptId } = fields;
-    const shown = { event, method, url: keptUrl(fields.url), path, status, ms, promptId };
-    return () => ({
-      t: new Date(atMs).toISOString(),
-      m: `${lineText(level, shown, text)}\n`,
-    });
   }
 
   return {
@@ -68,7 +59,7 @@ export function createLogBuffer(options: {
       }),
     entries: (user: string): readonly LogEntry[] => [
       startEntry,
-      ...(entriesByUser.get(user) ?? []).map((entry) => entry()),
+      ...(entriesByUser.get(user) ?? []),
     ],
   };
 }
@@ -113,12 +104,6 @@ function callText({ method, url, status, ms }: LogFields): string {
   return withoutControlCharacters(
     `${String(method)} ${path} -> ${String(status)} (${String(ms)} ms)`,
   );
-}
-
-/** A slice is a view that holds the whole address in memory, which may have 64 KiB; this is a copy. */
-function keptUrl(url: unknown): unknown {
-  if (typeof url !== 'string' || url.length <= MAX_CHARS) return url;
-  return Buffer.from(url.slice(0, MAX_CHARS)).toString();
 }
 
 function withoutControlCharacters(text: string): string {

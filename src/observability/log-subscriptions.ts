@@ -80,10 +80,10 @@ export function createLogFeed(options: {
       subscriptions: () =>
         [...subscriptions.values()].map(({ user, clientId }) => [user, clientId] as const),
     } satisfies Omit<SharedLogHandlers, 'entries'>,
-    push(this: void, user: string, entry: () => LogEntry): void {
+    push(this: void, user: string, entry: LogEntry): void {
       if (subscriptions.size === 0) return;
       const entries = pending.get(user) ?? [];
-      entries.push(entry());
+      entries.push(entry);
       if (entries.length > MAX_ENTRIES_PER_FRAME) entries.shift();
       pending.set(user, entries);
       timer ??= setTimeout(flush, BATCH_DELAY_MS).unref();

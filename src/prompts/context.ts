@@ -58,8 +58,6 @@ export type PromptContext = {
   /** `undefined`: no traces are made. */
   readonly spans?: PromptSpans | undefined;
   readonly log: Logger;
-  /** Writes the line of each ended prompt. The line has no field that could hold a secret. */
-  readonly endLog: Pick<Logger, 'info'>;
   /** Gives the times that are recorded. */
   readonly clock: Clock;
   /** Gives the times of waits and deadlines. */

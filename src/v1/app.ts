@@ -29,8 +29,6 @@ type V1AppOptions = ServingOptions & {
   readonly publicMiddleware?: readonly Koa.Middleware[];
   readonly corsOrigin: string | undefined;
   readonly log: Logger;
-  /** Writes the line of each request. */
-  readonly requestLog: Logger;
   /** Called with each answered call, where calls are traced. */
   readonly onAnswered?: ((call: HttpCall, request: IncomingMessage) => void) | undefined;
   /** Throws when the data directory is lost and nothing can be stored any more. */
@@ -82,7 +80,7 @@ function routerOf(options: V1AppOptions): Router {
 }
 
 function logRequests({
-  requestLog,
+  log,
   dialects,
   addresses,
   onAnswered,
@@ -100,7 +98,7 @@ function logRequests({
     await next();
     const { method, status, url } = ctx;
     const user = (ctx.state.caller as Caller | undefined)?.user;
-    logRequest(requestLog, { id, user, client, method, url, status, startedAt, v2: v2Calls });
+    logRequest(log, { id, user, client, method, url, status, startedAt, v2: v2Calls });
     const ms = Math.round(performance.now() - startedAt);
     onAnswered?.({ method, url, status, ms, user, promptIds: promptIdsOf(ctx) }, ctx.req);
   };

@@ -126,7 +126,7 @@ export class JobConsumer {
 
   /** Writes the history of a prompt whose end is in its log, then sends v1's last frame. */
   async finish(): Promise<void> {
-    const { ledger, promptEventLog, endingPrompts, onHistoryWritten, durability, endLog } =
+    const { ledger, promptEventLog, endingPrompts, onHistoryWritten, durability, log } =
       this.#options;
     const { key, promptId, caller } = this.#prompt;
     const state = this.#entryApplier.state();
@@ -138,7 +138,7 @@ export class JobConsumer {
     onHistoryWritten(outcome);
     const { startedAtMs, endedAtMs } = state;
     const ms = Math.max(0, (endedAtMs ?? 0) - (startedAtMs ?? endedAtMs ?? 0));
-    endLog.info({ event: 'prompt.finished', user: caller.user, promptId, ms }, 'prompt ended');
+    log.info({ event: 'prompt.finished', user: caller.user, promptId, ms }, 'prompt ended');
   }
 
   /** Returns the next event, or `undefined` when an `idle` input is due before. */

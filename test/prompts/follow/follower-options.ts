@@ -9,5 +9,4 @@ export const FOLLOWER_OPTIONS = {
   durability: PROMPT_DURABILITY.ledger,
   replaceLostJob: async () => 'final',
   log: silentLogger(),
-  endLog: silentLogger(),
 } as const;

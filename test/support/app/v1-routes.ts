@@ -93,7 +93,6 @@ export async function createTestApp(
     beforeAuthentication: [signedViewMiddleware(deps)],
     corsOrigin: undefined,
     log: silentLogger(),
-    requestLog: silentLogger(),
     causes: new CallCauses(() => undefined),
   });
   const handle = app.callback();
