@@ -4,10 +4,9 @@ import type { SecretRedactor } from '../observability/secret-redactor.ts';
 import type { CallCauses } from '../observability/call-causes.ts';
 import type { SocketFrame } from '../observability/described-frame.ts';
 import type { PortSubscriber } from '../observability/observed-port.ts';
-import type { FrameObserver } from '../observability/traffic-log.ts';
+import type { FrameObserver, HttpCall } from '../observability/traffic-log.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
 import type { Caller } from '../protocol/job-api.ts';
-import type { AnsweredHttpCall } from './traffic/answered-call.ts';
 import { captureRequest, captureResponse } from './traffic/captured-body.ts';
 import { PortCallRecorder } from './traffic/record-port-calls.ts';
 import { apiOf, isOfPage, shownPictureType } from './traffic/recorded-call.ts';
@@ -90,7 +89,7 @@ export class TrafficRecorder {
   }
 
   /** Records the end of a call. Its prompts and its user are known now. */
-  answered(call: AnsweredHttpCall, request: IncomingMessage): void {
+  answered(call: Pick<HttpCall, 'user' | 'promptIds'>, request: IncomingMessage): void {
     const recorded = this.#portCalls.entryOf(request);
     if (recorded === undefined) return;
     recorded.user ??= call.user;

@@ -50,31 +50,3 @@ test('an hour is remembered, with rates between two samples', async () => {
     requests_per_second: 1,
   });
 });
-
-test('the current counts are those of now, between two samples too', async () => {
-  let queued = 1;
-  const figures = createFigures({
-    now: () => queued,
-    totals: async () => ({ ended: 0, requests: new Map() }),
-    services: {
-      livePrompts: { countByState: () => ({ queued }) },
-      prompts: { outboxDepth: () => queued },
-      hub: { count: () => queued, pendingBytes: () => 0, droppedFrames: () => 0 },
-      upstream: { openStreams: () => queued },
-    },
-    diskBytes: async () => 8,
-    onSample: async () => {},
-  });
-  await figures.measure();
-  queued = 0;
-  expect(figures.current()).toMatchObject({
-    queued: 0,
-    outbox: 0,
-    sockets: 0,
-    upstream_streams: 0,
-    disk_bytes: 8,
-    at_ms: 0,
-  });
-  expect(figures.samples()).toMatchObject([{ queued: 1 }]);
-  figures.close();
-});

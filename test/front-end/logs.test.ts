@@ -152,16 +152,4 @@ describe('PATCH /internal/logs/subscribe', () => {
     expect(logFrames(victim)).toEqual([]);
     await Promise.all([victim.close(), spy.close()]);
   });
-
-  test.each(['{"clientId":"a"}', '{"enabled":true}', '[]', '{"clientId":1,"enabled":true}', 'x'])(
-    'refuses %s with 400',
-    async (body) => {
-      const answer = await call(holdover.url, '/internal/logs/subscribe', {
-        method: 'PATCH',
-        body,
-      });
-      expect(answer.status).toBe(400);
-      expect(JSON.parse(answer.text).error.message).toEqual(expect.any(String));
-    },
-  );
 });

@@ -147,40 +147,6 @@ describe.each(ADDRESSES)('$name', ({ name }) => {
   const read = async (): Promise<UiGraph> =>
     JSON.parse(await readFile(new URL(`${name}.json`, FOLDER), 'utf8'));
 
-  test('links and ids fit', async () => {
-    const { nodes, links } = await read();
-    const ids = nodes.map(({ id }) => id);
-    expect(new Set(ids).size).toBe(ids.length);
-    for (const [id, from, fromSlot, to, toSlot] of links) {
-      const [source, target] = [from, to].map((end) => nodes.find((node) => node.id === end));
-      expect(source?.outputs[fromSlot]?.links).toContain(id);
-      expect(target?.inputs[toSlot]?.link).toBe(id);
-    }
-  });
-
-  test('no node covers another, and each lies in a group or is the note', async () => {
-    const { nodes, groups } = await read();
-    const title = 30;
-    const boxes = nodes.map(({ id, pos: [x, y], size: [w, h] }) => ({ id, x, y: y - title, w, h }));
-    for (const one of boxes) {
-      for (const other of boxes.filter(({ id }) => id > one.id)) {
-        const apart =
-          one.x + one.w <= other.x ||
-          other.x + other.w <= one.x ||
-          one.y + one.h + title <= other.y ||
-          other.y + other.h + title <= one.y;
-        expect([one.id, other.id, apart]).toEqual([one.id, other.id, true]);
-      }
-    }
-    for (const { type, pos, size } of nodes) {
-      const isInside = groups.some(({ bounding: [x = 0, y = 0, w = 0, h = 0] }) => {
-        const right = pos[0] + size[0] <= x + w;
-        return pos[0] >= x && pos[1] - title >= y && right && pos[1] + size[1] <= y + h;
-      });
-      expect([type, isInside]).toEqual([type, type !== 'Note']);
-    }
-  });
-
   test('it runs to its end, and its thumbnail is what it made', async () => {
     const prompt = promptOf(await read(), await json('/object_info'));
     const made = await sharp(await runOf(prompt), { animated: name === 'animation' })

@@ -91,20 +91,3 @@ test('a file that several remove is removed by one of them', async () => {
   const answers = await Promise.all(stores.map((store) => store.remove(USER, 'it.json')));
   expect(answers.filter((answer) => answer === undefined)).toHaveLength(1);
 });
-
-test('a write lists the files of its user once in a while only', async () => {
-  const { stores, put, move, names } = await openThree();
-  const [store] = stores as [UserDataStore];
-  await put(store, 'folder/first', 'x');
-  vi.mocked(disk.readdir).mockClear();
-  for (let i = 0; i < 20; i++) await put(store, `${i}`, 'x'.repeat(1000));
-  await move(store, '0', 'moved');
-  await store.remove(USER, '1');
-  expect(vi.mocked(disk.readdir)).not.toHaveBeenCalled();
-  expect(await put(store, 'large', 'x'.repeat(990_000))).toBe('full');
-  expect(await put(store, 'fits', 'x'.repeat(980_000))).toBe('file');
-  expect(await put(store, 'more', 'x'.repeat(1000))).toBe('full');
-  expect(await put(store, 'fits', 'x', OVER)).toBe('file');
-  expect(await put(store, 'more', 'x'.repeat(1000))).toBe('file');
-  expect(await names()).toHaveLength(22);
-});

@@ -1,7 +1,6 @@
 // A brownout is announced to the hosted sockets of the clients it is for.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Brownout } from '../../src/config/deprecation.ts';
-import { effectOf } from '../../src/migration/brownout.ts';
 import type { Dialect } from '../../src/dialects/dialect.ts';
 import { Hub } from '../../src/sockets/hub.ts';
 import { createDeprecation } from '../../src/migration/deprecation.ts';
@@ -93,17 +92,6 @@ describe('sockets that are open', () => {
     expect([expectedDifferences().length, other().length]).toEqual([1, 0]);
   });
 
-  test('are sent where their share is hit, and no others', () => {
-    const rule = brownout({ ...inAnHour, percent: 40 });
-    leavingOf(rule).startAnnouncing(hub.notifyClients);
-    const users = Array.from({ length: 40 }, (_, i) => `u${i}`);
-    const told = users.map((user) => open({ user, agent: 'a' }));
-    vi.advanceTimersByTime(2 * HOUR);
-    const hit = users.map((user) => effectOf([rule], { user, agent: 'a' }, rule.fromMs!));
-    expect(told.map((texts) => texts().length)).toEqual(hit.map((isHit) => (isHit ? 1 : 0)));
-    expect(new Set(told.map((texts) => texts().length))).toEqual(new Set([0, 1]));
-  });
-
   test('are sent one without an end whichever hour it hits them', () => {
     leavingOf(brownout({ fromMs: inAnHour.fromMs, percent: 1 })).startAnnouncing(hub.notifyClients);
     const told = ['u1', 'u2', 'u3'].map((user) => open({ user }));
@@ -128,40 +116,15 @@ describe('sockets that are open', () => {
   });
 });
 
-/** Not a spy: at the end of a file vitest restores what spies replaced, here a fake timer. */
-function recordTimers(): { readonly recorded: readonly NodeJS.Timeout[]; restore(): void } {
-  const recorded: NodeJS.Timeout[] = [];
-  const replaced = globalThis.setTimeout;
-  const recording = (...args: Parameters<typeof replaced>): NodeJS.Timeout => {
-    const timer = replaced(...args);
-    recorded.push(timer);
-    return timer;
-  };
-  Object.assign(globalThis, { setTimeout: recording });
-  return { recorded, restore: () => void Object.assign(globalThis, { setTimeout: replaced }) };
-}
-
-describe('the timer', () => {
-  test('is none where nothing lies ahead', () => {
-    const before = vi.getTimerCount();
-    const [past, near] = [{ fromMs: NOW - DAY }, { fromMs: NOW + MINUTE }];
-    leavingOf(brownout({}), brownout(past), brownout(near)).startAnnouncing(hub.notifyClients);
-    expect(vi.getTimerCount()).toBe(before);
-  });
-
-  test('holds no process, and ends with the server', () => {
-    const before = vi.getTimerCount();
-    const timers = recordTimers();
-    const stop = leavingOf(brownout(inAnHour)).startAnnouncing(hub.notifyClients);
-    vi.advanceTimersByTime(5 * MINUTE);
-    const holding = timers.recorded.map((timer) => timer.hasRef());
-    expect(holding.length).toBeGreaterThan(1);
-    expect(holding).toEqual(holding.map(() => false));
-    expect(vi.getTimerCount()).toBe(before + 1);
-    stop();
-    expect(vi.getTimerCount()).toBe(before);
-    timers.restore();
-  });
+test('the timer ends with the server, and there is none where nothing lies ahead', () => {
+  const before = vi.getTimerCount();
+  const [past, near] = [{ fromMs: NOW - DAY }, { fromMs: NOW + MINUTE }];
+  leavingOf(brownout({}), brownout(past), brownout(near)).startAnnouncing(hub.notifyClients);
+  expect(vi.getTimerCount()).toBe(before);
+  const stop = leavingOf(brownout(inAnHour)).startAnnouncing(hub.notifyClients);
+  expect(vi.getTimerCount()).toBe(before + 1);
+  stop();
+  expect(vi.getTimerCount()).toBe(before);
 });
 
 describe('a client that connects', () => {

@@ -8,9 +8,7 @@ import {
   type CountedCall,
   openUsageCounter,
 } from '../../src/migration/usage-counter.ts';
-import { reportText } from '../../src/migration/usage-report-text.ts';
 import { reportOf } from '../../src/migration/usage-report.ts';
-import { V1_ROUTES } from '../../src/migration/v1-routes.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 const CALL: CountedCall = { user: 'ann', agent: 'script/1', clientId: '', route: 'GET /queue' };
@@ -184,21 +182,6 @@ describe('the report', () => {
     expect(client?.because).toEqual([`${routes.join(', ')}: values kept for each key`]);
   });
 
-  test('says nothing twice, whatever was called', () => {
-    for (const route of Object.keys(V1_ROUTES)) {
-      const [client] = reportOf([calls(route)]);
-      const lines = reportText(client ? [client] : []).split('\n');
-      const told = lines.filter((line) => /^ {4}\S/.test(line)).map((line) => line.trim());
-      expect(new Set(told).size).toBe(told.length);
-      for (const line of told) expect([line, repeatedIn(line, route)]).toEqual([line, []]);
-    }
-    const all = reportOf(Object.keys(V1_ROUTES).map((route) => calls(route)));
-    const texts = all.flatMap(({ because }) =>
-      because.map((reason) => reason.split(': ').slice(1).join(': ')),
-    );
-    expect(new Set(texts).size).toBe(texts.length);
-  });
-
   test('is by client, the latest first, its calls by number over all its client ids', () => {
     const report = reportOf([
       calls('GET /queue', { count: 3, clientId: 'a', lastAtMs: 2000 }),
@@ -220,15 +203,3 @@ describe('the report', () => {
     });
   });
 });
-
-/** Words of a route's path that the first phrase about it says again. */
-function repeatedIn(line: string, route: string): string[] {
-  const [, phrase = ''] =
-    /(?:: |unless it needs )([^:;,]*)/.exec(line.replace(route, 'ROUTE')) ?? [];
-  const words = (text: string) =>
-    text
-      .toLowerCase()
-      .split(/[^a-z]+/)
-      .filter((word) => word.length > 3);
-  return words(phrase).filter((word) => words(route).includes(word));
-}
