@@ -17,24 +17,17 @@ export type StoredFacts = Pick<
   'job_id' | 'name' | 'client_id' | 'api' | 'node_count' | 'outputs_count' | 'preview' | 'error'
 >;
 
-const MAX_BYTES = 16 * 1024 * 1024;
-const RELEASE_AFTER_IDLE_MS = 5 * 60_000;
+/** The facts of some ten thousand prompts. */
+const MAX_BYTES = 4 * 1024 * 1024;
 /** The maximum size of an entry that is parsed for a list. */
 const MAX_PARSED_BYTES = 1024 * 1024;
 
-/** Makes summaries of ended prompts, and caches them while lists are requested. */
+/** Makes summaries of ended prompts, and caches the latest. */
 export function createSummaries(prompts: Pick<PromptStore, 'get'>) {
   const cache = new LRUCache<string, StoredFacts>({
     maxSize: MAX_BYTES,
     sizeCalculation: (facts) => 2 * JSON.stringify(facts).length,
   });
-  let release: NodeJS.Timeout | undefined;
-
-  function releaseLater(): void {
-    clearTimeout(release);
-    release = setTimeout(() => cache.clear(), RELEASE_AFTER_IDLE_MS).unref();
-  }
-
   async function read(outline: PromptOutline): Promise<StoredFacts | undefined> {
     const row = await prompts.get(outline.key);
     return row && factsOf(row, outline.storedBytes);
@@ -43,7 +36,6 @@ export function createSummaries(prompts: Pick<PromptStore, 'get'>) {
   return {
     /** Returns the summary of an ended prompt; `undefined` when it was deleted meanwhile. */
     async ended(outline: PromptOutline): Promise<JobSummary | undefined> {
-      releaseLater();
       const facts = cache.get(outline.key) ?? (await read(outline));
       if (facts === undefined) return undefined;
       cache.set(outline.key, facts);
