@@ -15,7 +15,7 @@ import {
 import { ALL_NODES } from '../nodes/library.ts';
 import type { Logger } from '../observability/log.ts';
 import { withRouteLabel } from '../observability/metrics.ts';
-import { type ServingOptions, createApp } from '../v1/app.ts';
+import { createApp } from '../v1/app.ts';
 import type { V1Route } from '../v1/routes.ts';
 import { createUpgrade } from '../v1/upgrade.ts';
 import { openEmbeddedRouter, openPassThrough } from './mount-v2.ts';

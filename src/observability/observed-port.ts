@@ -4,7 +4,7 @@ import type { CallCause, CallCauses } from './call-causes.ts';
 import { type CallFields, describeArguments } from './v2-descriptions.ts';
 
 /** How each call on the port reads as a v2 request. */
-export const V2_CALLS = {
+const V2_CALLS = {
   submit: 'POST /api/v2/jobs',
   recover: 'GET /api/v2/jobs',
   get: 'GET /api/v2/jobs/{id}',
@@ -131,10 +131,7 @@ export function observePort(
     methods.map((method) => [method, (...args: readonly unknown[]) => observe(method, args)]),
   ) as unknown as JobApi;
 
-  async function observe(
-    method: keyof JobApi,
-    args: readonly unknown[],
-  ): Promise<Result<unknown>> {
+  async function observe(method: keyof JobApi, args: readonly unknown[]): Promise<Result<unknown>> {
     const call = new PortCall(method, args, causes);
     const handlers = subscribers.flatMap((subscriber) => subscriber(call) ?? []);
     const startedAt = performance.now();

@@ -17,8 +17,6 @@ import { sendError } from '../dialects/error-reply.ts';
 import { type V1Route, aliasesOf } from './routes.ts';
 import { type ServingOptions, serveRoute, withCaller } from './routing/serve-route.ts';
 
-export type { ServingOptions } from './routing/serve-route.ts';
-
 type V1AppOptions = ServingOptions & {
   readonly dialects: Dialects;
   readonly guard: Guard;
@@ -79,12 +77,7 @@ function routerOf(options: V1AppOptions): Router {
   return router;
 }
 
-function logRequests({
-  log,
-  dialects,
-  addresses,
-  onAnswered,
-}: V1AppOptions): Koa.Middleware {
+function logRequests({ log, dialects, addresses, onAnswered }: V1AppOptions): Koa.Middleware {
   return async (ctx, next) => {
     const startedAt = performance.now();
     const id = requestId(ctx.get('X-Request-Id') || undefined);

@@ -33,7 +33,11 @@ test('without a subscriber the port is not wrapped, and no record is made', () =
 
 test('a stream whose events no subscriber wants is passed on as it is', async () => {
   const events = endlessEvents();
-  const jobs = observe(streamOf(events), () => undefined, () => ({ onAnswer() {} }));
+  const jobs = observe(
+    streamOf(events),
+    () => undefined,
+    () => ({ onAnswer() {} }),
+  );
   const answer = await jobs.events(ANN, JOB_ID, signal);
   expect(answer.ok && answer.value).toBe(events);
 });

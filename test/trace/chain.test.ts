@@ -72,7 +72,9 @@ describe.each([
       const ran = runner.ok && (await runner.run(CODE_FILES[language], [out]));
       expect(ran).toMatchObject({ code: 0, err: '' });
       const { out: told } = ran as { out: string };
-      expect(await code(CODE_FILES[language])).toContain('A workflow was refused (invalid_workflow)');
+      expect(await code(CODE_FILES[language])).toContain(
+        'A workflow was refused (invalid_workflow)',
+      );
       expect(told).toMatch(/^job_3: canceled$/m);
 
       const [canceled, second, first] = (await jobs()).slice(0, (await jobs()).length - before);
