@@ -9,11 +9,6 @@ export type ImageValue = {
   readonly width: number;
   readonly channels: number;
   readonly data: Float32Array;
-  /**
-   * The same levels as bytes, if all of them are whole 255ths. `data` is then computed on first
-   * use.
-   */
-  readonly bytes?: Uint8Array;
 };
 
 /** A batch of masks in float32 from 0 to 1, in the order batch × height × width. */

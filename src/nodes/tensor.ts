@@ -24,35 +24,19 @@ export const newImage = (
   data: allocate(context, [batch, height, width, channels]),
 });
 
-/**
- * Returns a picture of bytes, as files hold them. Its floats are computed on first use: a picture
- * that is only loaded, scaled as bytes and saved does not need them.
- */
-export const byteImage = (
+/** Returns the pictures that these bytes of a file show. All frames have the size of the shape. */
+export const imageOfBytes = (
   context: Reserver,
-  { batch, height, width, channels }: ImageShape,
-  bytes: Uint8Array,
+  shape: Omit<ImageShape, 'batch'>,
+  frames: readonly Uint8Array[],
 ): ImageValue => {
-  context.reserve(byteImageSize(bytes));
-  let data: Float32Array | undefined;
-  const image: ImageValue = {
-    kind: 'image',
-    batch,
-    height,
-    width,
-    channels,
-    get data() {
-      data ??= levelsOf(bytes);
-      return data;
-    },
-  };
-  // Not enumerable: a spread with other pixels must not copy the bytes.
-  return Object.defineProperty(image, 'bytes', { value: bytes });
+  const image = newImage(context, { ...shape, batch: frames.length });
+  for (const [index, bytes] of frames.entries()) {
+    const levels = frameOf(image, index);
+    for (let i = 0; i < bytes.length; i++) levels[i] = (bytes[i] as number) / 255;
+  }
+  return image;
 };
-
-/** Returns the memory of such a picture: its bytes, and its floats when they are read. */
-export const byteImageSize = ({ length }: Uint8Array): number =>
-  length * (1 + Float32Array.BYTES_PER_ELEMENT);
 
 /** Returns an empty mask. Its memory is reserved within the job's limit. */
 export const newMask = (context: Reserver, { batch, height, width }: MaskShape): MaskValue => ({
@@ -83,40 +67,21 @@ export const frameOf = (value: ImageValue | MaskValue, index: number): Float32Ar
 };
 
 /**
- * Converts levels as v1 does for saving: multiplies by 255 in single precision, clips, cuts off the
- * fraction.
- * @internal
+ * Returns the bytes of one picture of the batch as v1 saves them: height × width × channels. Levels
+ * are multiplied by 255 in single precision and clipped, and their fraction is cut off.
  */
-export const quantise = (values: Float32Array): Uint8Array => {
-  const bytes = new Uint8Array(values.length);
-  for (let i = 0; i < values.length; i++) {
-    const level = Math.fround((values[i] as number) * 255);
+export const toBytes = (image: ImageValue, index: number): Uint8Array => {
+  const levels = frameOf(image, index);
+  const bytes = new Uint8Array(levels.length);
+  for (let i = 0; i < levels.length; i++) {
+    const level = Math.fround((levels[i] as number) * 255);
     bytes[i] = level >= 255 ? 255 : level > 0 ? level : 0;
   }
   return bytes;
 };
 
-/** Returns the bytes of one picture of the batch as v1 saves them: height × width × channels. */
-export const toBytes = (image: ImageValue, batchIndex: number): Uint8Array => {
-  if (image.bytes === undefined) return quantise(frameOf(image, batchIndex));
-  const size = image.bytes.length / image.batch;
-  return image.bytes.subarray(batchIndex * size, (batchIndex + 1) * size);
-};
-
 /** Returns the level of a byte as v1 loads it: one 255th in single precision. */
 export const levelOf = (byte: number): number => Math.fround(byte / 255);
-
-const levelsOf = (bytes: Uint8Array): Float32Array => {
-  const levels = new Float32Array(bytes.length);
-  fromBytes(bytes, levels);
-  return levels;
-};
-
-/** Writes bytes as v1's float levels into a tensor. */
-const fromBytes = (bytes: Uint8Array, target: Float32Array): void => {
-  const levels = Float32Array.from({ length: 256 }, (_, byte) => byte / 255);
-  for (let i = 0; i < bytes.length; i++) target[i] = levels[bytes[i] as number] as number;
-};
 
 /** Rounds half to even, as v1 does with sizes. */
 export const roundHalfEven = (value: number): number => {

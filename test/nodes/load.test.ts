@@ -1,20 +1,10 @@
-import { readFileSync } from 'node:fs';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { LOAD_NODES } from '../../src/nodes/image/load.ts';
 import { NodeFailure, OutOfMemory } from '../../src/nodes/node.ts';
 import type { ImageValue, MaskValue, NodeContext, NodeDef } from '../../src/nodes/node.ts';
 import { readPngChunks, writePng } from '../../src/nodes/codecs/png-chunks.ts';
-import { fakeContext } from '../support/graphs/pixels.ts';
-
-const ROOT = new URL('../../fixtures/pixels/', import.meta.url);
-
-/** Decoders of lossy files differ; everything else must be exact. */
-const TOLERANCE: { readonly [name: string]: number } = {
-  'exif6.jpg': 2,
-  'plain.jpg': 2,
-  'still.webp': 2,
-};
+import { fakeContext, recordedFile } from '../support/graphs/pixels.ts';
 
 /** A JPEG of one CMYK pixel. */
 const INKS_74_170_247_20 =
@@ -22,53 +12,9 @@ const INKS_74_170_247_20 =
   'AQEBAQEBAQEBAQEB/8AAFAgAAQABBEMRAE0RAFkRAEsRAP/EABUAAQEAAAAAAAAAAAAAAAAAAAkK/8QAFBABAAAAAAAAAAAAAAAA' +
   'AAAAAP/aAA4EQwBNAFkASwAAPwBqBToP1rD/2Q==';
 
-type Row = { readonly name: string; readonly file: string };
-
-const LOADED: readonly Row[] = [
-  { name: 'load_rgb_png', file: 'rgb.png' },
-  { name: 'load_rgba_png', file: 'rgba.png' },
-  { name: 'load_la_png', file: 'la.png' },
-  { name: 'load_palette_png', file: 'palette.png' },
-  { name: 'load_palette_trns_png', file: 'palette_trns.png' },
-  { name: 'load_bilevel_png', file: 'bilevel.png' },
-  { name: 'load_exif6_png', file: 'exif6.png' },
-  { name: 'load_exif6_jpg', file: 'exif6.jpg' },
-  { name: 'load_plain_jpg', file: 'plain.jpg' },
-  { name: 'load_still_webp', file: 'still.webp' },
-  { name: 'load_x_bmp', file: 'x.bmp' },
-  { name: 'load_anim_gif', file: 'anim.gif' },
-  { name: 'load_anim_png', file: 'anim.png' },
-];
-
-describe('LoadImage gives the original pixels and mask', () => {
-  test.each(LOADED)('of $file', async ({ name, file }) => {
-    const [image, mask] = await loadImage(fixture(name, 'inputs', file));
-    expect(await farthest(image, name, name)).toBeLessThanOrEqual(TOLERANCE[file] ?? 0);
-    expect(await farthest(mask, name, `${name}_mask`)).toBe(0);
-  });
-});
-
-describe('LoadImageMask gives the original mask', () => {
-  test.each([
-    { name: 'loadmask_gray_png_red', file: 'gray.png', channel: 'red' },
-    { name: 'loadmask_palette_trns_png_alpha', file: 'palette_trns.png', channel: 'alpha' },
-    { name: 'loadmask_palette_trns_png_red', file: 'palette_trns.png', channel: 'red' },
-    { name: 'loadmask_rgb_png_alpha', file: 'rgb.png', channel: 'alpha' },
-  ])('of the $channel channel of $file', async ({ name, file, channel }) => {
-    const mask = await loadMask(fixture(name, 'inputs', file), channel);
-    expect(await farthest(mask, name, name)).toBe(0);
-  });
-});
-
-test('LoadImageOutput reads an output by its annotated name', async () => {
-  const context = fakeContext({ case: 'loadoutput' });
-  const { outputs } = await node('LoadImageOutput').run({ image: 'prior.png [output]' }, context);
-  expect(await farthest(outputs[0] as ImageValue, 'loadoutput', 'loadoutput')).toBe(0);
-});
-
 describe('LoadImage', () => {
   test('loads 16-bit grey by its high bytes, where the original gave white', async () => {
-    const bytes = fixture('load_gray16_png', 'inputs', 'gray16.png');
+    const bytes = recordedFile('load_gray16_png', 'inputs', 'gray16.png');
     const [image] = await loadImage(bytes);
     const { data } = await sharp(bytes)
       .toColourspace('grey16')
@@ -107,7 +53,7 @@ describe('LoadImage', () => {
   });
 
   test('loads a cut-off file as far as it goes', async () => {
-    const bytes = fixture('load_rgb_png', 'inputs', 'rgb.png');
+    const bytes = recordedFile('load_rgb_png', 'inputs', 'rgb.png');
     const [image] = await loadImage(bytes.subarray(0, bytes.length - 4000));
     expect([image.width, image.height]).toEqual([64, 48]);
     expect(Math.max(...image.data.subarray(0, 64 * 3))).toBeGreaterThan(0);
@@ -188,32 +134,6 @@ async function loadMask(bytes: Uint8Array, channel: string): Promise<MaskValue> 
 
 function contextOf(bytes: Uint8Array): NodeContext {
   return { ...fakeContext({}), readFile: async () => bytes };
-}
-
-function fixture(...path: string[]): Buffer {
-  return readFileSync(new URL(path.join('/'), ROOT));
-}
-
-/** Greatest difference from the recorded PNGs in levels; a wrong shape counts as 999. */
-async function farthest(
-  value: ImageValue | MaskValue,
-  name: string,
-  stem: string,
-): Promise<number> {
-  const channels = value.kind === 'image' ? value.channels : 1;
-  const size = value.width * value.height;
-  let worst = 0;
-  for (let i = 0; i < value.batch; i++) {
-    const file = fixture(name, 'outputs', `${stem}_${String(i + 1).padStart(5, '0')}_.png`);
-    const { data, info } = await sharp(file).raw().toBuffer({ resolveWithObject: true });
-    if (info.width !== value.width || info.height !== value.height) return 999;
-    for (let at = 0; at < size * 3; at++) {
-      const index = channels === 1 ? Math.floor(at / 3) : at;
-      const level = value.data[i * size * channels + index] ?? 0;
-      worst = Math.max(worst, Math.abs((data[at] ?? 0) - Math.trunc(Math.fround(level * 255))));
-    }
-  }
-  return worst;
 }
 
 function solid(background: { r: number; g: number; b: number }) {

@@ -45,6 +45,13 @@ describe('/object_info describes each class as the original does', () => {
   });
 });
 
+test('every file input is an input of its class', () => {
+  const strays = [...ALL_NODES.values()].filter(({ fileInputs = [], required }) =>
+    fileInputs.some((name) => !(name in required)),
+  );
+  expect(strays).toEqual([]);
+});
+
 test('the fixture has no texts of another project', () => {
   expect(readFileSync(FIXTURE, 'utf8')).not.toMatch(/tooltip"|"description": "[^"]/);
 });

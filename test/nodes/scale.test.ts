@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { Cancelled } from '../../src/nodes/node.ts';
-import { RESAMPLE_METHODS, upscale, fittedMask } from '../../src/nodes/resample/resample.ts';
+import { RESAMPLE_METHODS, upscale } from '../../src/nodes/resample/resample.ts';
 import { SCALE_NODES } from '../../src/nodes/image/scale.ts';
 import { frameOf } from '../../src/nodes/tensor.ts';
 import { nodeNamed, picture, runToImage } from '../support/graphs/pictures.ts';
@@ -35,18 +34,6 @@ test('a size that is no number, as of fewer than no pixels, is refused', async (
   await expect(scaled).rejects.toMatchObject({ exceptionType: 'RuntimeError' });
 });
 
-test('ImageScale with width 0 and height 0 passes the picture through untouched', async () => {
-  const image = picture({ width: 3, height: 3 });
-  const inputs = { image, upscale_method: 'lanczos', width: 0, height: 0, crop: 'center' };
-  expect(await runToImage(node('ImageScale'), inputs)).toBe(image);
-});
-
-test('crop center keeps the middle of the longer side', () => {
-  const image = picture({ width: 4, height: 1, channels: 1, level: (i) => i });
-  const options = { width: 2, height: 1, method: 'nearest-exact', crop: 'center' } as const;
-  expect([...upscale(fakeContext({}), image, options).data]).toEqual([1, 2]);
-});
-
 test.each(RESAMPLE_METHODS)('%s leaves a flat picture flat, larger and smaller', (method) => {
   const image = picture({ width: 20, height: 30, level: () => 1 });
   for (const [width, height] of [
@@ -66,44 +53,6 @@ test.each(RESAMPLE_METHODS)('%s scales each picture of a batch as if it were alo
     const single = { ...batch, batch: 1, data: frameOf(batch, index) };
     expect(frameOf(together, index)).toEqual(upscale(fakeContext({}), single, options).data);
   }
-});
-
-test.each(RESAMPLE_METHODS)('%s stops at once when the job is cancelled', (method) => {
-  const context = {
-    ...fakeContext({}),
-    check: () => {
-      throw new Cancelled();
-    },
-  };
-  const image = picture({ width: 9, height: 8 });
-  const options = { width: 13, height: 5, method, crop: 'disabled' } as const;
-  expect(() => upscale(context, image, options)).toThrow(Cancelled);
-});
-
-test('a mask is scaled as one channel of a picture', () => {
-  const image = picture({ width: 9, height: 8, channels: 1 });
-  const mask = { kind: 'mask', batch: 1, height: 8, width: 9, data: image.data } as const;
-  const options = { width: 5, height: 5, method: 'bilinear', crop: 'disabled' } as const;
-  expect(fittedMask(fakeContext({}), mask, options, options)).toEqual({
-    kind: 'mask',
-    batch: 1,
-    height: 5,
-    width: 5,
-    data: upscale(fakeContext({}), image, options).data,
-  });
-});
-
-test('lanczos lets no colour of transparent pixels bleed into visible ones', () => {
-  const redIfHidden = [1, 0, 0, 0, 0, 1, 0, 1];
-  const image = picture({
-    width: 8,
-    height: 1,
-    channels: 4,
-    level: (i) => redIfHidden[i % 8] ?? 0,
-  });
-  const options = { width: 4, height: 1, method: 'lanczos', crop: 'disabled' } as const;
-  const scaled = upscale(fakeContext({}), image, options);
-  expect([0, 4, 8, 12].map((i) => scaled.data[i])).toEqual([0, 0, 0, 0]);
 });
 
 test('a factor that leaves no pixel is an error, not an empty picture', async () => {

@@ -99,7 +99,8 @@ type Frame = {
   readonly parts: Uint8Array[];
 };
 
-const DISPOSE = { none: 0, background: 1, previous: 2 } as const;
+/** A frame with the third rule, 2, leaves the canvas as it was before. */
+const DISPOSE = { none: 0, background: 1 } as const;
 const BLEND_OVER = 1;
 
 /** True for an animated PNG file. */
@@ -118,19 +119,15 @@ async function decodeApng(bytes: Uint8Array): Promise<readonly DecodedPicture[]>
   const pixels = frames.map((frame) => Math.max(width * height, frame.width * frame.height));
   refuseTooManyPixels(pixels.reduce((sum, ofFrame) => sum + ofFrame, 0));
   const shared = chunks.filter(({ type }) => type === 'PLTE' || type === 'tRNS');
-  let canvas: Uint8Array = new Uint8Array(width * height * 4);
+  let canvas: Canvas = { width, height, rgba: new Uint8Array(width * height * 4) };
   const pictures: DecodedPicture[] = [];
   for (const frame of frames) {
     const source = await decodeStill(frameFile(header, shared, frame));
-    const shown = drawFrame(canvas, width, frame, pixelsWith(4, source));
-    pictures.push({
-      width,
-      height,
-      hasAlpha: source.hasAlpha,
-      channels: 4,
-      bytes: opaqueUnlessAlpha(shown, source),
-    });
-    canvas = disposeFrame(canvas, shown, width, frame);
+    const under = frame.blend === BLEND_OVER ? canvas : cleared(canvas, frame);
+    const shown = await drawOver(under, frame, pixelsWith(4, source));
+    pictures.push({ width, height, hasAlpha: source.hasAlpha, ...pixelsOf(shown, source) });
+    if (frame.dispose === DISPOSE.none) canvas = shown;
+    if (frame.dispose === DISPOSE.background) canvas = cleared(shown, frame);
   }
   return pictures;
 }
@@ -180,56 +177,30 @@ function frameFile(header: Uint8Array, shared: readonly PngChunk[], frame: Frame
   ]);
 }
 
-function drawFrame(
-  canvas: Uint8Array,
-  canvasWidth: number,
-  frame: Frame,
-  rgba: Uint8Array,
-): Uint8Array {
-  const result = canvas.slice();
-  for (let y = 0; y < frame.height; y++) {
-    const from = y * frame.width * 4;
-    const row = rgba.subarray(from, from + frame.width * 4);
-    const at = ((frame.top + y) * canvasWidth + frame.left) * 4;
-    if (frame.blend === BLEND_OVER) blendRow(result.subarray(at, at + row.length), row);
-    else result.set(row, at);
-  }
-  return result;
+type Canvas = { readonly width: number; readonly height: number; readonly rgba: Uint8Array };
+
+async function drawOver(canvas: Canvas, frame: Frame, rgba: Uint8Array): Promise<Canvas> {
+  const { default: sharp } = await import('sharp');
+  const rawOf = ({ width, height }: Canvas | Frame) => ({ width, height, channels: 4 }) as const;
+  const { left, top } = frame;
+  const drawn = sharp(canvas.rgba, { raw: rawOf(canvas) }).composite([
+    { input: Buffer.from(rgba), raw: rawOf(frame), left, top },
+  ]);
+  return { ...canvas, rgba: await drawn.raw().toBuffer() };
 }
 
-function blendRow(under: Uint8Array, over: Uint8Array): void {
-  for (let i = 0; i < over.length; i += 4) {
-    const alpha = (over[i + 3] ?? 0) / 255;
-    const below = ((under[i + 3] ?? 0) / 255) * (1 - alpha);
-    const total = alpha + below;
-    for (let c = i; c < i + 3; c++) {
-      if (total > 0)
-        under[c] = Math.round(((over[c] ?? 0) * alpha + (under[c] ?? 0) * below) / total);
-    }
-    under[i + 3] = Math.round(total * 255);
-  }
-}
-
-function disposeFrame(
-  before: Uint8Array,
-  shown: Uint8Array,
-  canvasWidth: number,
-  frame: Frame,
-): Uint8Array {
-  if (frame.dispose === DISPOSE.previous) return before;
-  if (frame.dispose !== DISPOSE.background) return shown;
-  const result = shown.slice();
+/** Makes the area of a frame transparent. */
+function cleared({ width, height, rgba }: Canvas, frame: Frame): Canvas {
+  const result = Uint8Array.from(rgba);
   for (let y = 0; y < frame.height; y++) {
-    const at = ((frame.top + y) * canvasWidth + frame.left) * 4;
+    const at = ((frame.top + y) * width + frame.left) * 4;
     result.fill(0, at, at + frame.width * 4);
   }
-  return result;
+  return { width, height, rgba: result };
 }
 
-/** Makes a picture without an alpha channel opaque: areas that no frame has covered are black. */
-function opaqueUnlessAlpha(shown: Uint8Array, source: DecodedPicture): Uint8Array {
-  if (source.hasAlpha) return shown;
-  const result = shown.slice();
-  for (let i = 3; i < result.length; i += 4) result[i] = 255;
-  return result;
+/** Returns no alpha for a picture without an alpha channel: areas that no frame has covered are black. */
+function pixelsOf({ rgba }: Canvas, { hasAlpha }: DecodedPicture) {
+  const channels = hasAlpha ? 4 : 3;
+  return { channels, bytes: pixelsWith(channels, { channels: 4, bytes: rgba }) } as const;
 }

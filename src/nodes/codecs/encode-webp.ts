@@ -13,16 +13,11 @@ const ASCII = 2;
 
 const ENTRY_BYTES = 12;
 
-/**
- * A placeholder for the time of each frame: sharp accepts 11 to 65,535 ms, but v1's frame rates
- * lead to 1 ms to 100 seconds.
- */
-const ENCODED_DELAY_MS = 100;
-/**
- * The place of a frame's duration in its chunk: three bytes behind the head and the frame's
- * rectangle.
- */
-const DURATION_AT = 8 + 12;
+/** The directory holds shorter values itself. */
+const MIN_VALUE_BYTES = 5;
+
+/** sharp writes no other times than these, while v1's frame rates lead to 1 ms to 100 seconds. */
+const FRAME_MS = { min: 11, max: 65_535 } as const;
 
 /**
  * The header before the directory: a marker, then byte order, magic number and offset. Offsets
@@ -53,37 +48,24 @@ export async function encodeWebp(
     channels: savedChannels(images),
     pageHeight: height,
   };
-  const delay = Array.from({ length: batch }, () => ENCODED_DELAY_MS);
+  const frameMs = Math.min(FRAME_MS.max, Math.max(FRAME_MS.min, durationMs));
   const { default: sharp } = await import('sharp');
   // sharp accepts no quality of 0, which v1 allows.
   const webp = sharp(pixels, { raw, limitInputPixels: false }).webp({
     lossless,
     quality: Math.max(1, quality),
     effort,
-    delay,
+    delay: Array.from({ length: batch }, () => frameMs),
     loop: 0,
   });
-  if (texts.length === 0) return withDuration(await webp.toBuffer(), durationMs);
-  // sharp reserves an Exif chunk. Its content is replaced, since sharp would change the texts.
+  if (texts.length === 0) return await webp.toBuffer();
+  // sharp writes an Exif chunk, but loses texts of more than 64 KB.
   const file = await webp.withExif({ IFD0: { Model: 'x' } }).toBuffer();
-  return withDuration(replaceExif(file, exifBlock(texts)), durationMs);
+  return replaceExif(file, exifBlock(texts));
 }
 
-/** Sets the durations. The encoder joins equal frames: one of them lasts as long as all. */
-function withDuration(file: Buffer, durationMs: number): Buffer {
-  for (let at = 12; at + 8 <= file.length; at += 8 + padded(file.readUInt32LE(at + 4))) {
-    if (file.toString('latin1', at, at + 4) !== 'ANMF') continue;
-    const frames = Math.round(file.readUIntLE(at + DURATION_AT, 3) / ENCODED_DELAY_MS);
-    file.writeUIntLE(Math.min(frames * durationMs, 0xff_ff_ff), at + DURATION_AT, 3);
-  }
-  return file;
-}
-
-/**
- * Returns an Exif block of ASCII tags, big-endian, written as v1's writer does.
- * @internal
- */
-export function exifBlock(texts: readonly MetadataText[]): Buffer {
+/** Returns an Exif block of ASCII tags, big-endian. */
+function exifBlock(texts: readonly MetadataText[]): Buffer {
   const values = texts.map(({ key, text }, i) => ({
     tag: FIRST_TAG - i,
     data: asciiValue(key, text),
@@ -95,53 +77,36 @@ export function exifBlock(texts: readonly MetadataText[]): Buffer {
   const tail: Buffer[] = [];
   let offset = TIFF_HEAD_BYTES + 2 + values.length * ENTRY_BYTES + 4;
   for (const { tag, data } of values) {
-    const inline = data.length <= 4;
-    entries.push(exifEntry(tag, data, inline ? undefined : offset));
-    if (inline) continue;
-    tail.push(data, Buffer.alloc(data.length % 2));
-    offset += padded(data.length);
+    const entry = Buffer.alloc(ENTRY_BYTES);
+    entry.writeUInt16BE(tag);
+    entry.writeUInt16BE(ASCII, 2);
+    entry.writeUInt32BE(data.length, 4);
+    entry.writeUInt32BE(offset, 8);
+    entries.push(entry);
+    tail.push(data, padding(data));
+    offset += data.length + padding(data).length;
   }
   const noNextDirectory = Buffer.alloc(4);
   return Buffer.concat([EXIF_HEAD, count, ...entries, noNextDirectory, ...tail]);
 }
 
-/**
- * Returns a directory entry. A value of up to four bytes is stored in it, a longer one at an
- * offset.
- */
-function exifEntry(tag: number, data: Buffer, offset: number | undefined): Buffer {
-  const entry = Buffer.alloc(ENTRY_BYTES);
-  entry.writeUInt16BE(tag);
-  entry.writeUInt16BE(ASCII, 2);
-  entry.writeUInt32BE(data.length, 4);
-  if (offset === undefined) data.copy(entry, 8);
-  else entry.writeUInt32BE(offset, 8);
-  return entry;
-}
-
 function asciiValue(key: string, text: string): Buffer {
-  return Buffer.from(`${key}:${text}\0`.replaceAll(/[^\0-\u007f]/g, '?'), 'latin1');
+  const ascii = `${key}:${text}\0`.replaceAll(/[^\0-\u007f]/g, '?');
+  return Buffer.from(ascii.padEnd(MIN_VALUE_BYTES, '\0'), 'latin1');
 }
 
-/** Replaces the payload of the EXIF chunk of a WEBP file. */
+/** Replaces the payload of the EXIF chunk, which is the last one of the file. */
 function replaceExif(file: Buffer, exif: Buffer): Buffer {
-  const at = findChunk(file, 'EXIF');
   const head = Buffer.alloc(8);
   head.write('EXIF', 'latin1');
   head.writeUInt32LE(exif.length, 4);
-  const oldEnd = at + 8 + padded(file.readUInt32LE(at + 4));
-  const padding = Buffer.alloc(exif.length % 2);
-  const result = Buffer.concat([file.subarray(0, at), head, exif, padding, file.subarray(oldEnd)]);
+  const before = file.subarray(0, file.lastIndexOf('EXIF'));
+  const result = Buffer.concat([before, head, exif, padding(exif)]);
   result.writeUInt32LE(result.length - 8, 4);
   return result;
 }
 
-function findChunk(file: Buffer, type: string): number {
-  let at = 12;
-  while (file.toString('latin1', at, at + 4) !== type) at += 8 + padded(file.readUInt32LE(at + 4));
-  return at;
-}
-
-function padded(length: number): number {
-  return length + (length % 2);
+/** Values and chunks begin at even places. */
+function padding(data: Buffer): Buffer {
+  return Buffer.alloc(data.length % 2);
 }

@@ -8,7 +8,7 @@ import type {
   NodeDef,
   NodeResult,
 } from '../node.ts';
-import { byteImage, frameOf, levelOf, newMask } from '../tensor.ts';
+import { frameOf, imageOfBytes, levelOf, newMask } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
 /** v1's mask for a file without alpha, whatever the size of the picture. */
@@ -110,8 +110,7 @@ function sameSize(pictures: readonly DecodedPicture[]): readonly DecodedPicture[
 function toImage(context: NodeContext, pictures: readonly DecodedPicture[]): ImageValue {
   const { width = 0, height = 0 } = pictures[0] ?? {};
   const frames = pictures.map((picture) => pixelsWith(3, picture));
-  const bytes = frames.length === 1 && frames[0] ? frames[0] : Buffer.concat(frames);
-  return byteImage(context, { batch: pictures.length, height, width, channels: 3 }, bytes);
+  return imageOfBytes(context, { height, width, channels: 3 }, frames);
 }
 
 function toMask(context: NodeContext, pictures: readonly DecodedPicture[]): MaskValue {
@@ -132,10 +131,8 @@ function copyChannel(
   target: Float32Array,
   { offset, inverted }: ChannelCopy,
 ): void {
-  const levels = levelTable().map((level) => (inverted ? 1 - level : level));
-  for (let i = 0; i < target.length; i++) target[i] = levels[rgba[i * 4 + offset] ?? 0] ?? 0;
-}
-
-function levelTable(): Float32Array {
-  return Float32Array.from({ length: 256 }, (_, byte) => levelOf(byte));
+  for (let i = 0; i < target.length; i++) {
+    const level = levelOf(rgba[i * 4 + offset] as number);
+    target[i] = inverted ? 1 - level : level;
+  }
 }

@@ -69,15 +69,10 @@ export const SAVE_NODES: readonly NodeDef[] = [
   }),
 ];
 
-type Destination = {
-  readonly prefix: string;
-  readonly temp: boolean;
-  /** True when the prefix is new and random: no file with it has a number. */
-  readonly isNewPrefix?: boolean;
-};
+type Destination = { readonly prefix: string; readonly temp: boolean };
 
 function preview(images: ImageValue, context: NodeContext): Promise<NodeResult> {
-  return saveStills(images, context, { prefix: previewPrefix(), temp: true, isNewPrefix: true });
+  return saveStills(images, context, { prefix: previewPrefix(), temp: true });
 }
 
 async function saveStills(
@@ -95,9 +90,8 @@ async function saveStills(
   for (let i = 0; i < images.batch; i++) {
     context.check();
     // v1 counts on within a batch, but another job may have taken numbers meanwhile.
-    counter++;
-    if (!to.isNewPrefix)
-      counter = Math.max(counter, await context.nextCounter({ temp: to.temp, subfolder }, stem));
+    const free = await context.nextCounter({ temp: to.temp, subfolder }, stem);
+    counter = Math.max(counter + 1, free);
     const name = fileName(stem.replaceAll('%batch_num%', String(i)), counter, 'png');
     const bytes = await encodePng(images, i, { compressionLevel, texts });
     items.push(

@@ -86,49 +86,31 @@ export const react = (
   }
 };
 
-/** Returns the part of the grown substance that neither spreads nor is removed. */
-const keptOf = ({ feed, kill }: Rates): number => 1 - GROWN_SPREAD - feed - kill;
-
 /**
- * Computes one row. In the mean of the neighbours each side counts a fifth, each corner a
- * twentieth. Sums of columns and middle cells are reused, so that every cell is read once for each
- * row. Levels are kept between 0 and 1, so that no rates can make the field diverge.
+ * Computes one row. Levels are kept between 0 and 1, so that no rates can make the field diverge.
  */
-const reactRow = ({ width, fed, grown }: Field, to: Field, rates: Rates, row: number): void => {
-  const stride = width + 2;
-  const { feed } = rates;
-  const kept = keptOf(rates);
-  const first = row * stride;
-  let uWest = fed[first] as number;
-  let u = fed[first + 1] as number;
-  let uWestPair = aboveAndBelow(fed, first, stride);
-  let uPair = aboveAndBelow(fed, first + 1, stride);
-  let vWest = grown[first] as number;
-  let v = grown[first + 1] as number;
-  let vWestPair = aboveAndBelow(grown, first, stride);
-  let vPair = aboveAndBelow(grown, first + 1, stride);
-  for (let i = first + 1; i <= first + width; i++) {
-    const uEast = fed[i + 1] as number;
-    const uEastPair = (fed[i + 1 - stride] as number) + (fed[i + 1 + stride] as number);
-    const vEast = grown[i + 1] as number;
-    const vEastPair = (grown[i + 1 - stride] as number) + (grown[i + 1 + stride] as number);
-    const uAround = 0.2 * (uWest + uEast + uPair) + 0.05 * (uWestPair + uEastPair);
-    const vAround = 0.2 * (vWest + vEast + vPair) + 0.05 * (vWestPair + vEastPair);
-    const reaction = u * v * v;
-    const nextU = uAround - reaction + feed * (1 - u);
-    const nextV = GROWN_SPREAD * vAround + reaction + kept * v;
-    to.fed[i] = nextU < 0 ? 0 : nextU > 1 ? 1 : nextU;
-    to.grown[i] = nextV < LEAST_GROWN ? 0 : nextV > 1 ? 1 : nextV;
-    uWest = u;
-    u = uEast;
-    uWestPair = uPair;
-    uPair = uEastPair;
-    vWest = v;
-    v = vEast;
-    vWestPair = vPair;
-    vPair = vEastPair;
+const reactRow = (from: Field, to: Field, { feed, kill }: Rates, row: number): void => {
+  const stride = from.width + 2;
+  const kept = 1 - GROWN_SPREAD - feed - kill;
+  for (let i = row * stride + 1; i <= row * stride + from.width; i++) {
+    const [fed, grown] = [from.fed[i] as number, from.grown[i] as number];
+    const reaction = fed * grown * grown;
+    const nextFed = meanAround(from.fed, i, stride) - reaction + feed * (1 - fed);
+    const spread = GROWN_SPREAD * meanAround(from.grown, i, stride);
+    const nextGrown = spread + reaction + kept * grown;
+    to.fed[i] = Math.min(1, Math.max(0, nextFed));
+    to.grown[i] = nextGrown < LEAST_GROWN ? 0 : Math.min(1, nextGrown);
   }
 };
 
-const aboveAndBelow = (cells: Float32Array, i: number, stride: number): number =>
-  (cells[i - stride] as number) + (cells[i + stride] as number);
+/** Returns the mean of the neighbours: each side counts a fifth, each corner a twentieth. */
+const meanAround = (cells: Float32Array, i: number, stride: number): number => {
+  const above = i - stride;
+  const below = i + stride;
+  const sides = pairAt(cells, i - 1, i + 1) + pairAt(cells, above, below);
+  const corners = pairAt(cells, above - 1, above + 1) + pairAt(cells, below - 1, below + 1);
+  return 0.2 * sides + 0.05 * corners;
+};
+
+const pairAt = (cells: Float32Array, one: number, other: number): number =>
+  (cells[one] as number) + (cells[other] as number);

@@ -1,5 +1,5 @@
 import type { ImageValue } from '../node.ts';
-import { type LoopContext, type Size, byteImage, newImage, toBytes } from '../tensor.ts';
+import { type LoopContext, type Size, imageOfBytes, newImage, toBytes } from '../tensor.ts';
 import { lanczosAxis } from './axis.ts';
 import { type Picture, scaleColumns, scaleRows } from './scale.ts';
 
@@ -13,7 +13,7 @@ export const resampleLanczos = (
   const frames = Array.from({ length: batch }, (_, index) =>
     resized(context, { width, height, channels, data: toBytes(image, index) }, size),
   );
-  return byteImage(context, { batch, channels, ...size }, Buffer.concat(frames));
+  return imageOfBytes(context, { channels, ...size }, frames);
 };
 
 const resized = (context: LoopContext, source: Picture<Uint8Array>, size: Size): Uint8Array => {

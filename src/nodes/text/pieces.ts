@@ -42,11 +42,16 @@ export function createTextPieces(context: Reserver) {
 export function* chunksOf(text: string, context: Pick<NodeContext, 'check'>): Generator<string> {
   for (let from = 0; from < text.length;) {
     context.check();
-    const to = Math.min(text.length, from + CHUNK_CHARS);
-    const end = isInsidePair(text, to) ? to + 1 : to;
-    yield text.slice(from, end);
-    from = end;
+    const to = endOfChunk(text, from);
+    yield text.slice(from, to);
+    from = to;
   }
+}
+
+/** Returns the end of the piece that begins at an index. It splits no character. */
+export function endOfChunk(text: string, from: number): number {
+  const to = Math.min(text.length, from + CHUNK_CHARS);
+  return isInsidePair(text, to) ? to + 1 : to;
 }
 
 /** Counts characters as Python does. */

@@ -1,4 +1,3 @@
-import { byteImageSize } from '../../nodes/tensor.ts';
 import {
   BYTES_PER_CHAR,
   type ImageValue,
@@ -68,20 +67,14 @@ function createNewTextCheck(): (text: string) => boolean {
 export function buffersOf(values: Iterable<Value>): ReadonlyMap<object, number> {
   const buffers = new Map<object, number>();
   for (const value of values) {
-    if (!isPixels(value)) continue;
-    // Reading `data` of a picture of bytes would allocate its floats.
-    if ('bytes' in value && value.bytes) buffers.set(value.bytes, byteImageSize(value.bytes));
-    else buffers.set(value.data.buffer, value.data.buffer.byteLength);
+    if (isPixels(value)) buffers.set(value.data.buffer, value.data.buffer.byteLength);
   }
   return buffers;
 }
 
 /** True for pixels. A literal object or array of the workflow is a value, too. */
 function isPixels(value: Value): value is ImageValue | MaskValue {
-  if (typeof value !== 'object' || value === null) return false;
-  return (
-    ('bytes' in value && value.bytes instanceof Uint8Array) || value.data instanceof Float32Array
-  );
+  return typeof value === 'object' && value?.data instanceof Float32Array;
 }
 
 function outOfMemory(used: number, wanted: number, limit: number): OutOfMemory {
