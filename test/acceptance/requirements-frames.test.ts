@@ -403,11 +403,8 @@ describe('21: previews', () => {
   test.each([
     ['none', true, 0],
     ['negotiated', false, 0],
-    ['negotiated', true, 4],
     ['default', true, 4],
     ['auto', false, 1],
-    ['latent2rgb', false, 1],
-    ['taesd', false, 1],
   ])('with --preview-method %s and metadata negotiated: %s', async (method, negotiates, type) => {
     const quiet = await startHoldover({ args: ['--preview-method', method] });
     const socket = await connect(quiet.wsUrl);

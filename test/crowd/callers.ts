@@ -46,7 +46,7 @@ function withHeader(user: string, name: string, value: string): Caller {
   return { ...LOCAL, user, headers, socketHeaders: headers };
 }
 
-/** All callers of one server: with `--local-token` every one presents it and is the same user. */
+/** All callers of one server. */
 export type Callers = {
   readonly keyless: Caller;
   readonly emptyBearer: Caller;
@@ -59,15 +59,3 @@ export type Callers = {
 const sample = hosted('sample-key');
 
 export const BY_KEY: Callers = { keyless, emptyBearer, sample, bearer, bareKey, hosted };
-
-export function byToken(token: string): Callers {
-  const same = (caller: Caller): Caller => ({ ...caller, user: 'local' });
-  return {
-    keyless: same(bearer(token)),
-    emptyBearer: same(bearer(token)),
-    sample: same(hosted(token)),
-    bearer: () => same(bearer(token)),
-    bareKey: () => same(bareKey(token)),
-    hosted: () => same(hosted(token)),
-  };
-}

@@ -23,36 +23,24 @@ const BY_KEY: readonly Form[] = [
   ['/api/ws', {}, '', 'local'],
   ['/ws?clientId=', {}, '', 'local'],
   ['/ws?clientId=token', {}, '', 'local'],
-  ['/ws?clientId=token%3Dk', {}, '', 'local'],
-  ['/ws?clientId=a;token=k', {}, '', 'local'],
-  ['/ws?mytoken=k', {}, '', 'local'],
-  ['/ws?token[]=k', {}, '', 'local'],
   ['/ws', { Authorization: 'Bearer ' }, '', 'local'],
   ['/ws', { 'X-API-Key': '' }, '', 'local'],
-  ['/ws', { 'X-API-Key': '  ' }, '', 'local'],
   ['/ws', basic(':'), '', 'local'],
   ['/ws?token=', {}, '', 'local'],
-  ['/ws?token', {}, '', 'local'],
-  ['/ws?&token&', {}, '', 'local'],
-  ['/api/ws?clientId=x&token=', {}, '', 'local'],
   ['/ws?token=', { Authorization: 'Bearer ' }, '', 'local'],
   ['/ws?token=', { 'X-API-Key': '' }, '', 'local'],
   ['/ws?token=&token=k', {}, '', 'local'],
   ['/ws', { 'X-API-Key': 'k' }, 'k', 'local'],
   ['/api/ws', { 'X-API-Key': 'k' }, 'k', 'local'],
-  ['/ws', { 'x-api-key': 'k' }, 'k', 'local'],
   ['/ws', { 'X-API-KEY': ' k ' }, 'k', 'local'],
   ['/ws', { Authorization: 'Bearer k' }, 'k', 'local'],
-  ['/ws', { authorization: 'BEARER k' }, 'k', 'local'],
   ['/ws', { authorization: 'bearer   k' }, 'k', 'local'],
   ['/ws', basic(':k'), 'k', 'local'],
   ['/ws', basic('k:'), 'k', 'local'],
   ['/ws?token=k', {}, 'k', 'hosted'],
   ['/api/ws?token=k', {}, 'k', 'hosted'],
   ['/ws?clientId=same&token=k', {}, 'k', 'hosted'],
-  ['/ws?token=k&clientId=same', {}, 'k', 'hosted'],
   ['/ws?token=%6b', {}, 'k', 'hosted'],
-  ['/ws?%74oken=k', {}, 'k', 'hosted'],
   ['/ws?token=k&token=', {}, 'k', 'hosted'],
   ['/ws?token=k&token=other', {}, 'k', 'hosted'],
   ['/ws?token=', { 'X-API-Key': 'k' }, 'k', 'local'],
@@ -66,7 +54,6 @@ const BY_KEY: readonly Form[] = [
   // Keys are compared as they are.
   ['/ws?token=K', {}, 'K', 'hosted'],
   ['/ws', { 'X-API-Key': 'K' }, 'K', 'local'],
-  ['/ws?clientId=same', { Authorization: 'Bearer K' }, 'K', 'local'],
 ];
 
 const TOKEN = 'the-token';
@@ -80,17 +67,11 @@ const BY_TOKEN: readonly Form[] = [
   ['/ws?token=other', { Authorization: `Bearer ${TOKEN}` }, '', 'hosted'],
 ];
 
-/** The same forms where the operator said which server it is. */
-const forced = (dialect: 'local' | 'hosted'): readonly Form[] =>
-  BY_KEY.map(([path, headers, user]) => [path, headers, user, dialect]);
-
 const bearer = (key: string): Headers => (key === '' ? {} : { Authorization: `Bearer ${key}` });
 
 describe.each<[string, readonly string[], readonly Form[], (user: string) => Headers]>([
   ['told by the form', [], BY_KEY, bearer],
   ['with --local-token', ['--local-token', TOKEN], BY_TOKEN, () => bearer(TOKEN)],
-  ['with --dialect local', ['--dialect', 'local'], forced('local'), bearer],
-  ['with --dialect hosted', ['--dialect', 'hosted'], forced('hosted'), bearer],
 ])('%s', (_name, args, forms, headersOf) => {
   let holdover: Holdover;
   let sockets: readonly Recorder[];

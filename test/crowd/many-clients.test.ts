@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { NOT_A_PICTURE, uploadInput } from '../support/clients/client-helpers.ts';
+import { BY_KEY } from './callers.ts';
 import { misplaced, mispreviewed } from './binary-frames.ts';
 import { keyedUsers, keyedV2, previews, sharedUser } from './scenarios.ts';
 import { CORRUPT, type ClientGroup, createClientGroup } from './client-group.ts';
@@ -12,8 +13,6 @@ import { wrongWatcherFrames, wrongOrder, unexpectedFrames, unlike } from './unex
 // once. Each receives exactly the frames its own server would have sent it.
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 180_000 });
-
-const HOLD_THE_TOKEN = 'local-token';
 
 const SERVED = TOPOLOGIES.filter(({ isServed }) => isServed);
 
@@ -64,22 +63,20 @@ describe.each(SERVED.map((one) => [one.name, one] as const))('%s', (_name, topol
 });
 
 /** Runs all programs at once; tells what failed them. */
-async function perform(
-  group: ClientGroup,
-  { name, callers, isV2ByKey = true }: Topology,
-): Promise<string[]> {
+async function perform(group: ClientGroup, { isV2ByKey = true }: Topology): Promise<string[]> {
   const users = [
-    callers.keyless,
-    ...KEYS.flatMap((key) => [callers.hosted(key), callers.bareKey(key)]),
+    BY_KEY.keyless,
+    ...KEYS.flatMap((key) => [BY_KEY.hosted(key), BY_KEY.bareKey(key)]),
   ];
   for (const { headers } of users) {
     await uploadInput(group.holdover.url, { bytes: NOT_A_PICTURE, name: CORRUPT }, { ...headers });
   }
-  const programs = [...sharedUser(group, callers)];
-  if (!name.includes(HOLD_THE_TOKEN)) {
-    programs.push(...keyedUsers(group, callers), previews(group, callers));
-    if (isV2ByKey) programs.push(...keyedV2(group, callers));
-  }
+  const programs = [
+    ...sharedUser(group, BY_KEY),
+    ...keyedUsers(group, BY_KEY),
+    previews(group, BY_KEY),
+    ...(isV2ByKey ? keyedV2(group, BY_KEY) : []),
+  ];
   const ended = await Promise.allSettled(programs.map(inTime));
   const failures = ended.flatMap((one) => (one.status === 'rejected' ? [String(one.reason)] : []));
   if (failures.length === 0) await group.settle();

@@ -4,16 +4,13 @@ import {
   startComfyApiProxy,
 } from '../support/upstreams/comfy-api-proxy.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
-import { BY_KEY, type Callers, byToken } from './callers.ts';
 
-const TOKEN = 'crowd-token';
 /** Event streams open at a time; jobs without one are asked about now and then. */
 const STREAMS = 6;
 
 /** A server for the crowd, and what runs its jobs. */
 export type Topology = {
   readonly name: string;
-  readonly callers: Callers;
   /** True when every step of a job is reported; comfy-api-proxy reports only some steps. */
   readonly tellsAll: boolean;
   readonly isServed: boolean;
@@ -30,22 +27,12 @@ if (notRun) console.warn(`comfy-api-proxy could not be installed, its tests do n
 export const TOPOLOGIES: readonly Topology[] = [
   {
     name: 'on the embedded engine, users by their keys',
-    callers: BY_KEY,
     tellsAll: true,
     isServed: true,
     open: async () => alone(await startHoldover({ upstream: 'embedded' })),
   },
   {
-    name: 'on the embedded engine with --local-token',
-    callers: byToken(TOKEN),
-    tellsAll: true,
-    isServed: true,
-    open: async () =>
-      alone(await startHoldover({ upstream: 'embedded', args: ['--local-token', TOKEN] })),
-  },
-  {
     name: 'in front of a second Holdover, keys passed through',
-    callers: BY_KEY,
     tellsAll: true,
     isServed: true,
     mostLiveJobs: STREAMS,
@@ -53,7 +40,6 @@ export const TOPOLOGIES: readonly Topology[] = [
   },
   {
     name: 'in front of a second Holdover under a fixed key',
-    callers: BY_KEY,
     tellsAll: true,
     isServed: true,
     mostLiveJobs: STREAMS,
@@ -61,21 +47,7 @@ export const TOPOLOGIES: readonly Topology[] = [
     open: () => inFrontOfHoldover({ behind: ['--local-token', 'fixed'], key: 'fixed' }),
   },
   {
-    name: 'in front of a second Holdover under a fixed key with --local-token',
-    callers: byToken(TOKEN),
-    tellsAll: true,
-    isServed: true,
-    mostLiveJobs: STREAMS,
-    open: () =>
-      inFrontOfHoldover({
-        behind: ['--local-token', 'fixed'],
-        key: 'fixed',
-        args: ['--local-token', TOKEN],
-      }),
-  },
-  {
     name: `in front of comfy-api-proxy${notRun}`,
-    callers: BY_KEY,
     tellsAll: false,
     isServed: installed.ok,
     open: inFrontOfComfyApiProxy,
@@ -90,15 +62,14 @@ function alone(holdover: Holdover): {
 }
 
 async function inFrontOfHoldover(options: {
-  readonly args?: readonly string[];
   readonly behind?: readonly string[];
   readonly key?: string;
 }): ReturnType<Topology['open']> {
-  const { args = [], behind = [], key } = options;
+  const { behind = [], key } = options;
   const engine = await startHoldover({ upstream: 'embedded', args: behind });
   const holdover = await startHoldover({
     upstream: 'embedded',
-    args: ['--upstream', engine.url, ...args],
+    args: ['--upstream', engine.url],
     ...(key !== undefined && { env: { HOLDOVER_UPSTREAM_KEY: key } }),
   });
   return { holdover, close: () => closeAll(holdover, engine) };
