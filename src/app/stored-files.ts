@@ -32,11 +32,11 @@ export async function openBucketOf(
 
 /** Returns the files of a data directory. A bucket is watched. */
 export function watchFiles(
-  dir: Pick<DataDir, 'root' | 'bucketId'>,
+  dir: Pick<DataDir, 'root' | 'spool' | 'bucketId'>,
   bucket: OpenedBucket | undefined,
 ): StoredFiles {
   if (bucket === undefined || dir.bucketId === undefined) {
-    const blobs = createFolderBlobs(join(dir.root, 'blobs'));
+    const blobs = createFolderBlobs(join(dir.root, 'blobs'), dir.spool);
     return { blobs, bucket: undefined, lost: new Promise(() => {}), close: async () => {} };
   }
   const watch = bucket.watch(dir.bucketId);

@@ -111,16 +111,14 @@ async function openEmbedded({
   library,
   ledger,
   links,
-  dir,
   blobs,
   highestUsedElsewhere,
   tracing,
 }: OpenUpstreamOptions & Pick<EngineOptions, 'highestUsedElsewhere'>): Promise<JobRunner> {
   const limits = { ...DEFAULT_LIMITS, ...engineLimits(config) };
-  const places = { dataDir: dir.root, spoolDir: dir.spool };
   const spans = tracing?.runs;
   const clock = systemClock;
-  const base = { ledger, blobs, ...places, log, clock, limits, highestUsedElsewhere, spans };
+  const base = { ledger, blobs, log, clock, limits, highestUsedElsewhere, spans };
   const engine = links
     ? await openDistributedEngine({ ...library, ...base, links, takeover: config.workerLimits })
     : await createEmbeddedEngine({ ...library, ...base });

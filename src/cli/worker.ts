@@ -86,9 +86,7 @@ async function runWorker(
   const worker = await createDistributedEngine({
     ledger,
     links,
-    dataDir: dir.root,
     blobs: store.files.blobs,
-    spoolDir: dir.spool,
     nodes: ALL_NODES,
     log,
     takeover,

@@ -22,20 +22,11 @@ export type BlobAside = { readonly name: string; readonly hash: string; readonly
  * marker may belong to another ledger and are never removed.
  */
 export type Blobs = {
-  /**
-   * The folder where worker threads read and write the bytes themselves. `undefined`: they ask this
-   * process.
-   */
-  readonly blobsDir: string | undefined;
-  /** Returns the path of the bytes on this machine; `undefined` when they are not files here. */
-  pathOf(hash: string): string | undefined;
   /** Takes over a spooled file. Its bytes are durable under their hash when this resolves. */
   moveIntoPlace(file: SpooledFile): Promise<void>;
   /** Stores bytes from memory. Retries for longer, since a job waits for it. */
   put(hash: string, bytes: Uint8Array): Promise<void>;
-  /**
-   * Makes bytes that worker threads have put into place survive a power cut, unless they are gone.
-   */
+  /** Makes bytes that were put into place survive a power cut, unless they are gone. */
   sync(hashes: readonly string[]): Promise<void>;
   /** True when bytes were put into place and not removed since. Retries as long as `put`. */
   isInPlace(hash: string): boolean | Promise<boolean>;

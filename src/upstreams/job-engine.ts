@@ -9,11 +9,8 @@ import type { Blobs } from './blobs.ts';
 
 export type EngineOptions = {
   readonly ledger: Ledger;
-  readonly dataDir: string;
   /** The bytes of uploads and outputs. */
   readonly blobs: Blobs;
-  /** An empty folder of this process. Default: a folder of the data directory, which is emptied. */
-  readonly spoolDir?: string;
   /**
    * The classes that submissions are validated against. The workers run the classes of
    * `nodesModule`.

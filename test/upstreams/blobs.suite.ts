@@ -123,19 +123,28 @@ export function blobsSuite(name: string, open: () => Promise<Blobs>): void {
   });
 
   describe(`${name}: records`, () => {
-    test('new bytes have a marker until they are recorded', async () => {
-      const { blobs, hash } = await store(randomBytes(10));
-      expect(await unrecorded(blobs)).toEqual([hash]);
-      await blobs.markRecorded(hash);
-      await blobs.markRecorded(hash);
-      expect(await unrecorded(blobs)).toEqual([]);
-    });
+    test.each(['a file', 'memory'])(
+      'new bytes of %s have a marker until recorded',
+      async (from) => {
+        const bytes = randomBytes(10);
+        const hash = hashOf(bytes);
+        const blobs = await open();
+        if (from === 'memory') await blobs.put(hash, bytes);
+        else await blobs.moveIntoPlace(await spooledBytes(bytes));
+        expect(await bytesOf(await blobs.open(hash))).toEqual(bytes);
+        expect(await unrecorded(blobs)).toEqual([hash]);
+        await blobs.markRecorded(hash);
+        await blobs.markRecorded(hash);
+        expect(await unrecorded(blobs)).toEqual([]);
+      },
+    );
 
     test('bytes that are there without a marker never get one by being stored again', async () => {
       const bytes = randomBytes(10);
       const { blobs, hash } = await store(bytes);
       await blobs.markRecorded(hash);
       await blobs.moveIntoPlace(await spooledBytes(bytes));
+      await blobs.put(hash, bytes);
       expect(await unrecorded(blobs)).toEqual([]);
       expect(await blobs.isInPlace(hash)).toBe(true);
     });

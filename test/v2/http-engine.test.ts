@@ -66,7 +66,8 @@ test('an uploaded file goes through a job and comes back, links followed all the
 });
 
 test('an upload that cannot be stored is answered 503 and leaves no file', async () => {
-  const blobs = createFolderBlobs(await tempDir());
+  const dir = await tempDir();
+  const blobs = createFolderBlobs(dir, dir);
   const away = new BucketError('the bucket is away', {});
   const moveIntoPlace = () => Promise.reject(away);
   const app = await createEngineApp({ blobs: { ...blobs, moveIntoPlace } });

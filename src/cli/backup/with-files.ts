@@ -31,7 +31,8 @@ export async function withFiles<T>(
   return withOpen(await openBucketOf(files, silentLogger()), async (bucket) => {
     await refuseOtherPlace(dataDir, bucket?.identity);
     const place = bucket ? placeInBucket(bucket) : placeInFolder(dataDir);
-    const blobs = bucket?.blobs ?? createFolderBlobs(join(dataDir, 'blobs'));
+    const blobs =
+      bucket?.blobs ?? createFolderBlobs(join(dataDir, 'blobs'), join(dataDir, 'spool'));
     return await work({ place, blobs, recordedBy: await place.readId('ledger.id') });
   });
 }

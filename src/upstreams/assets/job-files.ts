@@ -38,7 +38,6 @@ export function createJobFiles(deps: JobFilesOptions) {
       nodes,
       byId: (id) => assets.find(user, id, reads),
       byPath: (filePath) => assets.findByPath(user, filePath, reads),
-      pathOf: (hash) => blobs.pathOf(hash),
     }),
     holdAssets: (ids: ReadonlySet<string>) => assets.hold(ids),
   };

@@ -81,8 +81,6 @@ export function createBucketBlobs({ client, objects, staged, clock }: BucketBlob
   }
 
   return {
-    blobsDir: undefined,
-    pathOf: () => undefined,
     markRecorded,
     markUnrecorded: (hash) => markUnrecorded(hash),
     async moveIntoPlace(file) {

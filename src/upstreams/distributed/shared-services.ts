@@ -15,10 +15,8 @@ const SOCKET_TIMEOUT_MS = 10_000;
 
 const TAKEOVER: TakeoverTimes = { lockMs: 6000, checkMs: 1000 };
 
-export type DistributedEngineOptions = Omit<EngineOptions, 'clock' | 'spoolDir'> & {
+export type DistributedEngineOptions = Omit<EngineOptions, 'clock'> & {
   readonly links: RedisConnections;
-  /** The folder for incomplete files of this process alone. */
-  readonly spoolDir: string;
   readonly clock?: Clock;
   readonly takeover?: Partial<TakeoverTimes>;
 };

@@ -1,5 +1,3 @@
-import { mkdir, rm } from 'node:fs/promises';
-import path from 'node:path';
 import { systemClock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/log.ts';
 import { createJobFiles } from '../assets/job-files.ts';
@@ -41,7 +39,6 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
     ...deps,
     clock,
     jobFiles,
-    spoolDir: deps.spoolDir ?? (await makeEmptySpool(deps.dataDir)),
     queue: new MemoryJobQueue<LiveJob>(emitPositions),
     runs: createMemoryRuns({ ...jobFiles, ledger, live, closing: closing.signal, clock, log }),
     cleanUp: {
@@ -75,14 +72,6 @@ async function checkImports(retention: RetentionOptions, log: Logger): Promise<v
 
 const IMPORTS_FILL_BUDGET =
   'imported files alone use up --disk-budget: new results are removed as soon as their jobs are over';
-
-/** Empties the spool folder: the files in it belonged to a process that has ended. */
-async function makeEmptySpool(dataDir: string): Promise<string> {
-  const spoolDir = path.join(dataDir, 'spool');
-  await rm(spoolDir, { recursive: true, force: true });
-  await mkdir(spoolDir, { recursive: true });
-  return spoolDir;
-}
 
 function usesAsset(job: LiveJob, assetId: string): boolean {
   return job.reads.has(assetId) || job.outputs.some((output) => output.id === assetId);

@@ -15,9 +15,6 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
   readonly #queued = new Set<string>();
   readonly #stops = new Map<string, StopRequest<QueueStop>>();
   readonly #schedules: (() => void)[] = [];
-  /** The jobs that begin as soon as they are added, on the worker that has a slot for them. */
-  readonly #reserved = new Map<string, (job: T) => void>();
-  #reserveSlot: (id: string) => boolean = () => false;
 
   /** `onOrder` is called after every change with all waiting jobs, in order. */
   constructor(onOrder: (waiting: readonly T[]) => void = () => {}) {
@@ -28,20 +25,10 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
     for (const job of jobs) {
       if (this.#queued.has(job.id)) continue;
       this.#queued.add(job.id);
-      const begin = this.#reserved.get(job.id);
-      if (begin) begin(job);
-      else this.#queue.add(job);
+      this.#queue.add(job);
     }
     this.#schedule();
   }
-
-  readonly slots = {
-    reserve: (id: string): boolean => this.#queue.count() === 0 && this.#reserveSlot(id),
-    release: (id: string): void => {
-      this.#reserved.delete(id);
-      this.#schedule();
-    },
-  };
 
   async remove(id: string): Promise<boolean> {
     if (!this.#queue.remove(id)) return false;
@@ -74,33 +61,16 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
   worker(options: JobQueueWorkerOptions): JobQueueWorker {
     const running = new Map<string, Promise<void>>();
     let isOpen = false;
-    const hasSlot = (): boolean =>
-      isOpen && running.size + this.#reserved.size < options.concurrency;
-    const start = (job: T): void => {
-      const run = this.#run(job, options).finally(() => {
-        running.delete(job.id);
-        this.#schedule();
-      });
-      running.set(job.id, run);
-    };
-    const startReserved = (job: T): void => {
-      this.#reserved.delete(job.id);
-      this.#queue.addRunning(job);
-      start(job);
-      // The process has begun to close meanwhile.
-      if (!isOpen) this.#stops.get(job.id)?.request('shutdown');
-    };
     const startWaitingJobs = (): void => {
-      while (hasSlot()) {
+      while (isOpen && running.size < options.concurrency) {
         const job = this.#queue.take();
         if (!job) return;
-        start(job);
+        const run = this.#run(job, options).finally(() => {
+          running.delete(job.id);
+          this.#schedule();
+        });
+        running.set(job.id, run);
       }
-    };
-    this.#reserveSlot = (id) => {
-      if (!hasSlot()) return false;
-      this.#reserved.set(id, startReserved);
-      return true;
     };
     this.#schedules.push(startWaitingJobs);
     return {

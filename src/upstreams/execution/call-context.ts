@@ -1,28 +1,23 @@
+import { hashOf } from '../../lib/hash.ts';
 import { STORAGE_UNAVAILABLE_CODE, isStorageUnavailable } from '../../lib/storage-errors.ts';
 import { Cancelled, NodeFailure, type SavedFile } from '../../nodes/node.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { CallContext } from './execute-plan.ts';
 import type { MemoryMeter } from './memory-meter.ts';
-import type { InputReader } from './job-files.ts';
-import type { MessageBatch } from './message-batch.ts';
-import type { OutputPlacer } from './place-output.ts';
-import {
-  type AskMainThread,
-  RUN_FLAG,
-  type ReadableFile,
-  type StoredOutput,
-  type WrittenFile,
+import type {
+  AskMainThread,
+  FromWorker,
+  ReadableFiles,
+  StoredOutput,
+  WrittenFile,
 } from '../jobs/worker-protocol.ts';
 
 type Preview = Extract<JobEvent, { event: 'preview' }>['data'];
 
 export type CallContextOptions = {
-  readonly outputs: OutputPlacer;
-  readonly inputs: InputReader;
-  readonly files: ReadonlyMap<string, ReadableFile>;
-  /** The flags, by the indexes of `RUN_FLAG`. */
-  readonly flags: Int32Array;
+  readonly files: ReadableFiles;
+  readonly stopFlag: Int32Array;
   readonly meter: MemoryMeter;
   /** The number of characters of text that the nodes of the job may still show. */
   readonly textBudget: { left: number };
@@ -31,25 +26,23 @@ export type CallContextOptions = {
   /** The declared types of the outputs that are linked to the node's inputs. */
   readonly inputTypes: { readonly [input: string]: string };
   readonly ask: AskMainThread;
-  readonly messages: MessageBatch;
+  readonly post: (message: FromWorker) => void;
 };
 
 /** Creates the operations that node `nodeId` may call while it runs. */
 export function createCallContext(nodeId: string, deps: CallContextOptions): CallContext {
   const saved: StoredOutput[] = [];
   let pendingPreview: Omit<Preview, 'node_id' | 'x_with_step'> | undefined;
-  const { messages } = deps;
+  const { post, ask } = deps;
   const check = (): void => {
-    messages.flushOverdue();
-    if (Atomics.load(deps.flags, RUN_FLAG.stop) !== 0)
-      throw new Cancelled('the job is being stopped');
+    if (Atomics.load(deps.stopFlag, 0) !== 0) throw new Cancelled('the job is being stopped');
   };
   /** Sends a preview with its step, or alone when the next preview comes first. */
   const sendPendingPreview = (withStep: { readonly x_with_step?: true }): void => {
     if (!pendingPreview) return;
     const data = { node_id: nodeId, ...pendingPreview, ...withStep };
     pendingPreview = undefined;
-    messages.post({ type: 'preview', data });
+    post({ type: 'preview', data });
   };
   return {
     nodeId,
@@ -62,8 +55,7 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
     progress(step, steps) {
       check();
       sendPendingPreview({ x_with_step: true });
-      messages.post({ type: 'step', nodeId, step, steps });
-      messages.flush();
+      post({ type: 'step', nodeId, step, steps });
     },
     preview(bytes, contentType, kind = 'own') {
       check();
@@ -77,7 +69,7 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
     flush: () => sendPendingPreview({}),
     text(text) {
       check();
-      messages.post({ type: 'text', nodeId, text });
+      post({ type: 'text', nodeId, text });
     },
     reserve(bytes) {
       check();
@@ -91,47 +83,49 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
     },
     async readFile(value) {
       check();
-      const file = deps.files.get(value);
-      if (!file) throw new Error(`${value} is not a file of this workflow`);
-      return await readBlob(deps.inputs, file, value);
+      return await readStored(value, deps);
     },
     async save(file) {
       let output: StoredOutput | null = null;
       while (output === null) {
         check();
-        const written = await place(file, deps.outputs);
-        output = await deps.ask({ kind: 'save', ask: { nodeId, file: written } });
+        const written = await store(file, ask);
+        output = await ask({ kind: 'save', ask: { nodeId, file: written } });
       }
       saved.push(output);
       return { x_asset: output.id };
     },
     async nextCounter(folder, prefix) {
       check();
-      return await deps.ask({ kind: 'counter', ask: { ...folder, prefix } });
+      return await ask({ kind: 'counter', ask: { ...folder, prefix } });
     },
   };
 }
 
-async function readBlob(
-  inputs: InputReader,
-  file: ReadableFile,
+async function readStored(
   name: string,
+  { files, ask }: Pick<CallContextOptions, 'files' | 'ask'>,
 ): Promise<Uint8Array> {
+  const hash = files.get(name);
+  if (hash === undefined) throw new Error(`${name} is not a file of this workflow`);
   try {
-    return await inputs.read(file);
+    const bytes = await ask({ kind: 'read', ask: hash });
+    if (bytes) return bytes;
   } catch (cause) {
     if (isStorageUnavailable(cause))
       throw new NodeFailure('OSError', `${name} could not be read: ${STORAGE_UNAVAILABLE_CODE}`, {
         cause,
       });
-    throw new NodeFailure('FileNotFoundError', `the bytes of ${name} are gone`, { cause });
   }
+  throw new NodeFailure('FileNotFoundError', `the bytes of ${name} are gone`);
 }
 
-async function place(file: SavedFile, outputs: OutputPlacer): Promise<WrittenFile> {
+async function store(file: SavedFile, ask: AskMainThread): Promise<WrittenFile> {
   const { name, subfolder, contentType, temp, websocket = false, bytes } = file;
+  const hash = hashOf(bytes);
   try {
-    const hash = await outputs.place(bytes);
+    // Copied, since the memory of the message goes to the main thread.
+    await ask({ kind: 'store', ask: { hash, bytes: Uint8Array.from(bytes) } });
     return { sizeBytes: bytes.byteLength, hash, name, subfolder, contentType, temp, websocket };
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code ?? 'unknown error';

@@ -10,9 +10,8 @@ import { stringifyJson, type Json } from '../../protocol/json.ts';
 import { addTo } from '../../translate/graph.ts';
 import type { NodeRecord, NodeRecords } from './node-cache.ts';
 import type { MemoryMeter } from './memory-meter.ts';
-import type { MessageBatch } from './message-batch.ts';
 import type { RunPlan, PlannedNode } from './run-plan.ts';
-import type { StoredOutput } from '../jobs/worker-protocol.ts';
+import type { FromWorker, StoredOutput } from '../jobs/worker-protocol.ts';
 import { toValue } from './node-values.ts';
 
 /** The context of a running call, and the files that it has saved. */
@@ -32,9 +31,9 @@ export type Execution = {
    */
   readonly records: NodeRecords;
   readonly meter: MemoryMeter;
-  readonly messages: MessageBatch;
+  readonly post: (message: FromWorker) => void;
   /** Called once, before the first node that is not cached. */
-  begin(): Promise<unknown> | undefined;
+  begin(): Promise<unknown>;
   /** Resolves when the main thread has handled all posted messages. */
   readonly handled: () => Promise<null>;
   contextFor(node: PlannedNode): CallContext;
@@ -66,7 +65,7 @@ export async function execute(execution: Execution): Promise<void> {
   const skipped = cached.filter((node) => !waiting.has(node.id));
   for (const node of cached)
     execution.meter.settle(records.get(node.signature)?.slots.flat() ?? []);
-  execution.messages.post({
+  execution.post({
     type: 'begin',
     cached: cached.map((node) => node.id),
     total: waiting.size + skipped.length,
@@ -106,25 +105,23 @@ function nodesToRun({ plan, records, targets }: Execution): ReadonlyMap<string, 
 }
 
 async function runOrReuse(node: PlannedNode, execution: Execution): Promise<void> {
-  const { messages } = execution;
+  const { post } = execution;
   const known = execution.records.get(node.signature);
   if (known) {
     const reused = known.outputs.map((output) => ({ ...output, node_id: node.id }));
-    messages.post({ type: 'finished', nodeId: node.id, ...uiField(known), reused });
+    post({ type: 'finished', nodeId: node.id, ...uiField(known), reused });
     return;
   }
-  messages.post({ type: 'started', nodeId: node.id, classType: node.def.name });
+  post({ type: 'started', nodeId: node.id, classType: node.def.name });
   const record = await run(node, execution);
   execution.records.set(node.signature, record);
-  messages.post({ type: 'finished', nodeId: node.id, ...uiField(record) });
+  post({ type: 'finished', nodeId: node.id, ...uiField(record) });
 }
 
 async function run(node: PlannedNode, execution: Execution): Promise<NodeRecord> {
   let inputs: ReadonlyMap<string, readonly Value[]> = new Map();
   try {
     inputs = evaluate(node, execution);
-    // The main thread must know which node runs, in case the node never ends or ends this thread.
-    execution.messages.flush();
     const context = execution.contextFor(node);
     const { slots, ui } = await callNode(node.def, inputs, context);
     context.flush();

@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import { undefinedIfAbsent } from '../../lib/absent-file.ts';
+import { createHash, randomUUID } from 'node:crypto';
 import { Cancelled, type NodeDef } from '../../nodes/node.ts';
 import {
   isJsonObject,
@@ -16,10 +15,14 @@ import { type CallContextOptions, createCallContext } from './call-context.ts';
 import { execute, NodeCallError } from './execute-plan.ts';
 import { jobError, publicMessage, toJobError } from '../jobs/job-error.ts';
 import { createMemoryMeter } from './memory-meter.ts';
-import type { InputReader, WorkerFiles } from './job-files.ts';
-import type { MessageBatch } from './message-batch.ts';
 import { type RunPlan, type PlannedNode, createRunPlan } from './run-plan.ts';
-import type { AskMainThread, ReadableFile, RunEnd, RunRequest } from '../jobs/worker-protocol.ts';
+import type {
+  AskMainThread,
+  FromWorker,
+  ReadableFiles,
+  RunEnd,
+  RunRequest,
+} from '../jobs/worker-protocol.ts';
 import { describeInputs } from './node-values.ts';
 
 /**
@@ -28,11 +31,11 @@ import { describeInputs } from './node-values.ts';
  */
 const MAX_UI_CHARS = 4 * 2 ** 20;
 
-export type RunServices = WorkerFiles & {
+export type RunServices = {
   readonly nodes: ReadonlyMap<string, NodeDef>;
   readonly cache: NodeCache;
   readonly ask: AskMainThread;
-  readonly messages: MessageBatch;
+  readonly post: (message: FromWorker) => void;
 };
 
 /** Runs one job to its end inside a worker thread. Every outcome is returned as a value. */
@@ -69,8 +72,8 @@ async function executePlan(
     meter,
     textBudget: { left: Math.max(0, MAX_UI_CHARS - uiCharsIn(records)) },
     files: request.files,
-    flags: new Int32Array(request.flags),
-    promptText: await promptText(prompt, plan, { files: request.files, inputs: deps.inputs }),
+    stopFlag: request.stopFlag,
+    promptText: await promptText(prompt, plan, { files: request.files, ask: deps.ask }),
     extraPngInfo: isJsonObject(extraPngInfo) ? extraPngInfo : null,
     ...deps,
   };
@@ -79,8 +82,8 @@ async function executePlan(
     records,
     meter,
     targets: new Set(request.targets),
-    messages: deps.messages,
-    begin: () => (request.hasBegun ? undefined : deps.ask({ kind: 'begin', ask: null })),
+    post: deps.post,
+    begin: () => deps.ask({ kind: 'begin', ask: null }),
     handled: () => deps.ask({ kind: 'handled', ask: null }),
     contextFor: (node) =>
       createCallContext(node.id, { inputTypes: inputTypes(node, plan), ...context }),
@@ -129,12 +132,12 @@ async function reusableRecords(
 async function promptText(
   prompt: Json,
   plan: RunPlan,
-  { files, inputs }: Pick<RunRequest, 'files'> & { readonly inputs: InputReader },
+  stored: StoredFiles,
 ): Promise<string | null> {
   if (!isJsonObject(prompt)) return pythonJson(prompt);
   const nodes = new Map(entriesInOrder(prompt));
   for (const node of plan.values()) {
-    const digests = await fileDigests(node, files, inputs);
+    const digests = await fileDigests(node, stored);
     const shown = nodes.get(node.id);
     if (digests.length > 0 && isJsonObject(shown))
       nodes.set(node.id, { ...shown, is_changed: digests });
@@ -142,18 +145,19 @@ async function promptText(
   return pythonJson(objectInOrder([...nodes]));
 }
 
+type StoredFiles = { readonly files: ReadableFiles; readonly ask: AskMainThread };
+
 async function fileDigests(
-  node: { readonly def: NodeDef; readonly literals: ReadonlyMap<string, { readonly value: Json }> },
-  files: ReadonlyMap<string, ReadableFile>,
-  inputs: InputReader,
+  node: PlannedNode,
+  { files, ask }: StoredFiles,
 ): Promise<readonly string[]> {
   const digests: string[] = [];
   for (const name of node.def.fileInputs ?? []) {
     const value = node.literals.get(name)?.value;
-    const file = typeof value === 'string' ? files.get(value) : undefined;
+    const hash = typeof value === 'string' ? files.get(value) : undefined;
     // If the bytes are gone, the node that reads them fails and reports it.
-    const digest = file && (await undefinedIfAbsent(inputs.sha256(file)));
-    if (digest !== undefined) digests.push(digest);
+    const bytes = hash === undefined ? null : await ask({ kind: 'read', ask: hash });
+    if (bytes) digests.push(createHash('sha256').update(bytes).digest('hex'));
   }
   return digests;
 }

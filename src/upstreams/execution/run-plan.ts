@@ -3,7 +3,7 @@ import { type Link, dependenciesFirst, linkOf } from '../../translate/graph.ts';
 import type { InputSpec, NodeDef } from '../../nodes/node.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
-import type { ReadableFile } from '../jobs/worker-protocol.ts';
+import type { ReadableFiles } from '../jobs/worker-protocol.ts';
 
 export type PlannedNode = {
   readonly id: string;
@@ -32,7 +32,7 @@ export function createRunPlan(options: {
   readonly graph: Graph;
   readonly targets: readonly string[];
   readonly nodes: ReadonlyMap<string, NodeDef>;
-  readonly files: ReadonlyMap<string, ReadableFile>;
+  readonly files: ReadableFiles;
   readonly nonce: string;
 }): RunPlan {
   const plan = new Map<string, PlannedNode>();
@@ -93,6 +93,6 @@ function signatureOf(
 function inputKey(value: Json, { plan, files }: PlanContext): Json {
   const link = linkOf(value);
   if (link) return ['link', plan.get(link.from)?.signature ?? null, link.slot];
-  const file = typeof value === 'string' ? files.get(value) : undefined;
-  return file ? ['file', value, file.hash] : ['value', value];
+  const hash = typeof value === 'string' ? files.get(value) : undefined;
+  return hash === undefined ? ['value', value] : ['file', value, hash];
 }

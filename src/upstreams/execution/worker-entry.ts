@@ -4,15 +4,7 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { NodeDef } from '../../nodes/node.ts';
 import { createNodeCache } from './node-cache.ts';
-import {
-  type AskMainThread,
-  RUN_FLAG,
-  type ToWorker,
-  type WorkerSetup,
-} from '../jobs/worker-protocol.ts';
-import { openWorkerFiles } from './job-files.ts';
-import type { OutputPlacer } from './place-output.ts';
-import { type MessageBatch, createMessageBatch } from './message-batch.ts';
+import type { AskMainThread, FromWorker, ToWorker, WorkerSetup } from '../jobs/worker-protocol.ts';
 import { runJob } from './run-job.ts';
 
 type NodeModule = {
@@ -25,40 +17,24 @@ void serve(parentPort, workerData as WorkerSetup);
 async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
   const { ALL_NODES: nodes } = (await import(setup.nodesModule)) as NodeModule;
   const cache = createNodeCache({ maxBytes: setup.cacheBytes });
-  const messages = createMessageBatch(port);
-  const requests = createRequestSender((message) => messages.post(message));
-  const deps = {
-    nodes,
-    cache,
-    ...openWorkerFiles(setup, requests.ask),
-    ask: requests.ask,
-    messages,
-  };
+  const post = (message: FromWorker): void => port.postMessage(message, movedMemory(message));
+  const requests = createRequestSender(post);
+  const deps = { nodes, cache, ask: requests.ask, post };
   port.on('message', (message: ToWorker) => {
     if (message.type === 'reply') return requests.settle(message);
     if (message.type === 'forget') return cache.forget(message.user);
-    void runJob(message, deps).then((end) => {
-      messages.post({ type: 'end', end });
-      void syncOutputs(deps.outputs, new Int32Array(message.flags));
-    });
+    void runJob(message, deps).then((end) => post({ type: 'end', end }));
   });
 }
 
-/**
- * Syncs outputs. Only the next sync of the ledger waits for this. If it fails, the main thread
- * syncs them.
- */
-async function syncOutputs(outputs: OutputPlacer, flags: Int32Array): Promise<void> {
-  try {
-    await outputs.sync();
-    Atomics.store(flags, RUN_FLAG.filesOnDisk, 1);
-    Atomics.notify(flags, RUN_FLAG.filesOnDisk);
-  } catch {
-    // The flag stays unset.
-  }
+/** Returns the memory that moves to the main thread instead of being copied. */
+function movedMemory(message: FromWorker): ArrayBuffer[] {
+  if (message.type === 'preview') return [message.data.bytes.buffer as ArrayBuffer];
+  const isFile = message.type === 'question' && message.kind === 'store';
+  return isFile ? [message.ask.bytes.buffer as ArrayBuffer] : [];
 }
 
-function createRequestSender(post: MessageBatch['post']): {
+function createRequestSender(post: (message: FromWorker) => void): {
   ask: AskMainThread;
   settle(reply: ToWorker & { type: 'reply' }): void;
 } {

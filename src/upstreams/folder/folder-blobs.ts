@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { constants, existsSync, unlinkSync } from 'node:fs';
 import {
-  access,
   copyFile,
   link,
   mkdir,
@@ -17,41 +16,64 @@ import path from 'node:path';
 import { undefinedIfAbsent } from '../../lib/absent-file.ts';
 import { syncAll, syncPath } from '../../lib/durability.ts';
 import type { Blobs } from '../blobs.ts';
-import { BLOB_HASH, createBlobPaths, hashOfAside, hexOf } from '../blob-paths.ts';
+import { BLOB_HASH, hashOfAside, hexOf } from '../blob-paths.ts';
 
 /** A quarter of the calls that Node's own 64 KiB need, and little memory for each slow reader. */
 const READ_CHUNK_BYTES = 256 * 1024;
 
+/** The number of digits of a hash that name its folder. */
+const FOLDER_DIGITS = 2;
+
 /**
  * Creates blobs in a folder: `<dir>/<2 hex>/<64 hex>`, complete or absent, never in part. Folders
- * are created when they are first needed.
+ * are created when they are first needed. Incomplete bytes are in `spoolDir`.
  */
-export function createFolderBlobs(dir: string): Blobs & { readonly blobsDir: string } {
-  const { markersDir, pathOf, markerOf } = createBlobPaths(dir);
+export function createFolderBlobs(dir: string, spoolDir: string): Blobs {
+  /** An empty file in this folder is the marker of bytes that may have no record. */
+  const markersDir = `${dir}-unrecorded`;
+  const markerOf = (hash: string): string => path.join(markersDir, hexOf(hash));
+  const pathOf = (hash: string): string => {
+    const hex = hexOf(hash);
+    return path.join(dir, hex.slice(0, FOLDER_DIGITS), hex);
+  };
   const markRecorded = async (hash: string): Promise<void> => removeNow(markerOf(hash));
+  const sizeOf = async (hash: string): Promise<number | undefined> =>
+    (await undefinedIfAbsent(stat(pathOf(hash))))?.size;
+  /** Existing bytes without a record may belong to another ledger, so they get no marker. */
+  const prepare = async (hash: string, isNew: boolean): Promise<void> => {
+    if (isNew) await writeMarker(markerOf(hash));
+    await mkdir(path.dirname(pathOf(hash)), { recursive: true });
+  };
   return {
-    blobsDir: path.resolve(dir),
-    pathOf,
     markRecorded,
     markUnrecorded: (hash) => writeMarker(markerOf(hash)),
     async moveIntoPlace(file) {
       const target = pathOf(file.hash);
-      // Existing bytes without a record may belong to another ledger, so this one must never remove
-      // them.
-      if (!(await exists(target))) await writeMarker(markerOf(file.hash));
-      await mkdir(path.dirname(target), { recursive: true });
+      await prepare(file.hash, (await sizeOf(file.hash)) === undefined);
       await syncPath(file.path);
       await rename(file.path, target);
       await Promise.all([syncPath(path.dirname(target)), syncPath(dir)]);
     },
-    put: () => Promise.reject(new Error('worker threads write into the folder themselves')),
+    async put(hash, bytes) {
+      const size = await sizeOf(hash);
+      if (size === bytes.length) return;
+      const spooled = path.join(spoolDir, randomUUID());
+      try {
+        await writeFile(spooled, bytes, { flag: 'wx' });
+        await prepare(hash, size === undefined);
+        await rename(spooled, pathOf(hash));
+      } catch (error) {
+        await removeIfThere(spooled);
+        throw error;
+      }
+    },
     async sync(hashes) {
       const paths = hashes.map(pathOf);
       const folders = new Set(paths.map((file) => path.dirname(file)));
       await syncAll([...paths, ...folders, dir]);
     },
     isInPlace: (hash) => existsSync(pathOf(hash)),
-    sizeOf: async (hash) => (await undefinedIfAbsent(stat(pathOf(hash))))?.size,
+    sizeOf,
     async open(hash, range) {
       const flags = constants.O_RDONLY | constants.O_NOFOLLOW;
       const handle = await undefinedIfAbsent(open(pathOf(hash), flags));
@@ -141,11 +163,4 @@ function removeNow(target: string): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
   }
-}
-
-function exists(target: string): Promise<boolean> {
-  return access(target).then(
-    () => true,
-    () => false,
-  );
 }

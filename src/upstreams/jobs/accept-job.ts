@@ -2,7 +2,6 @@ import type { Clock } from '../../lib/clock.ts';
 import { randomUUID } from 'node:crypto';
 import { reached } from '../../lib/crash-point.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
-import type { Durability } from '../../lib/durability.ts';
 import { runInSteps } from '../../lib/event-loop.ts';
 import { createLazyJson } from '../../lib/lazy-json.ts';
 import type { NodeDef } from '../../nodes/node.ts';
@@ -23,8 +22,7 @@ import {
 import { type Steps } from '../../protocol/steps.ts';
 import type { Graph } from '../../protocol/v2.ts';
 import type { JobFiles } from '../assets/job-files.ts';
-import type { JobQueue } from './job-queue.ts';
-import { type LiveJob, newJob, toRow, writeTexts } from './live-job.ts';
+import { type LiveJob, newJob, toRow } from './live-job.ts';
 import { resolveFiles, type FileLookup } from './resolve-files.ts';
 import { findOutputs, validateSteps } from '../validation/validate-workflow.ts';
 
@@ -40,14 +38,8 @@ export type AcceptOptions = {
   readonly fileLookupOf: (user: string) => FileLookup;
   readonly holdAssets: JobFiles['holdAssets'];
   /** Reserves a slot in the bounded queue; `undefined` when it is full. `release` gives it back. */
-  readonly reserve: (
-    user: string,
-  ) => QueueReservation | undefined | Promise<QueueReservation | undefined>;
-  readonly nextOrder: () => number | Promise<number>;
-  /** The slots of this process, where a job can be stored as begun. */
-  readonly slots?: JobQueue['slots'];
-  /** Default: `fsync`. */
-  readonly durability?: Durability;
+  readonly reserve: (user: string) => Promise<QueueReservation | undefined>;
+  readonly nextOrder: () => Promise<number>;
 };
 
 /**
@@ -122,8 +114,8 @@ async function insertJob(accepted: AcceptedJob, deps: AcceptOptions): Promise<Re
     reads: accepted.reads,
     traceparent: request.traceparent,
   });
-  const isNew = await storeJob(job, key, deps);
-  if (!isNew)
+  // The caller syncs the ledger before it answers.
+  if (!(await deps.ledger.jobs.insert(await toRow(job), key, 'soon')))
     return refuse(422, 'idempotency_key_reuse', 'this idempotency key has been used before');
   reached('after-job-insert');
   return ok(job);
@@ -132,26 +124,6 @@ async function insertJob(accepted: AcceptedJob, deps: AcceptOptions): Promise<Re
 /** Returns the text that came with the workflow, if nothing in it was coerced. */
 function textOf({ workflow, request }: AcceptedJob): string | undefined {
   return workflow === request.workflow ? request.workflowJson : undefined;
-}
-
-/** Stores a job, as begun if a thread is free for it. `false`: its key was used before. */
-async function storeJob(
-  job: LiveJob,
-  key: string | undefined,
-  { ledger, slots, durability, clock }: AcceptOptions,
-): Promise<boolean> {
-  await writeTexts(job);
-  const begins = slots?.reserve(job.id) === true;
-  if (begins) Object.assign(job, { attempts: job.attempts + 1, hasBegun: true });
-  const begun = { status: 'running', startedAtMs: clock.now() } as const;
-  let isNew = false;
-  try {
-    const row = await toRow(begins ? { ...job, ...begun } : job);
-    isNew = await ledger.jobs.insert(row, key, durability);
-    return isNew;
-  } finally {
-    if (begins && !isNew) slots?.release(job.id);
-  }
 }
 
 /**

@@ -19,13 +19,12 @@ type EngineParts = {
   readonly queue: JobQueue;
   readonly runs: RunStore;
   readonly jobFiles: JobFiles;
-  readonly spoolDir: string;
   readonly clock: Clock;
   /** Removes data past its retention, at an interval. */
   readonly cleanUp: { start(): void; close(): Promise<void> };
 };
 
-type Options = Omit<EngineOptions, 'clock' | 'spoolDir'> & EngineParts;
+type Options = Omit<EngineOptions, 'clock'> & EngineParts;
 
 /**
  * Creates the engine of jobs, which accepts, runs, cancels and ends them. With `concurrency` 0 it

@@ -65,12 +65,6 @@ export function createFairQueue<T extends QueuedItem>(onMove: (waiting: readonly
       highest = Math.max(highest, job.order);
       move();
     },
-    /** Counts a job that runs without waiting. Call `ended` when it no longer runs. */
-    addRunning(job: T): void {
-      userOf(job.user).running++;
-      highest = Math.max(highest, job.order);
-      order = undefined;
-    },
     /** Takes the next job, if one waits. Call `ended` or `returned` when it no longer runs. */
     take(): T | undefined {
       const [job] = waiting();

@@ -1,15 +1,14 @@
 import type { Clock } from '../../lib/clock.ts';
 import { readValue } from '../../lib/lazy-json.ts';
-import { reached } from '../../lib/crash-point.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { ok } from '../../protocol/job-api.ts';
-import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
+import { IS_TERMINAL } from '../../protocol/v2.ts';
 import type { JobCalls } from '../job-engine.ts';
 import { type AcceptOptions, acceptJob } from './accept-job.ts';
 import { createJobReader } from './job-reader.ts';
 import type { JobQueue } from './job-queue.ts';
 import type { JobRunner } from './job-runner.ts';
-import { type LiveJob, showJob, unloadJob } from './live-job.ts';
+import { showJob, unloadJob } from './live-job.ts';
 import type { RunStore } from './run-store.ts';
 
 export type JobCallsOptions = Pick<
@@ -32,26 +31,7 @@ export function createJobCalls(deps: JobCallsOptions): JobCalls {
     ...deps,
     reserve: createReservations(queue, deps.maxQueued),
     nextOrder: () => queue.nextOrder(),
-    durability: 'soon',
-    ...(queue.slots && { slots: queue.slots }),
   };
-
-  /**
-   * Queues a job, or starts it in the slot that was reserved for it. Returns the job as it is
-   * before.
-   */
-  async function enqueue(job: LiveJob): Promise<Job> {
-    // It is recorded as begun, so no other job waits.
-    if (!job.hasBegun) unloadJob(job);
-    const shown = job.hasBegun && showJob({ ...job, position: 0 }, clock.now());
-    await queue.add([job]);
-    if (shown) {
-      reached('after-run-begin');
-      return shown;
-    }
-    const [position = null] = await queue.positions([job.id]);
-    return showJob({ ...job, position }, clock.now());
-  }
 
   return {
     ...reader,
@@ -64,7 +44,10 @@ export function createJobCalls(deps: JobCallsOptions): JobCalls {
       const synced = ledger.synced();
       try {
         // The job may run while the disk works.
-        const shown = await enqueue(job);
+        unloadJob(job);
+        await queue.add([job]);
+        const [position = null] = await queue.positions([job.id]);
+        const shown = showJob({ ...job, position }, clock.now());
         await synced;
         return ok(Object.assign(shown, { x_workflow: workflow }));
       } finally {
@@ -87,7 +70,8 @@ export function createJobCalls(deps: JobCallsOptions): JobCalls {
 
 /**
  * Reserves slots in a queue for jobs that are being accepted. Each process counts only its own
- * reservations.
+ * reservations. Above the limit, a tenth more is reserved for users without a waiting job, so that
+ * the jobs of one user cannot fill the queue.
  */
 function createReservations(queue: Pick<JobQueue, 'waiting' | 'waitingOf'>, limit: number) {
   const reserved: string[] = [];
@@ -98,9 +82,9 @@ function createReservations(queue: Pick<JobQueue, 'waiting' | 'waitingOf'>, limi
     const release = (): void => void reserved.splice(reserved.indexOf(user), 1);
     try {
       const [all, own] = await Promise.all([queue.waiting(), queue.waitingOf(user)]);
-      const waiting = all + others.length;
-      const ofUser = own + others.filter((other) => other === user).length;
-      if (hasQueueCapacity({ waiting, ofUser, limit })) return { release };
+      const hasWaiting = own > 0 || others.includes(user);
+      const allowed = hasWaiting ? limit : limit + Math.ceil(limit / 10);
+      if (all + others.length < allowed) return { release };
     } catch (error) {
       release();
       throw error;
@@ -108,21 +92,4 @@ function createReservations(queue: Pick<JobQueue, 'waiting' | 'waitingOf'>, limi
     release();
     return undefined;
   };
-}
-
-/**
- * True when another job of a user may wait. Above the limit, a tenth more is reserved for users
- * without a waiting job, so that the jobs of one user cannot fill the queue.
- * @internal
- */
-export function hasQueueCapacity({
-  waiting,
-  ofUser,
-  limit,
-}: {
-  readonly waiting: number;
-  readonly ofUser: number;
-  readonly limit: number;
-}): boolean {
-  return waiting < (ofUser > 0 ? limit : limit + Math.ceil(limit / 10));
 }

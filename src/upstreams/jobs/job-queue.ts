@@ -55,13 +55,6 @@ export type JobQueue = {
   waitingOf(user: string): Promise<number>;
   /** Returns an order after all jobs that were queued so far. */
   nextOrder(): Promise<number>;
-  /** The slots of this process that can be reserved. Absent where other processes take jobs too. */
-  readonly slots?: {
-    /** Reserves a slot for a job that is about to be added. False: the job has to wait. */
-    reserve(id: string): boolean;
-    /** Gives back the slot of a job that is not added. */
-    release(id: string): void;
-  };
   worker(options: JobQueueWorkerOptions): JobQueueWorker;
   close(): Promise<void>;
 };

@@ -1,4 +1,3 @@
-import path from 'node:path';
 import type { Clock } from '../../lib/clock.ts';
 import { readValue } from '../../lib/lazy-json.ts';
 import { type JobFiles, nodeLibraryUrl } from '../assets/job-files.ts';
@@ -10,7 +9,6 @@ import type { HandleWorkerRequest } from './worker-requests.ts';
 import { type WorkerThread, createWorkerThread } from './worker-thread.ts';
 
 export type JobThreadsOptions = Pick<EngineOptions, 'limits' | 'nodesModule' | 'log' | 'spans'> & {
-  readonly spoolDir: string;
   readonly clock: Clock;
   readonly jobFiles: Pick<JobFiles, 'blobs' | 'fileLookupOf'>;
   readonly answer: HandleWorkerRequest;
@@ -32,9 +30,7 @@ export class JobThreads {
   constructor(options: JobThreadsOptions) {
     const { limits, jobFiles, nodesModule = nodeLibraryUrl() } = options;
     this.#spans = options.spans;
-    const { blobsDir } = jobFiles.blobs;
-    const spoolDir = path.resolve(options.spoolDir);
-    const setup = { nodesModule, spoolDir, blobsDir, cacheBytes: limits.cacheBytes };
+    const setup = { nodesModule, cacheBytes: limits.cacheBytes };
     this.#assignments = Array.from({ length: limits.concurrency }, () => ({
       thread: createWorkerThread(setup),
       job: undefined,

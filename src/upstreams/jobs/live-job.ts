@@ -107,12 +107,6 @@ export function newJob(job: NewJob & { readonly attempts?: number }): LiveJob {
   };
 }
 
-/** Writes the long texts of a job in steps. `toRow` then finds them written. */
-export async function writeTexts({ workflow, provenance }: LiveJob): Promise<void> {
-  await writeJson(workflow);
-  if (provenance) await writeJson(provenance);
-}
-
 /** Returns everything of a job that is stored. */
 export async function toRow(job: LiveJob): Promise<JobRow> {
   return {

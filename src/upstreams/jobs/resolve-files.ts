@@ -22,7 +22,7 @@ import { dependenciesFirst } from '../../translate/graph.ts';
 import { unwrap } from '../validation/coerce-literal.ts';
 import type { UnknownFile } from '../validation/validate-node.ts';
 import { inputsOf } from '../execution/run-plan.ts';
-import type { ReadableFile } from './worker-protocol.ts';
+import type { ReadableFiles } from './worker-protocol.ts';
 
 export type FileLookup = {
   readonly nodes: ReadonlyMap<string, NodeDef>;
@@ -30,14 +30,13 @@ export type FileLookup = {
   byId(id: string): Promise<AssetRow | undefined>;
   /** Finds an asset of the job's user by file path. */
   byPath(filePath: string): Promise<AssetRow | undefined>;
-  readonly pathOf: (hash: string) => string | undefined;
 };
 
 /** A workflow whose file inputs are plain names, and the files behind the names. */
 export type ResolvedWorkflow = {
   /** The same object if the workflow names no assets. */
   readonly workflow: Graph;
-  readonly files: ReadonlyMap<string, ReadableFile>;
+  readonly files: ReadableFiles;
   readonly assetIds: ReadonlySet<string>;
   /**
    * The ids in `core/ASSET` objects that do not exist or belong to another user; an empty text for
@@ -49,7 +48,7 @@ export type ResolvedWorkflow = {
 };
 
 type Resolution = {
-  readonly files: Map<string, ReadableFile>;
+  readonly files: Map<string, string>;
   /** The asset of each name: two assets may have the same path. */
   readonly names: Map<string, string>;
   readonly missing: string[];
@@ -129,19 +128,14 @@ async function resolveReference(
     resolution.missing.push(id);
     return reference;
   }
-  return addFile(asset, annotatedName(asset.filePath), resolution, deps);
+  return addFile(asset, annotatedName(asset.filePath), resolution);
 }
 
-function addFile(
-  asset: AssetRow,
-  wanted: string,
-  resolution: Resolution,
-  deps: FileLookup,
-): string {
+function addFile(asset: AssetRow, wanted: string, resolution: Resolution): string {
   const ownerId = resolution.names.get(wanted) ?? asset.id;
   const name = ownerId === asset.id ? wanted : `${asset.id}/${wanted}`;
   resolution.names.set(name, asset.id);
-  resolution.files.set(name, { path: deps.pathOf(asset.hash), hash: asset.hash });
+  resolution.files.set(name, asset.hash);
   return name;
 }
 
@@ -163,7 +157,7 @@ async function resolveNames(
     const asset = value.length <= MAX_NAME_CHARS ? await findByName(value, deps) : undefined;
     // Each look-up in the ledger is a query of SQLite.
     await pause(FILE_WEIGHT);
-    if (asset) addFile(asset, value, resolution, deps);
+    if (asset) addFile(asset, value, resolution);
     else resolution.unknownFiles.push({ nodeId: id, input, value });
   }
 }

@@ -6,18 +6,11 @@ import { parseJson } from '../../protocol/json.ts';
 import type { JobError, JobStatus } from '../../protocol/v2.ts';
 import { jobError } from './job-error.ts';
 import { type LiveJob, writeJson } from './live-job.ts';
-import {
-  createRunFlags,
-  type FromWorker,
-  RUN_FLAG,
-  type RunRequest,
-  type StoredOutput,
-} from './worker-protocol.ts';
+import type { FromWorker, RunRequest, StoredOutput } from './worker-protocol.ts';
 import type { HandleWorkerRequest } from './worker-requests.ts';
 import { createRunReporter, type RunReporter } from './run-reporter.ts';
 import type { ThreadEnd, WorkerThread } from './worker-thread.ts';
 import type { ResolvedWorkflow } from './resolve-files.ts';
-import { filesOnDisk } from './files-on-disk.ts';
 
 /** The grace period when the process is shutting down. */
 const SHUTDOWN_GRACE_MS = 1000;
@@ -35,8 +28,8 @@ export type RunnerOptions = {
   readonly stopGraceMs: number;
   readonly clock: Clock;
   resolve(job: LiveJob): Promise<ResolvedWorkflow>;
-  /** Syncs the files with these hashes, if the thread that made them has not. */
-  syncFiles(hashes: readonly string[]): Promise<void>;
+  /** Makes the files with these hashes survive a power cut. */
+  readonly syncFiles: (hashes: readonly string[]) => Promise<void>;
   readonly answer: HandleWorkerRequest;
   readonly log: Logger;
 };
@@ -50,18 +43,28 @@ export async function runOnWorker(
   const resolved = await deps.resolve(job);
   if (resolved.missing.length + resolved.unknownFiles.length > 0) return missingAsset(resolved);
   if (job.stop.reason !== undefined) return endOf({ kind: 'stopped' }, job, deps.timeLimitMs);
-  const flags = createRunFlags();
+  const stopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   const reporter = createRunReporter(job, deps.clock);
-  const release = enforceStop(job, { flags, thread, ...deps });
-  job.filesOnDisk = () => filesOnDisk(job, new Int32Array(flags), deps);
+  const release = enforceStop(job, { stopFlag, thread, ...deps });
   try {
-    const request = await toRunRequest(job, resolved, { flags, ...deps });
+    const request = await toRunRequest(job, resolved, { stopFlag, ...deps });
     const end = await exchangeMessages({ job, thread, reporter, request }, deps);
+    const onDisk = syncOutputs(job, deps);
+    job.filesOnDisk = () => onDisk;
     if (end.kind === 'succeeded') reporter.complete();
     return endOf(end, { stop: job.stop, ...reporter.current() }, deps.timeLimitMs);
   } finally {
     release();
   }
+}
+
+/** Makes the files of a job survive a power cut; `undefined` when it has none. */
+function syncOutputs(job: LiveJob, { syncFiles, log }: RunnerOptions): Promise<void> | undefined {
+  if (job.outputs.length === 0) return undefined;
+  return syncFiles(job.outputs.flatMap(({ hash }) => hash ?? [])).catch((error: unknown) => {
+    const facts = { event: 'job.files_not_synced', err: error, job: job.id };
+    log.error(facts, 'files of a job could not be synced: a power cut may take them');
+  });
 }
 
 type WorkerExchange = {
@@ -136,7 +139,7 @@ function createOrderedHandler<Item>(handle: (item: Item) => Promise<void> | void
 }
 
 type StopOptions = Pick<RunnerOptions, 'timeLimitMs' | 'stopGraceMs' | 'clock'> & {
-  readonly flags: SharedArrayBuffer;
+  readonly stopFlag: Int32Array;
   readonly thread: WorkerThread;
 };
 
@@ -145,11 +148,11 @@ type StopOptions = Pick<RunnerOptions, 'timeLimitMs' | 'stopGraceMs' | 'clock'> 
  * period it terminates the thread. Call the returned function when the run has ended.
  */
 function enforceStop(job: LiveJob, options: StopOptions): () => void {
-  const { flags, thread, timeLimitMs, stopGraceMs, clock } = options;
+  const { stopFlag, thread, timeLimitMs, stopGraceMs, clock } = options;
   const cancelTimeLimit = clock.callAfter(timeLimitMs, () => job.stop.request('timeout'));
   let cancelTermination: (() => void) | undefined;
   const onStop = (): void => {
-    Atomics.store(new Int32Array(flags), RUN_FLAG.stop, 1);
+    Atomics.store(stopFlag, 0, 1);
     const isClosing = job.stop.reason === 'shutdown';
     const graceMs = isClosing ? Math.min(stopGraceMs, SHUTDOWN_GRACE_MS) : stopGraceMs;
     cancelTermination = clock.callAfter(graceMs, () => void thread.terminate());
@@ -165,7 +168,7 @@ function enforceStop(job: LiveJob, options: StopOptions): () => void {
 async function toRunRequest(
   job: LiveJob,
   { workflow, files }: ResolvedWorkflow,
-  { flags, memoryLimitBytes }: Pick<RunRequest, 'flags' | 'memoryLimitBytes'>,
+  { stopFlag, memoryLimitBytes }: Pick<RunRequest, 'stopFlag' | 'memoryLimitBytes'>,
 ): Promise<RunRequest> {
   const isUnchanged = workflow === readValue(job.workflow);
   return {
@@ -176,8 +179,7 @@ async function toRunRequest(
     files,
     provenanceJson: job.provenance && (await writeJson(job.provenance)),
     memoryLimitBytes,
-    hasBegun: job.hasBegun,
-    flags,
+    stopFlag,
   };
 }
 

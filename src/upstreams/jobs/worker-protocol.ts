@@ -13,21 +13,11 @@ export type StoredOutput = Omit<Output, 'url' | 'url_expires_at' | 'job_id'> & {
 export type WorkerSetup = {
   /** The URL of the module whose `ALL_NODES` the worker runs. */
   readonly nodesModule: string;
-  readonly spoolDir: string;
-  /**
-   * The folder where the worker reads and writes the bytes of files. `undefined`: it asks the main
-   * thread.
-   */
-  readonly blobsDir: string | undefined;
   readonly cacheBytes: number;
 };
 
-/** A file that a workflow may read, under the text of its inputs. */
-export type ReadableFile = {
-  readonly hash: string;
-  /** `undefined`: the main thread reads the file. */
-  readonly path: string | undefined;
-};
+/** The hashes of the files that a workflow may read, by the text of its inputs. */
+export type ReadableFiles = ReadonlyMap<string, string>;
 
 /**
  * One job for a worker. JSON is sent as text, since a structured clone would lose exact numbers.
@@ -37,26 +27,13 @@ export type RunRequest = {
   readonly user: string;
   readonly workflowJson: string;
   readonly targets: readonly string[];
-  readonly files: ReadonlyMap<string, ReadableFile>;
+  readonly files: ReadableFiles;
   /** The prompt and its metadata as saved files hold them. `null`: the workflow is the prompt. */
   readonly provenanceJson: string | null;
   readonly memoryLimitBytes: number;
-  /** True when the begin of the job is recorded already. */
-  readonly hasBegun: boolean;
-  /** Int32 values that both threads see, by the indexes of `RUN_FLAG`. */
-  readonly flags: SharedArrayBuffer;
+  /** A value that both threads see: not zero when the job has to stop. */
+  readonly stopFlag: Int32Array;
 };
-
-/**
- * `stop`: not zero when the job has to stop. `filesOnDisk`: not zero when its files survive a power
- * cut.
- */
-export const RUN_FLAG = { stop: 0, filesOnDisk: 1 } as const;
-
-/** Creates the flags of one run, none of them set. */
-export function createRunFlags(): SharedArrayBuffer {
-  return new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT);
-}
 
 export type ToWorker =
   | RunRequest
@@ -70,7 +47,7 @@ export type ToWorker =
       readonly code?: string;
     };
 
-/** A file whose bytes are in place under their hash. */
+/** A file whose bytes are stored under their hash. */
 export type WrittenFile = {
   readonly sizeBytes: number;
   readonly hash: string;
@@ -89,22 +66,19 @@ export type CounterRequest = {
 
 /** The requests of a worker to the main thread, and their replies. */
 export type WorkerRequests = {
-  /**
-   * Says that the first node of a job is about to begin which is not recorded as begun. The reply
-   * comes when that is recorded.
-   */
+  /** Says that the first node of a job is about to begin. Replied when that is recorded. */
   readonly begin: { readonly ask: null; readonly answer: null };
   readonly save: {
     readonly ask: { nodeId: string; file: WrittenFile };
     /** `null`: the bytes were removed meanwhile, with the last record of their hash. */
     readonly answer: StoredOutput | null;
   };
-  /** Stores the bytes of a file when worker threads cannot write them. */
+  /** Stores the bytes of a file. */
   readonly store: {
     readonly ask: { readonly hash: string; readonly bytes: Uint8Array };
     readonly answer: null;
   };
-  /** Reads bytes that worker threads cannot read. `null`: they are gone. */
+  /** Reads the bytes of a hash. `null`: they are gone. */
   readonly read: { readonly ask: string; readonly answer: Uint8Array | null };
   readonly counter: { readonly ask: CounterRequest; readonly answer: number };
   /** Returns the outputs that still exist. They are retained for the job from then on. */

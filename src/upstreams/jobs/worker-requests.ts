@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { KeyedMutex } from '../../lib/concurrency.ts';
 import { reached } from '../../lib/crash-point.ts';
 import type { Outputs } from '../assets/outputs.ts';
 import type { OutputRetention } from '../assets/retention.ts';
@@ -22,11 +23,13 @@ type Handlers = {
 /** Answers in the main thread, since only this thread knows all jobs of a user. */
 export function createWorkerRequestHandler({
   blobs,
+  withLock,
   outputs,
   outputRetention,
   begin,
 }: {
   readonly blobs: Pick<Blobs, 'put' | 'read'>;
+  readonly withLock: KeyedMutex;
   readonly outputs: Outputs;
   readonly outputRetention: OutputRetention;
   /** Records that a node of this job begins. The record survives `kill -9` when this resolves. */
@@ -41,7 +44,7 @@ export function createWorkerRequestHandler({
     save: (job, { nodeId, file }) =>
       outputs.commit({ user: job.user, jobId: job.id, nodeId, file }),
     store: async (_job, { hash, bytes }) => {
-      await blobs.put(hash, bytes);
+      await withLock(hash, () => blobs.put(hash, bytes));
       return null;
     },
     read: async (_job, hash) => (await blobs.read(hash)) ?? null,

@@ -33,11 +33,9 @@ export function createWorkerThread(setup: WorkerSetup) {
       execArgv: [],
     });
     let failure: NodeJS.ErrnoException | undefined;
-    started.on('message', (messages: readonly FromWorker[]) => {
-      for (const message of messages) {
-        if (message.type === 'end') finish(started, message.end);
-        else if (current?.worker === started) current.onMessage(message);
-      }
+    started.on('message', (message: FromWorker) => {
+      if (message.type === 'end') finish(started, message.end);
+      else if (current?.worker === started) current.onMessage(message);
     });
     started.on('error', (error) => (failure = error));
     started.on('exit', (code) => {

@@ -102,7 +102,7 @@ test.skipIf(!redis).each([
   const blobs = createSharedBlobs({
     ...shared,
     clock,
-    blobs: createFolderBlobs(join(dataDir, 'blobs')),
+    blobs: createFolderBlobs(join(dataDir, 'blobs'), dataDir),
   });
   const janitor = new Janitor({
     ...shared,

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import {
@@ -50,8 +49,6 @@ export async function openQueueSetup(redis: RedisServer): Promise<QueueSetup> {
   return { url: redis.url, prefix: `test-${path.basename(dataDir)}:`, dataDir };
 }
 
-let engines = 0;
-
 /** An engine over the tiny node library, as a process of its own would have it. */
 export async function startQueued(
   setup: QueueSetup,
@@ -65,14 +62,11 @@ export async function startQueued(
   const links = openWithPrefix(setup);
   await links.commands.set(`${setup.prefix}id`, 'test', 'NX');
   const ledger = openRedisLedger({ links });
-  const spoolDir = path.join(setup.dataDir, 'spool', String(++engines));
-  await mkdir(spoolDir, { recursive: true });
   const engine = await createDistributedEngine({
     ...setup,
-    blobs: options.blobs ?? createFolderBlobs(path.join(setup.dataDir, 'blobs')),
+    blobs: options.blobs ?? createFolderBlobs(path.join(setup.dataDir, 'blobs'), setup.dataDir),
     links,
     ledger,
-    spoolDir,
     nodes: ALL_NODES,
     nodesModule: new URL('../embedded/tiny-nodes.mjs', import.meta.url).href,
     log,

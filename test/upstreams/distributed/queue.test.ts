@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 
 import path from 'node:path';
@@ -314,7 +313,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   test('bytes another process records while they are removed here stay', async () => {
     const setup = await openQueueSetup(redis());
     const services = openServices(setup);
-    const blobs = createFolderBlobs(path.join(setup.dataDir, 'blobs'));
+    const blobs = createFolderBlobs(path.join(setup.dataDir, 'blobs'), setup.dataDir);
     const file = await spooled('wanted');
     const row: AssetRow = {
       id: 'a',
@@ -340,9 +339,9 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const shared = (ledger: typeof services.ledger) =>
       createSharedBlobs({ ...services, ...setup, blobs, ledger, clock: systemClock });
     await shared({ ...services.ledger, assets }).remove(file.hash);
-    expect(existsSync(blobs.pathOf(file.hash) ?? '')).toBe(true);
+    expect(await blobs.isInPlace(file.hash)).toBe(true);
     await services.ledger.assets.remove('a');
     await shared(services.ledger).remove(file.hash);
-    expect(existsSync(blobs.pathOf(file.hash) ?? '')).toBe(false);
+    expect(await blobs.isInPlace(file.hash)).toBe(false);
   });
 });

@@ -4,9 +4,7 @@ import { openSqliteLedger } from '../../../src/ledger/sqlite/sqlite-ledger.ts';
 import { jobsSuite } from '../jobs.suite.ts';
 import { TINY_WORKFLOWS as workflows, startEngine, tempDir } from './open.ts';
 
-jobsSuite('the embedded engine', async () => ({ api: await startEngine(), workflows }));
-
-jobsSuite('the embedded engine over SQLite', async () => {
+jobsSuite('the embedded engine', async () => {
   const dataDir = await tempDir();
   const ledger = openSqliteLedger({ path: path.join(dataDir, 'holdover.db') });
   onTestFinished(() => ledger.close());

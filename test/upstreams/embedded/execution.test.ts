@@ -115,25 +115,6 @@ describe('running a graph', () => {
     expect(job.x_ui).toEqual({});
   });
 
-  test('an output node runs as soon as it can', async () => {
-    const engine = await startEngine();
-    const { events } = await runJob(
-      engine,
-      graph({
-        1: ['Number', { value: 1 }],
-        2: ['Number', { value: 2 }],
-        3: ['Show', { value: ['1', 0] }],
-        4: ['Show', { value: ['2', 0] }],
-      }),
-    );
-    expect(words(events).filter((word) => word.startsWith('started'))).toEqual([
-      'started 1',
-      'started 3',
-      'started 2',
-      'started 4',
-    ]);
-  });
-
   test('nodes no output depends on do not run', async () => {
     const engine = await startEngine();
     const { events, job } = await runJob(

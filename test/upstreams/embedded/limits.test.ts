@@ -4,17 +4,13 @@ import { createMemoryLedger } from '../../support/app/memory-ledger.ts';
 import { ANNA, graph, isStep, runJob, until, value, words } from '../../support/app/jobs.ts';
 import { startEngine } from './open.ts';
 
-const spin = graph({ 1: ['Spin', { seed: 1 }], 2: ['Sink', { value: ['1', 0] }] });
 const ignoresCancel = graph({ 1: ['Deaf', { seed: 1 }], 2: ['Sink', { value: ['1', 0] }] });
 const fine = graph({ 1: ['Show', { value: 'fine' }] });
 
 describe('limits of a job', () => {
-  test.each([
-    ['that looks at its stop flag', spin],
-    ['that does not', ignoresCancel],
-  ])('a node %s is stopped at the time limit: failed with timeout', async (_, workflow) => {
+  test('a node that does not look at its stop flag is stopped at the time limit', async () => {
     const engine = await startEngine({ limits: { jobTimeMs: 1500, stopGraceMs: 100 } });
-    const { job } = await runJob(engine, workflow);
+    const { job } = await runJob(engine, ignoresCancel);
     expect(job).toMatchObject({ status: 'failed', error: { code: 'timeout', node_id: '1' } });
     expect((await runJob(engine, fine)).job.status).toBe('succeeded');
   });

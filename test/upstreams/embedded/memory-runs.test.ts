@@ -95,16 +95,6 @@ test('subscribers hear of the end only when it is durable', async () => {
   expect(seen).toEqual(['queued', 'canceled']);
 });
 
-test('an orderly stop gives the attempt back, and the results of the run go', async () => {
-  const { job, patches, runs, claim } = open();
-  const run = await claim();
-  await runs.begin(job);
-  expect(job).toMatchObject({ attempts: 1, status: 'running', startedAtMs: 5_000 });
-  await runs.requeue(run);
-  expect(job).toMatchObject({ status: 'queued', attempts: 0, startedAtMs: null, outputs: [] });
-  expect(patches.at(-1)).toMatchObject({ status: 'queued', startedAtMs: null });
-});
-
 test('a job that is over is not written any more', async () => {
   const { job, live, patches, runs } = open();
   live.clear();

@@ -26,13 +26,13 @@ export async function tempDir(): Promise<string> {
 export async function openEngine(
   options: Partial<Omit<EngineOptions, 'limits'>> & {
     readonly limits?: Partial<EngineLimits>;
+    readonly dataDir?: string;
   } = {},
 ): Promise<Engine> {
   const dataDir = options.dataDir ?? (await tempDir());
   const engine = await createEmbeddedEngine({
     ledger: createMemoryLedger(),
-    dataDir,
-    blobs: createFolderBlobs(path.join(dataDir, 'blobs')),
+    blobs: createFolderBlobs(path.join(dataDir, 'blobs'), dataDir),
     nodes: ALL_NODES,
     nodesModule: new URL('./tiny-nodes.mjs', import.meta.url).href,
     log: silentLogger(),

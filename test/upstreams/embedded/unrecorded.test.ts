@@ -20,7 +20,7 @@ class Killed extends Error {}
 async function setup(dies: Partial<AssetStore> = {}) {
   const dataDir = await tempDir();
   const whole = createMemoryLedger();
-  const blobs = createFolderBlobs(path.join(dataDir, 'blobs'));
+  const blobs = createFolderBlobs(path.join(dataDir, 'blobs'), dataDir);
   const over = (ledger: Ledger) => {
     const common = {
       ledger,
@@ -37,8 +37,9 @@ async function setup(dies: Partial<AssetStore> = {}) {
     await writeFile(file, 'bytes');
     return { path: file, hash: HASH, sizeBytes: 5 };
   };
+  const place = path.join(dataDir, 'blobs', 'ab', 'ab'.repeat(32));
   return {
-    blobs,
+    place,
     ledger: whole,
     dying: over({ ...whole, assets: { ...whole.assets, ...dies } }),
     next: over(whole),
@@ -49,7 +50,7 @@ async function setup(dies: Partial<AssetStore> = {}) {
       tags: [],
     }),
     notes: () => readdir(path.join(dataDir, 'blobs-unrecorded')),
-    isStored: () => existsSync(blobs.pathOf(HASH) ?? ''),
+    isStored: () => existsSync(place),
   };
 }
 
@@ -89,8 +90,7 @@ test('bytes recorded by then lose their note only', async () => {
 });
 
 test('bytes of a ledger that is lost stay, also when an upload of the same bytes dies', async () => {
-  const { blobs, dying, next, upload, isStored } = await setup({ insert: die });
-  const place = blobs.pathOf(HASH) ?? '';
+  const { place, dying, next, upload, isStored } = await setup({ insert: die });
   await mkdir(path.dirname(place), { recursive: true });
   await writeFile(place, 'bytes');
   await expect(dying.assets.create('ann', await upload())).rejects.toThrow(Killed);
@@ -99,17 +99,15 @@ test('bytes of a ledger that is lost stay, also when an upload of the same bytes
 });
 
 test('a repeated request for bytes that are away leaves the record of the first', async () => {
-  const { blobs, ledger, next, upload } = await setup();
+  const { place, ledger, next, upload } = await setup();
   await next.assets.create('anna', await upload());
   const request = { hash: HASH, contentType: 'text/plain', filePath: 'input/b' };
   const keyed = { ...request, idempotencyKey: 'k' };
   const first = await next.assets.fromHash('anna', keyed);
-  const [folder] = await readdir(blobs.blobsDir ?? '');
-  const bytes = path.join(blobs.blobsDir ?? '', folder ?? '');
-  await rename(bytes, `${bytes}-away`);
+  await rename(place, `${place}-away`);
   for (const again of [keyed, request])
     expect(await next.assets.fromHash('anna', again)).toMatchObject({ error: { status: 404 } });
-  await rename(`${bytes}-away`, bytes);
+  await rename(`${place}-away`, place);
   expect(first.ok && (await ledger.assets.get(first.value.id))).toMatchObject({ hash: HASH });
   expect(await ledger.assets.countByHash(HASH)).toBe(2);
   expect(await next.assets.fromHash('anna', keyed)).toMatchObject({ ok: true });

@@ -44,8 +44,8 @@ test('texts of a long list are counted once each, and shown in their order', asy
     targets: new Set(['2']),
     records,
     meter,
-    messages: { post() {}, flush() {} },
-    begin: () => undefined,
+    post() {},
+    begin: async () => null,
     handled: async () => null,
     contextFor: () => ({ meter, saved: [] as StoredOutput[], check() {}, flush() {} }),
   } as unknown as Execution);

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createFairQueue } from '../../../src/upstreams/jobs/fair-order.ts';
-import { hasQueueCapacity } from '../../../src/upstreams/jobs/job-calls.ts';
 
 type Job = { readonly id: string; readonly user: string; readonly order: number };
 
@@ -75,29 +74,5 @@ describe('turns between users', () => {
         expect(queue.take()).toBeUndefined();
       }),
     );
-  });
-
-  test('without a waiting user there is no next one', () => {
-    expect(queueOf().take()).toBeUndefined();
-    expect(queueOf().waiting()).toEqual([]);
-  });
-
-  test('within one user the number decides, then arrival', () => {
-    const made = [5, 1, -2, 1].map((order, i) => ({ id: `${order}/${i}`, user: 'a', order }));
-    expect(queueOf(...made).waiting()).toEqual([2, 1, 3, 0].map((i) => made[i]));
-  });
-});
-
-describe('room in the queue', () => {
-  test.each([
-    { waiting: 9, ofUser: 9, limit: 10, room: true },
-    { waiting: 10, ofUser: 10, limit: 10, room: false },
-    { waiting: 10, ofUser: 1, limit: 10, room: false },
-    { waiting: 10, ofUser: 0, limit: 10, room: true },
-    { waiting: 11, ofUser: 0, limit: 10, room: false },
-    { waiting: 1099, ofUser: 0, limit: 1000, room: true },
-    { waiting: 1100, ofUser: 0, limit: 1000, room: false },
-  ])('with $waiting of $limit waiting, $ofUser of the user: $room', ({ room, ...asked }) => {
-    expect(hasQueueCapacity(asked)).toBe(room);
   });
 });

@@ -12,7 +12,6 @@ const LOOKUP = {
   nodes: new Map([['Load', { fileInputs: ['file'] } as unknown as NodeDef]]),
   byId: async (id: string) => [OLDER, NEWER].find((each) => each.id === id),
   byPath: async (filePath: string) => (filePath === NEWER.filePath ? NEWER : undefined),
-  pathOf: () => undefined,
 };
 
 const REFERENCE = { __type: 'core/ASSET', info: { id: OLDER.id } };
@@ -26,7 +25,7 @@ test.each([
   const targets = Object.keys(workflow);
   const resolved = await resolveFiles({ workflow, targets }, LOOKUP);
   const hashOf = (id: string) =>
-    resolved.files.get(resolved.workflow[id]?.inputs['file'] as string)?.hash;
+    resolved.files.get(resolved.workflow[id]?.inputs['file'] as string);
   const read = Object.entries(files).map(([id, file]) => [file === REFERENCE, hashOf(id)]);
   expect(Object.fromEntries(read)).toEqual({ true: OLDER.hash, false: NEWER.hash });
 });

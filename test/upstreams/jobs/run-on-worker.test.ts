@@ -4,11 +4,10 @@ import { createLazyJson } from '../../../src/lib/lazy-json.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { newJob } from '../../../src/upstreams/jobs/live-job.ts';
 import { type RunnerOptions, runOnWorker } from '../../../src/upstreams/jobs/run-on-worker.ts';
-import {
-  type FromWorker,
-  RUN_FLAG,
-  type RunRequest,
-  type StoredOutput,
+import type {
+  FromWorker,
+  RunRequest,
+  StoredOutput,
 } from '../../../src/upstreams/jobs/worker-protocol.ts';
 import type { ThreadEnd, WorkerThread } from '../../../src/upstreams/jobs/worker-thread.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
@@ -26,8 +25,7 @@ function fakeThread() {
     replies: [] as unknown[],
     terminations: 0,
     end: (end: ThreadEnd) => finish(end),
-    isStopped: () =>
-      Atomics.load(new Int32Array(state.request?.flags ?? new ArrayBuffer(4)), RUN_FLAG.stop) === 1,
+    isStopped: () => Atomics.load(state.request?.stopFlag ?? new Int32Array(1), 0) === 1,
   };
   const thread: WorkerThread = {
     run(request, onMessage) {
@@ -173,69 +171,23 @@ test('a job whose files are gone does not reach the worker', async () => {
   expect(state.request).toBeUndefined();
 });
 
-test('a job that ends waits for no sync; its files are synced here where the thread has not', async () => {
+test.each([
+  ['are synced', async () => {}],
+  ['that cannot be synced do not fail it', () => Promise.reject(new Error('EIO'))],
+])('the files of a job that has ended %s', async (_, sync) => {
   const synced: string[] = [];
-  const { clock, end, job, state } = start({
-    syncFiles: async (hashes) => void synced.push(...hashes),
-  });
+  const syncFiles = (hashes: readonly string[]): Promise<void> => {
+    synced.push(...hashes);
+    return sync();
+  };
+  const { clock, end, job, state } = start({ syncFiles });
   await clock.advance(0);
   job.outputs.push({ id: 'o', hash: 'blake3:1' } as StoredOutput);
-  state.end({ kind: 'succeeded' });
-  await end;
   expect(synced).toEqual([]);
-  await job.filesOnDisk?.();
-  expect(synced).toEqual(['blake3:1']);
-  Atomics.store(
-    new Int32Array(state.request?.flags ?? new ArrayBuffer(8)),
-    RUN_FLAG.filesOnDisk,
-    1,
-  );
-  expect(job.filesOnDisk?.()).toBeUndefined();
-});
-
-test('files that the thread is about to sync are not synced twice', async () => {
-  const synced: string[] = [];
-  const { clock, end, job, state } = start({
-    syncFiles: async (hashes) => void synced.push(...hashes),
-  });
-  await clock.advance(0);
-  job.outputs.push({ id: 'o', hash: 'blake3:1' } as StoredOutput);
   state.end({ kind: 'succeeded' });
-  await end;
-  const onDisk = job.filesOnDisk?.();
-  const flags = new Int32Array(state.request?.flags ?? new ArrayBuffer(8));
-  Atomics.store(flags, RUN_FLAG.filesOnDisk, 1);
-  Atomics.notify(flags, RUN_FLAG.filesOnDisk);
-  await onDisk;
-  expect(synced).toEqual([]);
-});
-
-test('a process that ends meanwhile waits for the sync of the thread', async () => {
-  const { clock, end, job, state } = start();
-  await clock.advance(0);
-  job.outputs.push({ id: 'o', hash: 'blake3:1' } as StoredOutput);
-  state.end({ kind: 'succeeded' });
-  await end;
-  const timers = countTimers();
-  const onDisk = job.filesOnDisk?.();
-  expect(countTimers()).toBe(timers + 1);
-  await onDisk;
-});
-
-/** Those that keep the process alive. */
-function countTimers(): number {
-  return process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
-}
-
-test('files that cannot be synced are logged', async () => {
-  const { clock, end, job, state } = start({
-    syncFiles: () => Promise.reject(new Error('EIO')),
-  });
-  await clock.advance(0);
-  job.outputs.push({ id: 'o', hash: 'blake3:1' } as StoredOutput);
-  state.end({ kind: 'succeeded' });
-  await end;
+  expect(await end).toEqual({ status: 'succeeded' });
   await expect(job.filesOnDisk?.()).resolves.toBeUndefined();
+  expect(synced).toEqual(['blake3:1']);
 });
 
 const FAILED: ThreadEnd = { kind: 'failed', errorJson: '{}' };

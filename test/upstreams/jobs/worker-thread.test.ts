@@ -1,13 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { createRunFlags } from '../../../src/upstreams/jobs/worker-protocol.ts';
+import type { FromWorker } from '../../../src/upstreams/jobs/worker-protocol.ts';
 import { createWorkerThread } from '../../../src/upstreams/jobs/worker-thread.ts';
-import { tempDir } from '../embedded/open.ts';
 
 test('a job that comes while its thread is terminated runs on a new one', async () => {
   const thread = createWorkerThread({
     nodesModule: new URL('../embedded/tiny-nodes.mjs', import.meta.url).href,
-    spoolDir: await tempDir(),
-    blobsDir: await tempDir(),
     cacheBytes: 0,
   });
   onTestFinished(() => thread.terminate());
@@ -19,10 +16,12 @@ test('a job that comes while its thread is terminated runs on a new one', async 
     files: new Map(),
     provenanceJson: null,
     memoryLimitBytes: 2 ** 20,
-    hasBegun: true,
-    flags: createRunFlags(),
+    stopFlag: new Int32Array(new SharedArrayBuffer(4)),
   } as const;
-  expect(await thread.run(request, () => {})).toEqual({ kind: 'succeeded' });
+  const answer = (message: FromWorker): void => {
+    if (message.type === 'question') thread.reply({ type: 'reply', id: message.id, value: null });
+  };
+  expect(await thread.run(request, answer)).toEqual({ kind: 'succeeded' });
   void thread.terminate();
-  expect(await thread.run(request, () => {})).toEqual({ kind: 'succeeded' });
+  expect(await thread.run(request, answer)).toEqual({ kind: 'succeeded' });
 });
