@@ -43,7 +43,7 @@ export async function openUpstreamServices(parts: UpstreamParts) {
     isWatched,
     tracing,
   });
-  const definitions = await openDefinitions({
+  const definitions = openDefinitions({
     source: config.objectInfo,
     upstream: config.upstream,
     embedded: objectInfo([...nodeLibrary.nodes.values()]),

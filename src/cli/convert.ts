@@ -129,7 +129,7 @@ async function submissionOf(prompt: ConvertiblePrompt, context: ConvertContext):
 async function loadDefinitions({ settings, target, workDir }: ConvertContext): Promise<ObjectInfo> {
   const embedded = objectInfo([...ALL_NODES.values()]);
   const named = objectInfoSource(settings.objectInfo);
-  const source = await openDefinitions({
+  const source = openDefinitions({
     source: named,
     upstream: target,
     embedded,

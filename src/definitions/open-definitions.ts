@@ -1,20 +1,15 @@
-import { readFile, stat } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { ObjectInfoSource, Upstream } from '../config/upstream.ts';
+import { atMost } from '../lib/lru-size.ts';
 import type { Logger } from '../observability/log.ts';
-import type { DefinitionSource, DefinitionsResult } from './definitions.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
-import { createDefinitionsCache } from './disk-cache.ts';
-import { FETCH_LIMITS, type FetchLimits } from './fetch-limits.ts';
-import type { FetchOutcome, Validators } from './fetcher.ts';
+import type { DefinitionSource, DefinitionsResult } from './definitions.ts';
+import { createDiskCopy } from './disk-copy.ts';
+import { FETCH_LIMITS, type FetchLimits, fetchText, readText } from './fetch-text.ts';
 import { toDefinitions } from './parse-definitions.ts';
-import {
-  type KeyPolicy,
-  type RemoteDefinitions,
-  createRemoteDefinitions,
-} from './remote-definitions.ts';
-import { CachedSource, createVersions } from './cached-source.ts';
-import { FILE_TIMING, type Need } from './timing.ts';
+import { CachedSource, type Need, type View, createVersions } from './source.ts';
 
 /** The node definitions of this server. */
 export type OpenDefinitions = DefinitionSource & {
@@ -23,19 +18,17 @@ export type OpenDefinitions = DefinitionSource & {
   close(): Promise<void>;
 };
 
-/** The part of the upstream that matters here: its address and its key. */
-type DefinitionsUpstream =
-  | { readonly kind: 'embedded' }
-  | Pick<Upstream & { kind: 'remote' }, 'kind' | 'url' | 'key'>;
-
 type OpenDefinitionsOptions = {
   readonly source: ObjectInfoSource;
-  readonly upstream: DefinitionsUpstream;
+  /** The part of the upstream that matters here: its address and its key. */
+  readonly upstream:
+    | { readonly kind: 'embedded' }
+    | Pick<Upstream & { kind: 'remote' }, 'kind' | 'url' | 'key'>;
   /** The definitions of the embedded engine. */
   readonly embedded: ObjectInfo;
   /** Classes that it does not run; programs read names of samplers and models from them. */
   readonly described?: ObjectInfo;
-  /** Folder of the cached answers of a remote source. */
+  /** Folder of the copy of a remote source's answer. */
   readonly cacheDir: string;
   readonly log: Logger;
   readonly now?: () => number;
@@ -45,62 +38,93 @@ type OpenDefinitionsOptions = {
 /** The definitions of the embedded engine, and those with the classes it only describes. */
 type Embedded = Required<Pick<DefinitionsResult & { ok: true }, 'definitions' | 'forPrograms'>>;
 
+/** A source as each caller may see it. */
+type CallerSource = {
+  view(caller: Caller | undefined, need: Need): Promise<View>;
+  close(): Promise<void>;
+};
+
+/** Definitions of further accounts are fetched anew. */
+const MAX_ACCOUNTS = 1000;
+const REMOTE_FRESH_MS = 60_000;
+
 /** Opens the configured source of node definitions. */
-export async function openDefinitions(options: OpenDefinitionsOptions): Promise<OpenDefinitions> {
+export function openDefinitions(options: OpenDefinitionsOptions): OpenDefinitions {
   const { source, upstream } = options;
   const embedded: Embedded = {
     definitions: toDefinitions(options.embedded),
     forPrograms: toDefinitions({ ...options.described, ...options.embedded }),
   };
-  const isRemote = upstream.kind === 'remote';
-  if (source.kind === 'file') {
-    const file = fileDefinitions(options, source.path);
-    const start = () => void file.view(undefined, 'use');
-    return { ...serveSource(file, embedded, 'must exist'), start, close: async () => {} };
+  if (source.kind === 'file') return serveSource(openFile(options, source.path), embedded, source);
+  if (source.kind === 'url') {
+    return serveSource(openRemote(options, [source.url]), embedded, source);
   }
-  if (source.kind === 'url') return openRemote(options, { urls: [source.url], embedded });
-  if (source.kind === 'auto' && isRemote) {
-    return openRemote(options, { urls: candidateUrls(upstream.url), embedded });
+  if (source.kind === 'auto' && upstream.kind === 'remote') {
+    return serveSource(openRemote(options, candidateUrls(upstream.url)), embedded, source);
   }
-  const library = serveEmbedded(embedded, isRemote);
-  return { ...library, start: () => {}, close: async () => {} };
+  return serveEmbedded(embedded, upstream.kind === 'remote');
 }
 
-async function openRemote(
-  options: OpenDefinitionsOptions,
-  { urls, embedded }: { urls: readonly string[]; embedded: Embedded },
-): Promise<OpenDefinitions> {
-  const { source, upstream, cacheDir, log, now = Date.now, limits } = options;
-  const { origin } = new URL(urls[0] ?? '');
-  // Its HTTP client would slow the start of a server that fetches nothing.
-  const { createFetcher } = await import('./fetcher.ts');
-  const fetcher = createFetcher(origin, { ...FETCH_LIMITS, ...limits });
-  const cache = createDefinitionsCache({ root: cacheDir, log });
-  const remote = createRemoteDefinitions({
-    fetcher,
-    urls,
-    keyPolicy: keyPolicyFor(origin, upstream),
+function openFile(options: OpenDefinitionsOptions, path: string): CallerSource {
+  const { log, now = Date.now } = options;
+  const limits = { ...FETCH_LIMITS, ...options.limits };
+  const source = new CachedSource({
+    fetch: (known) => readText(path, known, limits),
     versions: createVersions(),
-    cache,
+    freshMs: 0,
+    name: path,
     now,
     log,
   });
-  return {
-    ...serveSource(remote, embedded, source.kind === 'auto' ? 'may be missing' : 'must exist'),
-    start: () => void remote.view(undefined, 'use'),
-    async close() {
-      await fetcher.close();
-      await cache.idle();
-    },
-  };
+  return { view: (_caller, need) => source.view(need), close: () => source.idle() };
 }
 
-/** Keys are for the upstream's own origin and for no other. */
-function keyPolicyFor(origin: string, upstream: DefinitionsUpstream): KeyPolicy {
-  if (upstream.kind === 'embedded' || new URL(upstream.url).origin !== origin) {
-    return { kind: 'nobodys' };
-  }
-  return upstream.key === undefined ? { kind: 'callers' } : { kind: 'fixed', key: upstream.key };
+/**
+ * Fetches without a key first: public definitions are fetched once for all. Definitions that need a
+ * caller's key are shown to that caller only, and are not stored on disk.
+ */
+function openRemote(options: OpenDefinitionsOptions, urls: readonly string[]): CallerSource {
+  const { upstream, cacheDir: root, log, now = Date.now } = options;
+  const limits = { ...FETCH_LIMITS, ...options.limits };
+  const { origin } = new URL(urls[0] ?? '');
+  // Keys are for the upstream's own origin and for no other.
+  const isOwn = upstream.kind === 'remote' && new URL(upstream.url).origin === origin;
+  const fixedKey = isOwn ? upstream.key : undefined;
+  const stop = new AbortController();
+  const { signal } = stop;
+  const common = { versions: createVersions(), freshMs: REMOTE_FRESH_MS, now, log, name: origin };
+  const identity = JSON.stringify([urls, fixedKey !== undefined]);
+  const digest = createHash('sha256').update(identity).digest('hex').slice(0, 32);
+  const shared = new CachedSource({
+    ...common,
+    copy: createDiskCopy({ root, name: `${digest}.json`, log }),
+    async fetch(known) {
+      const outcome = await fetchText(urls, { key: undefined, known, limits, signal });
+      if (outcome.kind !== 'locked' || fixedKey === undefined) return outcome;
+      return await fetchText(urls, { key: fixedKey, known, limits, signal });
+    },
+  });
+  const accounts = new LRUCache<string, CachedSource>(atMost(MAX_ACCOUNTS));
+  const accountOf = ({ user, credential: key }: Caller): CachedSource => {
+    const fetch: ConstructorParameters<typeof CachedSource>[0]['fetch'] = (known) =>
+      fetchText(urls, { key, known, limits, signal });
+    const account = accounts.get(user) ?? new CachedSource({ ...common, fetch });
+    accounts.set(user, account);
+    return account;
+  };
+  return {
+    async view(caller, need) {
+      const open = await shared.view(need);
+      const hasOwnKey = isOwn && fixedKey === undefined && caller?.credential !== undefined;
+      if (!hasOwnKey || !shared.isLocked) return open;
+      const own = await accountOf(caller).view(need);
+      return own.kind === 'definitions' || open.kind === 'missing' ? own : open;
+    },
+    async close() {
+      stop.abort();
+      await shared.idle();
+    },
+  };
 }
 
 /** Below the service's mount prefix first, then at the paths of v1 servers. */
@@ -113,39 +137,35 @@ function candidateUrls(upstreamUrl: string): readonly string[] {
   );
 }
 
-function fileDefinitions(options: OpenDefinitionsOptions, path: string): RemoteDefinitions {
-  const { log, now = Date.now, limits } = options;
-  const source = new CachedSource({
-    fetch: (current) => readSourceFile(path, current?.validators, limits?.maxBytes),
-    versions: createVersions(),
-    timing: FILE_TIMING,
-    name: path,
-    now,
-    log,
-  });
-  return { view: (_caller, need) => source.view(need) };
-}
-
-function serveEmbedded(embedded: Embedded, isEmbeddedFallback: boolean): DefinitionSource {
+function serveEmbedded(embedded: Embedded, isEmbeddedFallback: boolean): OpenDefinitions {
   const current = async (): Promise<DefinitionsResult> => ({
     ok: true,
     ...embedded,
     isStale: false,
     isEmbeddedFallback,
   });
-  return { current, refreshed: current, info: async () => embedded.definitions.info };
+  return {
+    current,
+    refreshed: current,
+    info: async () => embedded.definitions.info,
+    start() {},
+    async close() {},
+  };
 }
 
-/** Prompts never wait for this; a request for definitions gets an error when there are none. */
+/**
+ * Prompts never wait long for this. A request for definitions gets an error when there are none;
+ * those of an upstream without any are the embedded engine's.
+ */
 function serveSource(
-  source: RemoteDefinitions,
+  source: CallerSource,
   embedded: Embedded,
-  whenMissing: 'must exist' | 'may be missing',
-): DefinitionSource {
+  { kind }: ObjectInfoSource,
+): OpenDefinitions {
   const answer = async (caller: Caller, need: Need): Promise<DefinitionsResult> => {
     const view = await source.view(caller, need);
     if (view.kind === 'definitions') return { ok: true, isEmbeddedFallback: false, ...view };
-    if (whenMissing === 'may be missing' && view.isReachable) {
+    if (kind === 'auto' && view.isReachable) {
       return { ok: true, ...embedded, isEmbeddedFallback: true, isStale: false };
     }
     return { ok: false, retryAfterSeconds: Math.ceil(view.retryAfterMs / 1000) };
@@ -157,27 +177,7 @@ function serveSource(
       const view = await source.view(caller, 'use');
       return (view.kind === 'definitions' ? view.definitions : embedded.definitions).info;
     },
+    start: () => void source.view(undefined, 'use'),
+    close: () => source.close(),
   };
-}
-
-/**
- * Reads the operator's file, unless it is still the one that was read before.
- * @internal
- */
-export async function readSourceFile(
-  path: string,
-  known: Validators | undefined,
-  maxBytes = FETCH_LIMITS.maxBytes,
-): Promise<FetchOutcome> {
-  try {
-    const stats = await stat(path);
-    if (!stats.isFile()) return { kind: 'failed', reason: 'it is no file' };
-    const { size, mtimeMs, ino } = stats;
-    const etag = `${size}-${mtimeMs}-${ino}`;
-    if (etag === known?.etag) return { kind: 'same' };
-    if (size > maxBytes) return { kind: 'failed', reason: `it is larger than ${maxBytes} bytes` };
-    return { kind: 'text', bytes: await readFile(path), from: 0, validators: { etag } };
-  } catch (error) {
-    return { kind: 'failed', reason: (error as Error).message };
-  }
 }

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import { type Hash, createHash } from 'node:crypto';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { createHash } from 'node:crypto';
 import type { Definitions } from './definitions.ts';
+import { yieldEvery } from '../lib/event-loop.ts';
 import {
   type Json,
   type JsonObject,
@@ -13,94 +13,33 @@ import { toPythonText } from '../protocol/python-json-text.ts';
 import { withoutUploadFolders } from '../protocol/upload-folders.ts';
 import type { ClassInfo, ObjectInfo } from '../protocol/v1.ts';
 
-/** One member of a JSON object, as byte offsets. */
-type Member = { readonly start: number; readonly colon: number; readonly end: number };
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COLON = 0x3a;
-const COMMA = 0x2c;
-const OPEN = 0x7b;
-const CLOSE = 0x7d;
-const OPENERS = new Set([OPEN, 0x5b]);
-const CLOSERS = new Set([CLOSE, 0x5d]);
-
-const MAX_BLOCKING_MS = 5;
+/** A text of 10 MB must not block the event loop, so other work runs after so many characters. */
+const CHARS_PER_TURN = 64 * 1024;
+const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"?|[[\]{},]/g;
 
 /**
- * Yields the members of a JSON object one after the other, unparsed, and lets other work run in
- * between: a text of 10 MB must not block the event loop. Throws when it is not an object. Faults
+ * Yields the texts of the members of a JSON object. Throws SyntaxError when it is not one. Faults
  * inside a member are left to its parser.
- * @internal
  */
-export async function* membersOf(bytes: Buffer): AsyncGenerator<Member> {
-  let position = skipBlanks(bytes, bytes.subarray(0, 3).equals(BOM) ? 3 : 0);
-  if (bytes[position] !== OPEN) throw new SyntaxError('no JSON object');
-  position = skipBlanks(bytes, position + 1);
-  let sinceMs = performance.now();
-  for (let first = true; bytes[position] !== CLOSE; first = false) {
-    if (!first) position = skipBlanks(bytes, expectByte(bytes, position, COMMA));
-    const member = memberAt(bytes, position);
-    yield member;
-    position = skipBlanks(bytes, member.end);
-    if (performance.now() - sinceMs < MAX_BLOCKING_MS) continue;
-    await nextTurn();
-    sinceMs = performance.now();
-  }
-  if (skipBlanks(bytes, position + 1) !== bytes.length)
-    throw new SyntaxError('text after the JSON object');
-}
-
-const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
-
-function memberAt(bytes: Buffer, start: number): Member {
-  const colon = skipBlanks(bytes, endOfString(bytes, expectByte(bytes, start, QUOTE) - 1));
-  const end = endOfValue(bytes, skipBlanks(bytes, expectByte(bytes, colon, COLON)));
-  return { start, colon, end };
-}
-
-/** The end of a value: behind its last bracket, or before the next character. */
-function endOfValue(bytes: Buffer, start: number): number {
-  let depth = 0;
-  for (let position = start; position < bytes.length;) {
-    const byte = bytes[position] as number;
-    if (depth === 0 && (byte === COMMA || CLOSERS.has(byte))) return position;
-    if (byte === QUOTE) position = endOfString(bytes, position);
-    else {
-      if (OPENERS.has(byte)) depth++;
-      else if (CLOSERS.has(byte) && --depth === 0) return position + 1;
-      position++;
+function* membersOf(text: string): Generator<string> {
+  let [depth, start] = [0, 0];
+  for (const { 0: token, index } of text.matchAll(TOKENS)) {
+    const isRoot = depth === 0;
+    if (isRoot && (start > 0 || token !== '{' || text.slice(0, index).trim() !== '')) break;
+    if (token === '{' || token === '[') depth++;
+    if (token === '}' || token === ']') depth--;
+    if (isRoot) start = index + 1;
+    else if (depth === 0 || (depth === 1 && token === ',')) {
+      yield text.slice(start, index).trim();
+      start = index + 1;
     }
   }
-  throw new SyntaxError('cut short');
-}
-
-/** Behind the closing quote of the string begun at `start`. */
-function endOfString(bytes: Buffer, start: number): number {
-  for (let position = start + 1; position < bytes.length; position++) {
-    if (bytes[position] === BACKSLASH) position++;
-    else if (bytes[position] === QUOTE) return position + 1;
-  }
-  throw new SyntaxError('cut short');
-}
-
-function skipBlanks(bytes: Buffer, start: number): number {
-  let position = start;
-  while (isBlank(bytes[position])) position++;
-  return position;
-}
-
-function isBlank(byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
-}
-
-function expectByte(bytes: Buffer, position: number, byte: number): number {
-  if (bytes[position] !== byte) throw new SyntaxError('no JSON object');
-  return position + 1;
+  if (depth > 0 || start === 0 || text.slice(start).trim() !== '')
+    throw new SyntaxError('it is no JSON object');
 }
 
 /** The parsed text, or why it cannot be used. */
-export type ParsedDefinitions =
+type ParsedDefinitions =
   | { readonly ok: true; readonly definitions: Definitions; readonly ignoredClasses: number }
   | { readonly ok: false; readonly reason: string };
 
@@ -111,39 +50,34 @@ export type ParsedDefinitions =
 export async function readDefinitions(bytes: Buffer): Promise<ParsedDefinitions> {
   if (!isUtf8(bytes)) return { ok: false, reason: 'it is not UTF-8' };
   const members = new Map<string, Buffer>();
-  const hash = createHash('sha256');
+  const pause = yieldEvery(CHARS_PER_TURN);
   let ignoredClasses = 0;
   let describedClasses = 0;
   try {
-    for await (const member of membersOf(bytes)) {
-      const { name, raw } = readClass(bytes, member);
-      if (name === undefined || raw === undefined) ignoredClasses++;
+    for (const text of membersOf(bytes.toString())) {
+      const [name, raw] = readClass(text);
+      if (name === undefined || !isJsonObject(raw)) ignoredClasses++;
       else {
-        const text = clientText(bytes.subarray(member.start, member.end), name, raw);
-        members.set(name, text);
-        hash.update(text).update(',');
+        members.set(name, clientText(text, name, raw));
         if (isJsonObject(raw['input']) || Array.isArray(raw['output'])) describedClasses++;
       }
+      await pause(text.length);
     }
   } catch (error) {
     return { ok: false, reason: (error as Error).message };
   }
   if (describedClasses === 0) return { ok: false, reason: 'it describes no node' };
-  return {
-    ok: true,
-    ignoredClasses,
-    definitions: { version: versionOf(hash), members, info: lazyObjectInfo(members) },
-  };
+  return { ok: true, ignoredClasses, definitions: definitionsOf(members, lazyObjectInfo(members)) };
 }
 
 /**
  * A definition as clients are shown it: with a name to display, as a 1.4.13 front end's search throws
  * on `null` (row `display-name`), and without the folders in which other users' uploads lie.
  */
-function clientText(text: Buffer, name: string, raw: JsonObject): Buffer {
+function clientText(text: string, name: string, raw: JsonObject): Buffer {
   const listsFolders = text.includes('holdover-');
   const isNameless = raw['display_name'] === null;
-  if (!listsFolders && !isNameless) return text;
+  if (!listsFolders && !isNameless) return Buffer.from(text);
   return memberText(name, {
     ...raw,
     ...(listsFolders &&
@@ -159,25 +93,21 @@ export function memberText(name: string, info: Json): Buffer {
 
 /** Definitions that are there already. */
 export function toDefinitions(info: ObjectInfo): Definitions {
-  const entries = Object.entries(info).map(([name, one]) => {
-    return [name, memberText(name, one)] as const;
-  });
+  const members = Object.entries(info).map(([name, one]) => [name, memberText(name, one)] as const);
+  return definitionsOf(new Map(members), info);
+}
+
+function definitionsOf(members: ReadonlyMap<string, Buffer>, info: ObjectInfo): Definitions {
   const hash = createHash('sha256');
-  for (const [, member] of entries) hash.update(member).update(',');
-  return { version: versionOf(hash), members: new Map(entries), info };
+  for (const member of members.values()) hash.update(member).update(',');
+  return { version: hash.digest('base64url').slice(0, 27), members, info };
 }
 
-function versionOf(hash: Hash): string {
-  return hash.digest('base64url').slice(0, 27);
-}
-
-function readClass(bytes: Buffer, member: Member): { name?: string; raw?: JsonObject } {
+function readClass(member: string): readonly [name?: string, raw?: Json] {
   try {
-    const name: unknown = JSON.parse(bytes.toString('utf8', member.start, member.colon));
-    const raw = parseJson(bytes.toString('utf8', member.colon + 1, member.end));
-    return { name: name as string, ...(isJsonObject(raw) && { raw }) };
+    return Object.entries(parseJson(`{${member}}`) as JsonObject)[0] ?? [];
   } catch {
-    return {};
+    return [];
   }
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { FileStore, FileRow } from '../ledger/ledger.ts';
+import type { FileStore } from '../ledger/ledger.ts';
 import type { Definitions } from './definitions.ts';
 import { memberText } from './parse-definitions.ts';
 import { type Json, isJsonObject } from '../protocol/json.ts';
@@ -10,103 +10,87 @@ import type { ClassInfo } from '../protocol/v1.ts';
 import { contentTypeOf } from '../http/file-headers.ts';
 
 /** An answer to send; an unchanged one is not sent again. */
-type TaggedBody = { readonly etag: string; readonly body: Buffer };
+type TaggedBody = { readonly etag: string; readonly body: () => Promise<Buffer> };
+
+/** The files of a user that some upload button offers, sorted. */
+type UploadNames = readonly string[];
+
+/** The whole text for certain files, in an encoding. */
+type Variant = {
+  readonly definitions: Definitions;
+  readonly uploads: UploadNames;
+  readonly encoding: Encoding | undefined;
+};
+
+const CACHE_BYTES = 256 * 1024 * 1024;
+const MAX_CONCURRENT = 2;
 
 /** `/object_info` as one user sees it, ready to be sent. */
-export type UserObjectInfo = ReturnType<typeof createUserObjectInfo>;
-
-/** The whole text for certain files, and its compressed forms once they were requested. */
-type ObjectInfoVariant = TaggedBody & { compressed(encoding: Encoding): Promise<TaggedBody> };
-
-const CACHE_BYTES = 128 * 1024 * 1024;
-const MAX_VARIANT_CHARS = 1024 * 1024;
-const MAX_CONCURRENT = 2;
-const NO_UPLOADS: UploadNames = [];
-
-/** Fills upload-flagged inputs with the user's files; all else is sent as its source wrote it. */
-export function createUserObjectInfo(options: { readonly files: Pick<FileStore, 'list'> }) {
-  const uploadsOf = createUploadLists(options.files);
-  const withSlot = createSemaphore(MAX_CONCURRENT);
-  const namesByText = new LRUCache<string, string>({
-    maxSize: MAX_VARIANT_CHARS,
-    sizeCalculation: (_name, text) => text.length,
-  });
-  const uploadClasses = new WeakMap<Definitions, ReadonlySet<string>>();
-  const bodies = new LRUCache<string, Buffer>({ maxSize: CACHE_BYTES, sizeCalculation: sizeOf });
-  const compressedBodies = new LRUCache<string, Buffer, Buffer>({
+export class UserObjectInfo {
+  readonly #files: Pick<FileStore, 'list'>;
+  readonly #withSlot = createSemaphore(MAX_CONCURRENT);
+  readonly #uploadClasses = new WeakMap<Definitions, ReadonlySet<string>>();
+  readonly #bodies = new LRUCache<string, Buffer, Variant>({
     maxSize: CACHE_BYTES,
-    sizeCalculation: sizeOf,
-    fetchMethod: (key, _stale, { context }) => withSlot(() => COMPRESS[encodingOf(key)](context)),
+    sizeCalculation: ({ length }) => length + 1,
+    // A text that leaves the cache while it is made is sent all the same.
+    ignoreFetchAbort: true,
+    fetchMethod: (_etag, _stale, { context }) => this.#withSlot(() => this.#write(context)),
   });
 
-  const variantNames = new WeakMap<
-    UploadNames,
-    { readonly version: string; readonly name: string }
-  >();
-  /**
-   * The same text has the same name for every user: definitions and the files that can be chosen.
-   */
-  const variantNameOf = ({ version }: Definitions, uploads: UploadNames): string => {
-    const last = variantNames.get(uploads);
-    if (last?.version === version) return last.name;
-    const text = JSON.stringify([version, uploads]);
-    const name = namesByText.get(text) ?? digestOf(text);
-    namesByText.set(text, name);
-    variantNames.set(uploads, { version, name });
-    return name;
-  };
-  const uploadClassesOf = (definitions: Definitions): ReadonlySet<string> => {
-    const known = uploadClasses.get(definitions) ?? findUploadClasses(definitions);
-    uploadClasses.set(definitions, known);
+  constructor(files: Pick<FileStore, 'list'>) {
+    this.#files = files;
+  }
+
+  /** Every class. Users whose files make no difference share the bytes. */
+  async everyClass(
+    definitions: Definitions,
+    user: string,
+    encoding: Encoding | undefined,
+  ): Promise<TaggedBody> {
+    const dependsOnUploads = this.#uploadClassesOf(definitions).size > 0;
+    const uploads = dependsOnUploads ? await this.#uploadsOf(user) : [];
+    const name = digestOf(JSON.stringify([definitions.version, uploads]));
+    const etag = encoding === undefined ? `"${name}"` : `"${name}-${encoding}"`;
+    const context = { definitions, uploads, encoding };
+    return { etag, body: () => this.#bodies.forceFetch(etag, { context }) };
+  }
+
+  /** One class by its name, or `{}`: v1 answers 200 for an unknown class. */
+  async oneClass(definitions: Definitions, user: string, name: string): Promise<TaggedBody> {
+    const member = definitions.members.get(name);
+    const takesFiles = this.#uploadClassesOf(definitions).has(name);
+    const text = takesFiles
+      ? withUploads(definitions, name, await this.#uploadsOf(user))
+      : (member ?? Buffer.alloc(0));
+    const body = inBraces([text]);
+    return { etag: `"${digestOf(body)}"`, body: async () => body };
+  }
+
+  async #write({ definitions, uploads, encoding }: Variant): Promise<Buffer> {
+    const uploadClasses = this.#uploadClassesOf(definitions);
+    const members = Array.from(definitions.members, ([name, member]) =>
+      uploadClasses.has(name) ? withUploads(definitions, name, uploads) : member,
+    );
+    const body = inBraces(members);
+    return encoding === undefined ? body : await COMPRESS[encoding](body);
+  }
+
+  #uploadClassesOf(definitions: Definitions): ReadonlySet<string> {
+    const known = this.#uploadClasses.get(definitions) ?? findUploadClasses(definitions);
+    this.#uploadClasses.set(definitions, known);
     return known;
-  };
-  const bodyFor = (key: string, definitions: Definitions, uploads: UploadNames): Buffer => {
-    const known =
-      bodies.get(key) ?? joinMembers(definitions, uploadClassesOf(definitions), uploads);
-    bodies.set(key, known);
-    return known;
-  };
-  return {
-    /** Every class. Users whose files make no difference share the bytes. */
-    async everyClass(definitions: Definitions, user: string): Promise<ObjectInfoVariant> {
-      const dependsOnUploads = uploadClassesOf(definitions).size > 0;
-      const uploads = dependsOnUploads ? await uploadsOf(user) : NO_UPLOADS;
-      const key = variantNameOf(definitions, uploads);
-      const body = bodyFor(key, definitions, uploads);
-      return {
-        etag: `"${key}"`,
-        body,
-        async compressed(encoding) {
-          const compressedBody = await compressedBodies.fetch(`${key}-${encoding}`, {
-            context: body,
-          });
-          return {
-            etag: `"${key}-${encoding}"`,
-            body: compressedBody ?? (await COMPRESS[encoding](body)),
-          };
-        },
-      };
-    },
-    /** One class by its name, or `{}`: v1 answers 200 for an unknown class. */
-    async oneClass(definitions: Definitions, user: string, name: string): Promise<TaggedBody> {
-      const member = definitions.members.get(name);
-      if (!member) return tagged(Buffer.from('{}'));
-      if (!uploadClassesOf(definitions).has(name)) return tagged(inBraces([member]));
-      return tagged(inBraces([withUploads(definitions, name, await uploadsOf(user))]));
-    },
-  };
-}
+  }
 
-function sizeOf({ length }: Buffer): number {
-  return length + 1;
-}
-
-function encodingOf(key: string): Encoding {
-  return key.endsWith('-br') ? 'br' : 'gzip';
-}
-
-function tagged(body: Buffer): TaggedBody {
-  return { body, etag: `"${digestOf(body)}"` };
+  /** Files directly in the input folder; those in subfolders are valid but not listed. */
+  async #uploadsOf(user: string): Promise<UploadNames> {
+    const rows = await this.#files.list(user, 'input');
+    return rows
+      .filter(({ subfolder }) => subfolder === '')
+      .map(({ filename }) => filename)
+      .filter((name) => OFFERED_MEDIA_TYPES.has(mediaTypeOf(name)))
+      .toSorted();
+  }
 }
 
 function digestOf(content: string | Buffer): string {
@@ -122,18 +106,6 @@ function findUploadClasses({ members, info }: Definitions): ReadonlySet<string> 
   return new Set(names);
 }
 
-function joinMembers(
-  definitions: Definitions,
-  uploadClasses: ReadonlySet<string>,
-  uploads: UploadNames,
-): Buffer {
-  return inBraces(
-    Array.from(definitions.members, ([name, member]) =>
-      uploadClasses.has(name) ? withUploads(definitions, name, uploads) : member,
-    ),
-  );
-}
-
 function withUploads({ info, members }: Definitions, name: string, uploads: UploadNames): Buffer {
   const known = info[name];
   if (!known) return members.get(name) ?? Buffer.alloc(0);
@@ -146,9 +118,6 @@ function inBraces(members: readonly Buffer[]): Buffer {
   return Buffer.concat([Buffer.from('{'), ...parts, Buffer.from('}')]);
 }
 
-/** A user's files that some upload button offers, sorted. */
-type UploadNames = readonly string[];
-
 /** The kinds of file an upload button offers. */
 const MEDIA_TYPES_BY_FLAG: { readonly [flag: string]: readonly string[] } = {
   image_upload: ['image'],
@@ -157,28 +126,6 @@ const MEDIA_TYPES_BY_FLAG: { readonly [flag: string]: readonly string[] } = {
 };
 
 const OFFERED_MEDIA_TYPES = new Set(Object.values(MEDIA_TYPES_BY_FLAG).flat());
-
-/**
- * Files directly in the input folder; those in subfolders are valid but not listed. A ledger that
- * remembers a list hands out the same one until it changes, and so does this.
- */
-function createUploadLists(files: Pick<FileStore, 'list'>): (user: string) => Promise<UploadNames> {
-  const cache = new WeakMap<readonly FileRow[], UploadNames>();
-  return async (user) => {
-    const rows = await files.list(user, 'input');
-    const uploads = cache.get(rows) ?? offeredNames(rows);
-    cache.set(rows, uploads);
-    return uploads;
-  };
-}
-
-function offeredNames(rows: readonly FileRow[]): UploadNames {
-  return rows
-    .filter(({ subfolder }) => subfolder === '')
-    .map(({ filename }) => filename)
-    .filter((name) => OFFERED_MEDIA_TYPES.has(mediaTypeOf(name)))
-    .toSorted();
-}
 
 /** True when a class lets its user choose among uploaded files. */
 function takesUploads({ input }: ClassInfo): boolean {

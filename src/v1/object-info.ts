@@ -8,7 +8,7 @@ import type {
 import { encodingsFor } from '../http/content-encoding.ts';
 import { V1Error, plainError, sendEmpty } from '../dialects/errors.ts';
 import { sendJsonText } from '../http/json-stream.ts';
-import { type UserObjectInfo, createUserObjectInfo } from '../definitions/user-object-info.ts';
+import { UserObjectInfo } from '../definitions/user-object-info.ts';
 import { type V1Request, type V1Route, routesFor } from './routes.ts';
 
 /** Services of the `/object_info` routes. */
@@ -22,7 +22,7 @@ export function objectInfoRoutes({
   definitions: source,
   files,
 }: ObjectInfoServices): readonly V1Route[] {
-  return routesOf({ source, userObjectInfo: createUserObjectInfo({ files }) });
+  return routesOf({ source, userObjectInfo: new UserObjectInfo(files) });
 }
 
 type ObjectInfo = { readonly source: DefinitionSource; readonly userObjectInfo: UserObjectInfo };
@@ -33,19 +33,13 @@ const routesOf = routesFor<ObjectInfo>({
     const { ctx, caller } = request;
     const known = await fetchDefinitions(source, request);
     const definitions = shownDefinitions(known, ctx);
-    const variant = await userObjectInfo.everyClass(definitions, caller.user);
-    const { etag } = variant;
     const [encoding] = encodingsFor(ctx);
-    ctx.set({ ...headersOf(known), Vary: known.forPrograms ? VARIES_BY : 'Accept-Encoding' });
-    if (matchesEtag(ctx.get('If-None-Match'), etag)) {
-      ctx.set('ETag', encoding === undefined ? etag : etag.replace(/"$/, `-${encoding}"`));
-      return sendEmpty(ctx, 304);
-    }
-    const served = encoding === undefined ? variant : await variant.compressed(encoding);
-    ctx.set('ETag', served.etag);
+    const { etag, body } = await userObjectInfo.everyClass(definitions, caller.user, encoding);
+    ctx.set({ ...headersOf(known), ETag: etag });
+    ctx.set('Vary', known.forPrograms ? VARIES_BY : 'Accept-Encoding');
+    if (matchesEtag(ctx.get('If-None-Match'), etag)) return sendEmpty(ctx, 304);
     if (encoding !== undefined) ctx.set('Content-Encoding', encoding);
-    ctx.set('Content-Type', 'application/json; charset=utf-8');
-    ctx.body = served.body;
+    sendJsonText(ctx, await body());
   },
   async 'GET /object_info/:name'({ source, userObjectInfo }, request) {
     const { ctx, caller, params } = request;
@@ -53,10 +47,10 @@ const routesOf = routesFor<ObjectInfo>({
     ctx.set(headersOf(known));
     const shown = known.forPrograms ?? known.definitions;
     const { name = '' } = params;
-    const served = await userObjectInfo.oneClass(shown, caller.user, name);
-    ctx.set('ETag', served.etag);
-    if (matchesEtag(ctx.get('If-None-Match'), served.etag)) return sendEmpty(ctx, 304);
-    sendJsonText(ctx, served.body);
+    const { etag, body } = await userObjectInfo.oneClass(shown, caller.user, name);
+    ctx.set('ETag', etag);
+    if (matchesEtag(ctx.get('If-None-Match'), etag)) return sendEmpty(ctx, 304);
+    sendJsonText(ctx, await body());
   },
 });
 
@@ -115,11 +109,10 @@ function unavailableError(retryAfterSeconds: number): V1Error {
 
 /** True when the ETag matches. The encoding of the text does not matter. */
 function matchesEtag(ifNoneMatch: string, etag: string): boolean {
-  const known = ifNoneMatch.split(',').map((tag) =>
-    tag
-      .trim()
-      .replace(/^W\//, '')
-      .replace(/-(br|gzip)"$/, '"'),
-  );
-  return known.includes(etag) || known.includes('*');
+  const known = ifNoneMatch.split(',').map((tag) => withoutEncoding(tag.trim()));
+  return known.includes(withoutEncoding(etag)) || known.includes('*');
+}
+
+function withoutEncoding(etag: string): string {
+  return etag.replace(/^W\//, '').replace(/-(br|gzip)"$/, '"');
 }

@@ -1,7 +1,6 @@
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readSourceFile } from '../../src/definitions/open-definitions.ts';
 import { SECOND, eventually, folder, open, origin, outline } from './open.ts';
 import { classes, honest, reset } from './origin.ts';
 
@@ -48,14 +47,6 @@ test.each(['missing.json', '.'])(
     expect(Object.keys(await definitions.info(LOCAL))).toEqual(['Embedded']);
   },
 );
-
-test('a file that is still the same is not read', async () => {
-  const path = join(await folder(), 'nodes.json');
-  await writeFile(path, '{}');
-  const first = await readSourceFile(path, undefined);
-  const validators = first.kind === 'text' ? first.validators : undefined;
-  expect(await readSourceFile(path, validators)).toEqual({ kind: 'same' });
-});
 
 test('a URL that has none is no stand-in’s business', async () => {
   const there = await origin(honest({}));

@@ -1,3 +1,4 @@
+import { readdir } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import type { Caller } from '../../src/protocol/job-api.ts';
 import { SECOND, eventually, folder, open, origin, outline } from './open.ts';
@@ -48,17 +49,20 @@ describe('a key', () => {
     }
   });
 
-  test('of a caller finds the same after a restart, for that caller alone', async () => {
+  test('of a caller is needed again after a restart: its definitions are not on disk', async () => {
     const copiesDir = await folder();
     const there = await origin(keyed);
     const before = await open({ upstreamUrl: there.url, copiesDir });
     await before.current(ANNA);
-    await before.close();
     there.answer = reset;
+    before.clock.now += 61 * SECOND;
+    await eventually(async () => outline(await before.current(ANNA)), 'Of-key-of-anna stale');
+    await before.close();
+    expect(await readdir(copiesDir)).toEqual([]);
     const restarted = await open({ upstreamUrl: there.url, copiesDir });
-    await eventually(async () => outline(await restarted.current(ANNA)), 'Of-key-of-anna stale');
-    expect(outline(await restarted.current(BEN))).toMatch(/^nothing/);
-    expect(outline(await restarted.current(LOCAL))).toMatch(/^nothing/);
+    for (const caller of [ANNA, BEN, LOCAL]) {
+      expect(outline(await restarted.current(caller))).toMatch(/^nothing/);
+    }
   });
 
   test('that is refused gets what a call without a key gets, never another user’s', async () => {
@@ -77,6 +81,19 @@ describe('a key', () => {
       expect(outline(await definitions.current(caller))).toBe('Of-ours');
     }
     expect(keysSeen(there.journal).filter(Boolean)).toEqual(['ours']);
+  });
+
+  test('that is not fixed any more leaves nothing to callers without it', async () => {
+    const copiesDir = await folder();
+    const there = await origin(keyed);
+    const before = await open({ upstreamUrl: there.url, key: 'ours', copiesDir });
+    await before.current(LOCAL);
+    await before.close();
+    there.answer = reset;
+    const again = await open({ upstreamUrl: there.url, key: 'ours', copiesDir });
+    expect(outline(await again.current(LOCAL))).toBe('Of-ours stale');
+    const without = await open({ upstreamUrl: there.url, copiesDir });
+    expect(outline(await without.current(LOCAL))).toMatch(/^nothing/);
   });
 
   test.each<[string, string | undefined]>([

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { ObjectInfoSource } from '../../src/config/upstream.ts';
 import { type OpenDefinitions, openDefinitions } from '../../src/definitions/open-definitions.ts';
-import type { FetchLimits } from '../../src/definitions/fetch-limits.ts';
+import type { FetchLimits } from '../../src/definitions/fetch-text.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import type { DefinitionsResult } from '../../src/definitions/definitions.ts';
 import type { ObjectInfo } from '../../src/protocol/v1.ts';
@@ -29,7 +29,7 @@ export type OpenOptions = {
 export async function open(options: OpenOptions = {}): Promise<Opened> {
   const { source = { kind: 'auto' }, upstreamUrl, limits = {} } = options;
   const clock = options.clock ?? { now: Date.now() };
-  const opened = await openDefinitions({
+  const opened = openDefinitions({
     source,
     upstream:
       upstreamUrl === undefined

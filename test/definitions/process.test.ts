@@ -4,8 +4,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { postPrompt } from '../support/clients/v1-client.ts';
 import { growing } from '../support/graphs/workflows.ts';
-import { eventually, folder, origin } from './open.ts';
-import { CHOOSER, type Hook, classes, honest, keyOf, nodeClass, status } from './origin.ts';
+import { folder, origin } from './open.ts';
+import { CHOOSER, type Hook, classes, honest, keyOf, status } from './origin.ts';
 
 async function start(options: Parameters<typeof startHoldover>[0]): Promise<Holdover> {
   const holdover = await startHoldover(options);
@@ -81,14 +81,6 @@ test('definitions that need a key are each caller’s own, and files in them too
   expect(holdover.log()).not.toMatch(/anna-key|ben-key/);
 });
 
-test('an upstream without definitions has the embedded library standing in, and that is said', async () => {
-  const there = await origin(status(404));
-  const holdover = await start({ args: ['--upstream', there.url] });
-  const seen = await look(holdover.url);
-  expect([seen.status, seen.headers.get('x-holdover-object-info')]).toEqual([200, 'embedded']);
-  expect(seen.names).toContain('SaveImage');
-});
-
 test('programs are shown the classes of text-to-image graphs, without a model as in v1, and pages what runs', async () => {
   const holdover = await start({});
   const [program, page] = [
@@ -127,19 +119,4 @@ test('a file of definitions is followed, and a broken one refuses no prompt', as
   expect((await look(restarted.url)).status).toBe(503);
   const { status: accepted } = await postPrompt(restarted.url, { prompt: growing({ steps: 1 }) });
   expect(accepted).toBe(200);
-});
-
-test('what is served is read once, however many ask for it', async () => {
-  const many = Object.fromEntries(
-    Array.from({ length: 2000 }, (_, i) => [`Node${i}`, i % 100 === 0 ? CHOOSER : nodeClass()]),
-  );
-  const there = await origin(upstream(honest(many)));
-  const holdover = await start({ args: ['--upstream', there.url] });
-  const all = await Promise.all(Array.from({ length: 20 }, () => look(holdover.url)));
-  expect(new Set(all.map(({ status: one, names }) => `${one} ${names.length}`))).toEqual(
-    new Set(['200 2000']),
-  );
-  expect(holdover.log().match(/"event":"definitions.read"/g)?.length).toBe(1);
-  expect(there.lines().filter((line) => line.includes('object_info')).length).toBe(1);
-  await eventually(async () => (await fetch(`${holdover.url}/queue`)).status, 200);
 });

@@ -1,10 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  toDefinitions,
-  readDefinitions,
-  membersOf,
-} from '../../src/definitions/parse-definitions.ts';
+import { readDefinitions, toDefinitions } from '../../src/definitions/parse-definitions.ts';
 import { fileMentions, outputNodes } from '../../src/translate/file-mentions.ts';
 import type { Definitions } from '../../src/definitions/definitions.ts';
 import { stringifyJson } from '../../src/protocol/json.ts';
@@ -37,8 +33,6 @@ describe('definitions from outside', () => {
 
   test.each([
     ['null', 'null'],
-    ['a text', '"x"'],
-    ['a list', '[1]'],
     ['a number', '1e999'],
     ['NaN where JSON has none', '{"input":{"required":{"x":["FLOAT",{"max":NaN}]}}}'],
     ['nested too deep', `{"input":${'['.repeat(300)}${']'.repeat(300)}}`],
@@ -55,7 +49,6 @@ describe('definitions from outside', () => {
   test.each([
     ['no input', '{}'],
     ['a null input', '{"input":null,"output":null}'],
-    ['a list as input', '{"input":[]}'],
     ['null groups', '{"input":{"required":null,"optional":3,"hidden":"x"}}'],
     ['specs of any kind', '{"input":{"required":{"image":null,"b":7,"c":[],"d":[null,null]}}}'],
     ['output_node as a text', '{"input":{},"output_node":"yes"}'],
@@ -97,9 +90,7 @@ describe('definitions from outside', () => {
     ['no class', '{}'],
     ['an error', '{"error":{"code":"not_found","message":"x"}}'],
     ['cut in a class', `{"A":${CLASS},"B":{"input":{`],
-    ['cut in a text', `{"A":${CLASS},"B`],
     ['cut after a class', `{"A":${CLASS}`],
-    ['cut after a comma', `{"A":${CLASS},`],
     ['followed by more', `{"A":${CLASS}} {}`],
     ['without a comma', `{"A":${CLASS} "B":${CLASS}}`],
     ['not UTF-8', Buffer.from(`{"A":${CLASS.replace('[]', '["\xff"]')}}`, 'latin1')],
@@ -128,17 +119,13 @@ describe('definitions from outside', () => {
   });
 });
 
-test('the members of any JSON object are found where JSON finds them', async () => {
-  const value = fc.jsonValue();
+test('the classes of any JSON object are found where JSON finds them', async () => {
+  const anyClass = fc.record({ input: fc.dictionary(fc.string(), fc.jsonValue()) });
   await fc.assert(
-    fc.asyncProperty(fc.dictionary(fc.string(), value), fc.nat(3), async (object, indent) => {
-      const bytes = Buffer.from(JSON.stringify(object, null, indent));
-      const found: string[] = [];
-      for await (const { start, end } of membersOf(bytes)) {
-        found.push(bytes.toString('utf8', start, end));
-      }
-      expect(JSON.parse(`{${found.join(',')}}`)).toEqual(JSON.parse(bytes.toString()));
-      expect(found.length).toBe(Object.keys(object).length);
+    fc.asyncProperty(fc.dictionary(fc.string(), anyClass), fc.nat(3), async (classes, indent) => {
+      fc.pre(Object.keys(classes).length > 0);
+      const text = JSON.stringify(classes, null, indent);
+      expect(JSON.parse(textOf(await read(text)))).toEqual(JSON.parse(text));
     }),
   );
 });

@@ -53,11 +53,8 @@ function textOf({ headers, body }: Answer): string {
 describe('/object_info', () => {
   test.each([
     ['gzip, deflate, br', 'br'],
-    ['gzip, deflate', 'gzip'],
     ['br;q=0, gzip;q=0.5', 'gzip'],
     ['*', 'br'],
-    ['deflate', undefined],
-    ['identity', undefined],
     ['', undefined],
   ])('for Accept-Encoding %j comes as %s', async (accepted, encoding) => {
     const plain = await ask();
@@ -104,11 +101,8 @@ describe('/object_info', () => {
     expect((await ask()).headers.etag).not.toBe(before);
   });
 
-  test.each([
-    ['no files', []],
-    ['files no button offers', ['notes.txt', 'model.bin']],
-  ])('is the same for users with %s', async (_, names) => {
-    for (const name of names) await place(app, name, 'x', { user: 'other' });
+  test('is the same for users whose files no button offers', async () => {
+    for (const name of ['notes.txt', 'model.bin']) await place(app, name, 'x', { user: 'other' });
     const [mine, others] = [await ask(), await ask({}, '/object_info', 'other')];
     expect(others.headers.etag).toBe(mine.headers.etag);
     expect(textOf(mine)).not.toContain('theirs.png');
@@ -142,7 +136,6 @@ describe('/object_info', () => {
   test.each<[string, { [name: string]: string }, number]>([
     ['/object_info', {}, 0],
     ['/object_info?refresh=1', {}, 1],
-    ['/object_info?refresh=0', {}, 0],
     ['/object_info', { 'Cache-Control': 'no-cache' }, 1],
     ['/object_info', { 'Cache-Control': 'max-age=0, No-Store' }, 1],
     ['/object_info/A', { 'Cache-Control': 'no-cache' }, 1],
