@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
-import { type LazyModelRouter, createLazyModelRouter } from '../models/lazy-router.ts';
+import type { ModelRouter } from '../models/router.ts';
 import { createRateLimiter } from '../lib/rate-limiter.ts';
 import { externalJobOfEngine, externalJobOfService } from '../prompts/external-job.ts';
 import { createFindJobId, withPromptIds } from '../prompts/find-by-prompt-id.ts';
@@ -36,29 +36,24 @@ export function mountEmbeddedV2(services: Services): Koa.Middleware[] {
 }
 
 /** The models that run here. Those of a remote service are passed through. */
-export async function openEmbeddedRouter(services: Services): Promise<LazyModelRouter | undefined> {
+export async function openEmbeddedRouter(services: Services): Promise<ModelRouter | undefined> {
   const { config, store, auth, upstream, ledger, logs, now, bodies } = services;
   if (config.upstream.kind !== 'embedded') return undefined;
-  const models = createLazyModelRouter(async () => {
-    const { openEmbeddedModels } = await import('../models/open-models.ts');
-    return openEmbeddedModels({
-      jobs: upstream.jobs,
-      ledger,
-      isLedgerShared: store.links !== undefined,
-      log: logs.log,
-      now,
-      bodies,
-      addresses: auth.addresses,
-      keysFile: config.models.keysFile,
-      limits: config.models.limits,
-      secret: store.dir.secret,
-      spoolDir: store.dir.spool,
-      callerOf: (key) => auth.identifyAccepted({ headers: { 'x-api-key': key }, url: '' }),
-    });
+  const { openEmbeddedModels } = await import('../models/open-models.ts');
+  return openEmbeddedModels({
+    jobs: upstream.jobs,
+    ledger,
+    isLedgerShared: store.links !== undefined,
+    log: logs.log,
+    now,
+    bodies,
+    addresses: auth.addresses,
+    keysFile: config.models.keysFile,
+    limits: config.models.limits,
+    secret: store.dir.secret,
+    spoolDir: store.dir.spool,
+    callerOf: (key) => auth.identifyAccepted({ headers: { 'x-api-key': key }, url: '' }),
   });
-  // Opened now, so that a broken file of keys is reported at the start.
-  if (config.models.keysFile !== undefined) await models.open();
-  return models;
 }
 
 /** The v2 and model routes of a remote service, passed through unchanged. */

@@ -1,7 +1,7 @@
 import type Koa from 'koa';
 import { upstreamName } from '../config/upstream.ts';
 import { packageVersion } from '../config/version.ts';
-import type { LazyModelRouter } from '../models/lazy-router.ts';
+import type { ModelRouter } from '../models/router.ts';
 import { withRouteLabel } from '../observability/metrics.ts';
 import type { Frontend } from '../pages/frontend.ts';
 import { homePage } from '../pages/home-page.ts';
@@ -24,7 +24,7 @@ import { type Services, featuresOf } from './services.ts';
 /** Services that are mounted beside the v1 routes, if they exist. */
 export type Mounts = {
   readonly frontend: Frontend | undefined;
-  readonly models: LazyModelRouter | undefined;
+  readonly models: ModelRouter | undefined;
   readonly passThrough: PassThrough | undefined;
   /** Returns true when the process will stop soon. */
   readonly isStopping: () => boolean;

@@ -6,7 +6,7 @@ import type { Logger } from '../observability/log.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { type Json, isJsonObject } from '../protocol/json.ts';
 import { isClientGone, type CallConnection } from '../http/client-connection.ts';
-import { createReadInput } from './read-input.ts';
+import { readInput } from './read-input.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ModelDef, modelId } from './model-def.ts';
 import { type CallResult, createModelRunner } from './runner.ts';
@@ -49,7 +49,6 @@ const MAX_KEY_CHARS = 255;
  * before it is sent.
  */
 export function createModelInvoker(options: InvokeOptions) {
-  const readInput = createReadInput(options.bodies, options.limits);
   const runner = createModelRunner({ ...options, ...options.limits });
   const validators = new Map<ModelDef, Validate>(options.models.map((m) => [m, createValidate(m)]));
   const calls = new Set<Promise<unknown>>();
@@ -95,19 +94,14 @@ export function createModelInvoker(options: InvokeOptions) {
     const key = keyOf(ctx);
     const fault = key === undefined ? undefined : faultOfKey(key);
     if (fault) return await refuse(startedCall, replyError('invalid_input', fault));
-    const input = await readInput(ctx);
+    const input = await readInput(options.bodies, ctx, options.limits.maxInputBytes);
     if (!input.ok) return await refuse(startedCall, input.refusal);
-    try {
-      if (def.input === undefined && !isJsonObject(input.body)) {
-        const detail = 'The body must be a JSON object.';
-        return await refuse(startedCall, replyError('invalid_input', detail));
-      }
-      const call = { ...startedCall, ...input, key };
-      if (key !== undefined) return await serveKeyed({ ...call, key });
-      return await checkAndRun(call);
-    } finally {
-      input.release();
+    if (def.input === undefined && !isJsonObject(input.body)) {
+      const detail = 'The body must be a JSON object.';
+      return await refuse(startedCall, replyError('invalid_input', detail));
     }
+    const call = { ...startedCall, ...input, key };
+    return key === undefined ? await checkAndRun(call) : await serveKeyed({ ...call, key });
   };
   const trackCall = async (call: Promise<RouterReply>): Promise<RouterReply> => {
     calls.add(call);

@@ -1,17 +1,20 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import type { z } from 'zod';
+import { z } from 'zod';
 
 /** The rights of a key. An absent member has the default for all callers. */
 export type KeyGrant = Readonly<Omit<KeysFile['keys'][number], 'key'>>;
 
 /** The configured keys, of which only digests are kept. */
-export type ModelKeys = ReturnType<typeof readKeys>;
+export type ModelKeys = {
+  /** The prefix of all keys. Any other value is a token of an identity provider. */
+  readonly prefix: string;
+  find(key: string): KeyGrant | undefined;
+};
 
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 /** Reads a keys file. Throws an error that says what to change and never shows a key. */
-export function readKeys(path: string) {
+export function readKeys(path: string): ModelKeys {
   const { prefix, keys } = parse(path);
   const grants = new Map<string, KeyGrant>();
   for (const [at, { key, ...grant }] of keys.entries()) {
@@ -20,11 +23,7 @@ export function readKeys(path: string) {
     }
     grants.set(DIGEST.test(key) ? key : digest(key), grant);
   }
-  return {
-    /** The prefix of all keys. Any other value is a token of an identity provider. */
-    prefix,
-    find: (key: string): KeyGrant | undefined => grants.get(digest(key)),
-  };
+  return { prefix, find: (key) => grants.get(digest(key)) };
 }
 
 /** Returns true when a grant covers a model. */
@@ -35,32 +34,23 @@ export function grantCovers({ models }: Pick<KeyGrant, 'models'>, id: string): b
   );
 }
 
-type KeysFile = z.infer<ReturnType<typeof fileSchema>>;
+const COUNT = z.int().min(0);
+const ENTRY = z.strictObject({
+  key: z.string().min(1),
+  workspace: z.string().min(1).max(128),
+  /** False when the router is not enabled for this workspace. */
+  enabled: z.boolean().optional(),
+  /** Model ids, or `provider/*`; absent for all models. */
+  models: z.array(z.string()).optional(),
+  in_flight: COUNT.optional(),
+  committed_cents: COUNT.optional(),
+  requests_per_minute: COUNT.min(1).optional(),
+  /** The most that the workspace may be charged in total, in US cents; absent for no limit. */
+  credits_cents: COUNT.optional(),
+});
+const FILE = z.strictObject({ prefix: z.string().default('comfyui-'), keys: z.array(ENTRY) });
 
-/**
- * Returns the schema. It is loaded only when there is a file to check, since it would slow every
- * start.
- */
-function fileSchema() {
-  const { z } = createRequire(import.meta.url)('zod') as typeof import('zod');
-  const count = z.int().min(0);
-  const entry = z.strictObject({
-    key: z.string().min(1),
-    workspace: z.string().min(1).max(128),
-    /** False when the router is not enabled for this workspace. */
-    enabled: z.boolean().optional(),
-    /** Model ids, or `provider/*`; absent for all models. */
-    models: z.array(z.string()).optional(),
-    in_flight: count.optional(),
-    committed_cents: count.optional(),
-    requests_per_minute: count.min(1).optional(),
-    /**
-     * The most that the workspace may be charged in total, in US cents; absent for no limit.
-     */
-    credits_cents: count.optional(),
-  });
-  return z.strictObject({ prefix: z.string().default('comfyui-'), keys: z.array(entry) });
-}
+type KeysFile = z.infer<typeof FILE>;
 
 function parse(path: string): KeysFile {
   let text: string;
@@ -69,7 +59,7 @@ function parse(path: string): KeysFile {
   } catch (cause) {
     throw new Error(`--model-keys ${path} cannot be read: ${(cause as Error).message}`, { cause });
   }
-  const parsed = fileSchema().safeParse(readJson(text));
+  const parsed = FILE.safeParse(readJson(text));
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const where = issue?.path.join('.') || 'the file';

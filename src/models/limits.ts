@@ -22,8 +22,6 @@ export const DEFAULT_MODEL_LIMITS = {
   /** Above this total no further answer is stored for replay. */
   replayBudgetBytes: 1024 * MEBIBYTE,
   maxInputBytes: 16 * MEBIBYTE,
-  /** The inputs of all callers in memory at a time. */
-  inputBudgetBytes: 256 * MEBIBYTE,
   /** The worker threads, and the calls that may wait for one. */
   threads: 1,
   maxWaiting: 64,

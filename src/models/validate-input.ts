@@ -38,11 +38,6 @@ const TYPE_WORDS: { readonly [type: string]: readonly [string, string] } = {
 const BOUNDS: { readonly [keyword: string]: readonly [type: string, ctx: string, msg: string] } = {
   minimum: ['greater_than_equal', 'ge', 'Input should be greater than or equal to'],
   maximum: ['less_than_equal', 'le', 'Input should be less than or equal to'],
-  exclusiveMinimum: ['greater_than', 'gt', 'Input should be greater than'],
-  exclusiveMaximum: ['less_than', 'lt', 'Input should be less than'],
-  multipleOf: ['multiple_of', 'multiple_of', 'Input should be a multiple of'],
-  minLength: ['string_too_short', 'min_length', 'Fewest characters:'],
-  maxLength: ['string_too_long', 'max_length', 'Most characters:'],
   pattern: ['string_pattern_mismatch', 'pattern', 'Input should match'],
   minItems: ['too_short', 'min_length', 'Fewest items:'],
   maxItems: ['too_long', 'max_length', 'Most items:'],

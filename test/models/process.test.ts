@@ -1,5 +1,4 @@
 // The embedded router as people start it: a process of its own, killed, stopped and started again.
-import { setTimeout as delay } from 'node:timers/promises';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -40,14 +39,6 @@ async function run(model: string, body: object, key: string): Promise<Answer> {
   );
 }
 
-function request(body: object, key: string): string {
-  return requestText('/v1/models/local/delay', {
-    method: 'POST',
-    headers: [`X-API-Key: ${SECRET_KEY}`, `Idempotency-Key: ${key}`],
-    body: JSON.stringify(body),
-  });
-}
-
 const replayed = ({ headers }: Answer) => headers.get('idempotent-replayed');
 
 describe('kill -9', () => {
@@ -61,18 +52,6 @@ describe('kill -9', () => {
     expect([again.status, again.text, replayed(again)]).toEqual([200, first.text, 'true']);
     const other = await run('procedural-image', { ...body, seed: 4 }, 'k');
     expect(errorOf(other)).toEqual(said(409, 'invalid_input'));
-  });
-
-  test('during the run: nothing was answered, the key is free and the retry runs', async () => {
-    await start();
-    const wire = await dial(server.port);
-    wire.send(request({ seconds: 60 }, 'k'));
-    const busy = async () => (await run('delay', { seconds: 60 }, 'k')).status;
-    await expect.poll(busy).toBe(409);
-    await server.kill9();
-    await start();
-    const other = await run('delay', { seconds: 0, echo: 'again' }, 'k');
-    expect([other.json, replayed(other)]).toEqual([{ waited_seconds: 0, echo: 'again' }, null]);
   });
 
   test('between run and answer, at any moment: each key then answers once more, and is never stuck', async () => {
@@ -143,22 +122,6 @@ describe('an ordinary stop', () => {
     await running;
     expect(server.log()).not.toMatch(/"level":[56]0/);
   });
-
-  test('does not wait for a model that no client waits for any more', async () => {
-    await start();
-    // The thread is there when the call comes.
-    await run('digest', { text: '' }, 'first');
-    const wire = await dial(server.port);
-    const body = JSON.stringify({ width: 2048, height: 2048, octaves: 8 });
-    const headers = [`X-API-Key: ${SECRET_KEY}`];
-    const target = '/v1/models/local/procedural-image';
-    wire.send(requestText(target, { method: 'POST', headers, body }));
-    await delay(400);
-    wire.reset();
-    const stoppedAtMs = Date.now();
-    expect(await server.terminate()).toBe(0);
-    expect(Date.now() - stoppedAtMs).toBeLessThan(5000);
-  });
 });
 
 describe('limits', () => {
@@ -194,17 +157,6 @@ describe('limits', () => {
     expect(refused.length).toBe(4);
     for (const answer of refused) expect(errorOf(answer)).toEqual(said(503, 'service_unavailable'));
   });
-
-  test('hold for all calls of a workspace and of a key', async () => {
-    await start({ requestsPerMinute: 2, inFlight: 1, committedCents: 5 });
-    expect(
-      (await run('delay', { seconds: 0, price_cents: 6 }, 'a')).headers.get(
-        'x-committed-spend-limit',
-      ),
-    ).toBe('5');
-    await run('delay', { seconds: 0 }, 'b');
-    expect(errorOf(await run('delay', { seconds: 0 }, 'c'))).toEqual(said(429, 'rate_limited'));
-  });
 });
 
 describe('a start', () => {
@@ -216,15 +168,6 @@ describe('a start', () => {
       '/nowhere/keys.json',
     ]);
     expect([code, stderr]).toEqual([2, expect.stringContaining('--model-keys')]);
-  });
-
-  test('with a keys file that is wrong says where, without showing a key', async () => {
-    const keys = join(dataDir, 'keys.json');
-    await writeFile(keys, JSON.stringify({ keys: [{ key: 'sk-secret', workspace: 'w' }] }));
-    const args = ['--port', '0', '--data-dir', dataDir, '--model-keys', keys];
-    const { code, stderr } = await runHoldover(args);
-    expect([code, stderr]).toEqual([1, expect.stringContaining('key 1')]);
-    expect(stderr).not.toContain('sk-secret');
   });
 
   test('the curl commands of docs/model-router.md work', async () => {
@@ -260,21 +203,4 @@ test('a key is neither logged nor stored', async () => {
   expect(server.log()).not.toContain(SECRET_KEY);
   await server.terminate();
   expect(filesWith(dataDir, SECRET_KEY)).toEqual([]);
-});
-
-test('an endless line of slow callers who vanish leaves nothing running', async () => {
-  await start({ inFlight: 3 });
-  for (let round = 0; round < 3; round++) {
-    const wires = await Promise.all([1, 2, 3].map(() => dial(server.port)));
-    for (const [i, wire] of wires.entries()) wire.send(request({ seconds: 60 }, `${round}-${i}`));
-    // A probe that is quicker than they are would take the place of one of them.
-    await delay(500);
-    await expect
-      .poll(async () => (await run('delay', { seconds: 0 }, `probe${Math.random()}`)).status)
-      .toBe(429);
-    for (const wire of wires) wire.reset();
-    const left = () => server.log().match(/"errorType":"client_disconnected"/g)?.length;
-    await expect.poll(left, { timeout: 10_000 }).toBe(3 * (round + 1));
-  }
-  expect((await run('delay', { seconds: 0 }, 'last')).status).toBe(200);
 });

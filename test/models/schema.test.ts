@@ -60,19 +60,11 @@ describe('GET /v1/models/{provider}/{model}/openapi.json', () => {
     expect(headers.get('cache-control')).toMatch(/\bmust-revalidate\b/);
   });
 
-  test('stays the same document for another caller and another process', async () => {
-    const before = (await get()).headers.get('etag');
-    await router.close();
-    router = await openRouter({ models: [model({ model: 'strict', input: INPUT })] });
-    expect((await get({ 'X-API-Key': 'bob' })).headers.get('etag')).toBe(before);
-  });
-
   test.each([
     ['the tag', (tag: string) => tag],
     ['the tag made weak', (tag: string) => `W/${tag}`],
     ['a list with the tag', (tag: string) => `"other", W/${tag} , "more"`],
     ['a star', () => '*'],
-    ['a star in blanks', () => ' * '],
   ])('If-None-Match with %s is a 304 without a body', async (_, header) => {
     const tag = (await get()).headers.get('etag') ?? '';
     const answer = await get({ 'If-None-Match': header(tag) });
@@ -87,7 +79,6 @@ describe('GET /v1/models/{provider}/{model}/openapi.json', () => {
     ['another tag', () => '"other"'],
     ['the tag unquoted', (tag: string) => tag.replaceAll('"', '')],
     ['the tag within another', (tag: string) => `"x${tag.slice(1)}`],
-    ['nothing', () => ''],
   ])('If-None-Match with %s is the document', async (_, header) => {
     const tag = (await get()).headers.get('etag') ?? '';
     expect((await get({ 'If-None-Match': header(tag) })).status).toBe(200);
@@ -97,11 +88,6 @@ describe('GET /v1/models/{provider}/{model}/openapi.json', () => {
     expect(errorOf(await get({ 'If-None-Match': '*' }, 'test/none'))).toEqual(
       said(404, 'model_not_found'),
     );
-  });
-
-  test('other methods are a 405', async () => {
-    const answer = await router.call('/v1/models/test/strict/openapi.json', { method: 'POST' });
-    expect(errorOf(answer)).toEqual(said(405, 'invalid_input'));
   });
 
   test('a model without a schema says that it accepts any object', async () => {

@@ -8,20 +8,6 @@ export function fileField(what: string): JsonObject {
   };
 }
 
-/**
- * Returns the schema of the field that chooses how a file is returned. The first way is the
- * default.
- */
-export function outputField(...ways: readonly ('base64' | 'asset' | 'binary')[]): JsonObject {
-  return {
-    type: 'string',
-    enum: [...ways],
-    default: ways[0] ?? 'base64',
-    description:
-      'base64: within the JSON answer; asset: stored, with its id in the answer; binary: as the body',
-  };
-}
-
 /** Returns the schema of a closed input object. Fields without a default are required. */
 export function inputSchema(
   properties: { readonly [name: string]: JsonObject },
@@ -38,30 +24,6 @@ type Outputs = { readonly [contentType: string]: JsonObject };
 /** Returns the schema of an answer in JSON: an object with these fields. */
 export function jsonAnswer(properties: { readonly [name: string]: JsonObject }): Outputs {
   return { 'application/json': { type: 'object', required: Object.keys(properties), properties } };
-}
-
-/** Returns the schema of an answer with a file under `name`, as JSON and as bytes. */
-export function fileAnswer(
-  name: 'image',
-  contentTypes: readonly string[],
-  facts: { readonly [name: string]: JsonObject },
-): Outputs {
-  const text: JsonObject = { type: 'string' };
-  const file: JsonObject = {
-    type: 'object',
-    required: ['content_type', 'size_bytes', ...Object.keys(facts)],
-    properties: {
-      content_type: { type: 'string', enum: [...contentTypes] },
-      size_bytes: { type: 'integer' },
-      ...facts,
-      base64: text,
-      asset_id: text,
-      url: text,
-      hash: text,
-    },
-  };
-  const bare = Object.fromEntries(contentTypes.map((type) => [type, {}])) as Outputs;
-  return { ...jsonAnswer({ [name]: file }), ...bare };
 }
 
 /** Returns a number of an input; the schema ensures its type. */

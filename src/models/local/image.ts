@@ -1,20 +1,10 @@
 import type { FitEnum, KernelEnum, Sharp } from 'sharp';
 import { InputError, type ThreadModel } from './thread-model.ts';
+import { choice, fileField, inputSchema, integer, numberOf, textOf } from './file-schema.ts';
 import {
-  choice,
-  fileAnswer,
-  fileField,
-  inputSchema,
-  integer,
-  numberOf,
-  outputField,
-  textOf,
-} from './file-schema.ts';
-import {
-  ENCODING,
-  IMAGE_FACTS,
-  IMAGE_TYPES,
+  PICTURE_FIELDS,
   MAX_SIDE,
+  PICTURE_ANSWER,
   openInputPicture,
   writePicture,
 } from './picture.ts';
@@ -54,10 +44,9 @@ export const imageResize: ThreadModel = {
       ['lanczos3', 'lanczos2', 'mitchell', 'cubic', 'linear', 'nearest'],
       'resampling',
     ),
-    ...ENCODING,
-    output: outputField('base64', 'asset', 'binary'),
+    ...PICTURE_FIELDS,
   }),
-  output: fileAnswer('image', IMAGE_TYPES, IMAGE_FACTS),
+  output: PICTURE_ANSWER,
   async compute(input, files) {
     const [width, height] = [numberOf(input, 'width'), numberOf(input, 'height')];
     const fit = textOf(input, 'fit') as keyof FitEnum;

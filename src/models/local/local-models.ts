@@ -99,9 +99,8 @@ async function storeFile(
   const stored = await jobs.createAsset(caller, { file, contentType, filePath });
   if (!stored.ok) throw new Error(`the result could not be stored: ${stored.error.message}`);
   const { id, url, hash } = stored.value;
-  const name = contentType.split('/', 1)[0] ?? 'file';
   const described = { content_type: contentType, size_bytes: bytes.length, ...facts };
-  return answerJson(stringifyJson({ [name]: { ...described, asset_id: id, url, hash } }));
+  return answerJson(stringifyJson({ image: { ...described, asset_id: id, url, hash } }));
 }
 
 /** Failures of other providers, which local models never have. */

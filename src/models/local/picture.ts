@@ -1,7 +1,7 @@
 import sharp, { type Sharp } from 'sharp';
 import type { JsonObject } from '../../protocol/json.ts';
 import { type Files, InputError, type ModelProduct } from './thread-model.ts';
-import { choice, integer } from './file-schema.ts';
+import { choice, integer, jsonAnswer } from './file-schema.ts';
 
 /** The formats that are decoded. Documents that could name other files, such as SVG, are not allowed. */
 const DECODABLE_FORMATS = new Set(['jpeg', 'png', 'webp', 'gif', 'tiff', 'heif']);
@@ -9,15 +9,34 @@ const MAX_PIXELS = 40_000_000;
 /** The longest side of a picture that a model makes. */
 export const MAX_SIDE = 4096;
 
-/** The content types in which a picture is written. */
-export const IMAGE_TYPES = ['image/png', 'image/jpeg', 'image/webp'] as const;
-/** The facts about a picture in an answer, beside its bytes. */
-export const IMAGE_FACTS = { width: { type: 'integer' }, height: { type: 'integer' } } as const;
+const TEXT = { type: 'string' } as const;
+const FACTS = {
+  content_type: { type: 'string', enum: ['image/png', 'image/jpeg', 'image/webp'] },
+  size_bytes: { type: 'integer' },
+  width: { type: 'integer' },
+  height: { type: 'integer' },
+} as const;
 
-/** The two fields that choose how a picture is written. */
-export const ENCODING = {
+/** The schema of an answer with a picture, as JSON and as bytes. */
+export const PICTURE_ANSWER = {
+  ...jsonAnswer({
+    image: {
+      type: 'object',
+      required: Object.keys(FACTS),
+      properties: { ...FACTS, base64: TEXT, asset_id: TEXT, url: TEXT, hash: TEXT },
+    },
+  }),
+  ...Object.fromEntries(FACTS.content_type.enum.map((type) => [type, {}])),
+};
+
+/** The fields that choose how a picture is written and returned. */
+export const PICTURE_FIELDS = {
   format: choice(['png', 'jpeg', 'webp'], 'file format of the picture'),
   quality: integer({ min: 1, max: 100, default: 90 }, 'of jpeg and webp'),
+  output: choice(
+    ['base64', 'asset', 'binary'],
+    'base64: within the JSON answer; asset: stored, with its id in the answer; binary: as the body',
+  ),
 } as const;
 
 /** Opens the picture of a field: upright, and its first frame only. */
@@ -47,16 +66,13 @@ export async function writePicture(
 ): Promise<ModelProduct> {
   const format = input.format as 'png' | 'jpeg' | 'webp';
   const quality = input.quality as number;
-  return await encodeImage(image.toFormat(format, format === 'png' ? {} : { quality }), field);
-}
-
-/** Runs the pipeline of a picture that came from `field`. */
-async function encodeImage(image: Sharp, field: string): Promise<ModelProduct> {
   const { data, info } = await image
+    .toFormat(format, format === 'png' ? {} : { quality })
     .toBuffer({ resolveWithObject: true })
     .catch(() => throwUnreadable(field));
-  const { width, height, format } = info;
-  return { kind: 'file', bytes: data, contentType: `image/${format}`, facts: { width, height } };
+  const { width, height } = info;
+  const contentType = `image/${info.format}`;
+  return { kind: 'file', bytes: data, contentType, facts: { width, height } };
 }
 
 /** Throws the error of a picture that cannot be read. */

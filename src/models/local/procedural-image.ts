@@ -1,15 +1,7 @@
 import sharp from 'sharp';
 import type { JsonObject } from '../../protocol/json.ts';
-import {
-  choice,
-  fileAnswer,
-  inputSchema,
-  integer,
-  numberOf,
-  outputField,
-  textOf,
-} from './file-schema.ts';
-import { IMAGE_FACTS, IMAGE_TYPES, ENCODING, writePicture } from './picture.ts';
+import { choice, inputSchema, integer, numberOf, textOf } from './file-schema.ts';
+import { PICTURE_FIELDS, PICTURE_ANSWER, writePicture } from './picture.ts';
 import type { ThreadModel } from './thread-model.ts';
 
 const MAX_SIDE = 2048;
@@ -122,10 +114,9 @@ export const proceduralImage: ThreadModel = {
     octaves: integer({ min: 1, max: 8, default: 5 }, 'layers of detail, of fractal and marble'),
     from: { ...HEX, default: '#000000', description: 'colour of the lowest value' },
     to: { ...HEX, default: '#ffffff', description: 'colour of the highest value' },
-    ...ENCODING,
-    output: outputField('base64', 'asset', 'binary'),
+    ...PICTURE_FIELDS,
   }),
-  output: fileAnswer('image', IMAGE_TYPES, IMAGE_FACTS),
+  output: PICTURE_ANSWER,
   async compute(input) {
     const [width, height] = [numberOf(input, 'width'), numberOf(input, 'height')];
     const image = sharp(paint(input), { raw: { width, height, channels: 3 } });

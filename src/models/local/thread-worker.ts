@@ -54,10 +54,9 @@ function toTaskEnd(product: ModelProduct, input: JsonObject): TaskEnd {
   const { bytes, contentType, facts } = product;
   if (input.output === 'binary') return { kind: 'answer', contentType, body: bytes };
   if (input.output === 'asset') return product;
-  const name = contentType.split('/', 1)[0] ?? 'file';
   const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
   return answer({
-    [name]: { content_type: contentType, size_bytes: bytes.length, ...facts, base64 },
+    image: { content_type: contentType, size_bytes: bytes.length, ...facts, base64 },
   });
 }
 
