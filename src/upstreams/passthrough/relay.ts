@@ -15,8 +15,7 @@ export type Relay = {
   close(): void;
 };
 
-/** @internal */
-export const DEFAULT_RELAY_LIMITS = {
+const DEFAULT_RELAY_LIMITS = {
   connectTimeoutMs: 5_000,
   /**
    * The longest silence in both directions. A model may compute for ten minutes before its first

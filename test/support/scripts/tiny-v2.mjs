@@ -40,6 +40,7 @@ app.use(
     maxUploadBytes: 1024 * 1024,
     bodies: createBodyReader({ maxBytes: 1024 * 1024 }),
     limitUploads: createUploadLimit(),
+    log: silentLogger(),
     identify(ctx) {
       const key = /^Bearer (\S+)$/.exec(ctx.get('Authorization'))?.[1];
       return key === undefined ? undefined : { user: key };

@@ -99,3 +99,30 @@ test('an answer without a length is complete when its connection ends, and cut o
   expect(cut.raw).toContain('part');
   expect(cut.raw).not.toMatch(/\r\n0\r\n/);
 });
+
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
+const LONG = 'HTTP/1.1 100 \r\nX-Odd: 1\r\nX-Even: 2\r\n\r\n';
+const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody';
+
+test.each([
+  ['at once', [CONTINUE + ANSWER]],
+  ['before the answer', [CONTINUE, ANSWER]],
+  ['twice, with headers', [CONTINUE + LONG, ANSWER]],
+  ['in pieces', ['HTT', 'P/1.1 10', '0 Continue\r\n\r', '\n', ANSWER]],
+])('a call is answered when it is said %s', async (how, pieces) => {
+  const path = `/proxy/${how.replaceAll(' ', '-')}`;
+  origin.on(path, async ({ socket }) => {
+    socket.setNoDelay();
+    for (const piece of pieces) {
+      socket.write(piece);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  });
+  const before = origin.heard.length;
+  for (const method of ['POST', 'PUT', 'GET']) {
+    const body = method === 'GET' ? '' : '{"seed":1}';
+    const answer = await say(holdover.port, requestText(path, { method, body }));
+    expect([method, answer.status, answer.body]).toEqual([method, 200, 'body']);
+  }
+  expect(origin.heard.length).toBe(before + 3);
+});

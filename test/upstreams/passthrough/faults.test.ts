@@ -3,7 +3,6 @@ import { EventEmitter, once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { type AddressInfo, type Server, type Socket, createServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { DEFAULT_RELAY_LIMITS } from '../../../src/upstreams/passthrough/relay.ts';
 import { type Holdover, startHoldover } from '../../support/processes/holdover.ts';
 import { dial, requestText, say } from '../../support/clients/raw-socket.ts';
 import { expectHealthy } from '../../support/processes/expect-healthy.ts';
@@ -71,11 +70,7 @@ describe('a service that cannot be reached is reported from one that was lost', 
     ['resets', (req) => void req.socket.resetAndDestroy()],
     ['says nothing for too long', hang],
     ['speaks no HTTP', bytes('NOT HTTP AT ALL', '', '')],
-    ['sends the status of an upgrade', bytes('HTTP/1.1 101 Switching Protocols', '', '')],
-    [
-      'upgrades unasked',
-      bytes('HTTP/1.1 101 Switching', 'Connection: Upgrade', 'Upgrade: x', '', ''),
-    ],
+    ['upgrades unasked', bytes('HTTP/1.1 101 X', 'Connection: Upgrade', 'Upgrade: x', '', '')],
     ['sends a status that is none', bytes('HTTP/1.1 099 Odd', 'Content-Length: 0', '', '')],
     ['sends a header without end', bytes('HTTP/1.1 200 OK', `X: ${'x'.repeat(70_000)}`, '', '')],
     [
@@ -86,7 +81,6 @@ describe('a service that cannot be reached is reported from one that was lost', 
       'sends two lengths',
       bytes('HTTP/1.1 200 OK', 'Content-Length: 1', 'Content-Length: 2', '', ''),
     ],
-    ['sends words that are none', bytes('HTTP/1.1 200 O\x01K', 'Content-Length: 0', '', '')],
     ['breaks off in its head', bytes('HTTP/1.1 200 OK', 'X: a')],
   ])('one that %s is 500 upstream_error, and is not asked again', async (what, handler) => {
     const path = `/lost/${what.replaceAll(' ', '-')}`;
@@ -145,10 +139,6 @@ describe('an answer that breaks off is never a whole one', () => {
     });
     await expect(fetch(`${holdover.url}/api/v2/stall`).then((r) => r.text())).rejects.toThrow();
     expect(await (await fetch(`${holdover.url}/api/v2/trickle`)).text()).toBe('......');
-  });
-
-  test('a model that thinks for ten minutes is waited for', () => {
-    expect(DEFAULT_RELAY_LIMITS.silenceMs).toBeGreaterThan(660_000);
   });
 });
 

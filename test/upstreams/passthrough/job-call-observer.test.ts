@@ -30,20 +30,6 @@ test('a job is noticed whose answer repeats a workflow of megabytes', async () =
   expect(call?.kind === 'submitted' && (await call.body())).toEqual({ workflow });
 });
 
-test('a job is noticed whose answer is too long to copy', async () => {
-  const onJobCall = vi.fn<(call: JobCall) => void>();
-  const observe = createJobCallObserver(onJobCall);
-  const req = { method: 'POST', headers: {} } as IncomingMessage;
-  const observer = observe({ req, res: {} as ServerResponse }, '/api/v2/jobs', ANNA);
-  const copy = observer?.onAnswer({ status: 201, coding: undefined });
-  const workflow = { 1: { class_type: 'Load', inputs: { image: 'A'.repeat(6 * 2 ** 20) } } };
-  const answer = Buffer.from(JSON.stringify({ id: 'j-1', status: 'queued', x_workflow: workflow }));
-  for (let at = 0; at < answer.length; at += 65_536) copy?.add(answer.subarray(at, at + 65_536));
-  copy?.end('whole');
-  await expect.poll(() => onJobCall.mock.calls).toHaveLength(1);
-  expect(onJobCall.mock.calls[0]?.[0]).toMatchObject({ kind: 'submitted', job: { id: 'j-1' } });
-});
-
 test('an answer that is cut off, or too long and no job, is none', async () => {
   const onJobCall = vi.fn<(call: JobCall) => void>();
   const observe = createJobCallObserver(onJobCall);

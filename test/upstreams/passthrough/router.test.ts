@@ -1,7 +1,7 @@
 // The model router of a remote service at Holdover's own address, and partner routes beside it.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Holdover, startHoldover } from '../../support/processes/holdover.ts';
-import { dial, requestText, say } from '../../support/clients/raw-socket.ts';
+import { requestText, say } from '../../support/clients/raw-socket.ts';
 import { expectHealthy } from '../../support/processes/expect-healthy.ts';
 import { type Echoed, type Origin, bytes, echo, startOrigin } from './origin.ts';
 
@@ -28,53 +28,30 @@ afterEach(() => expectHealthy(holdover));
 
 describe('its routes go to the service, method, query and body as they are', () => {
   test.each([
-    ['GET', '/v1/models', '/v1/models', '/d/1/v1/models'],
-    [
-      'GET',
-      '/v2/models?limit=5&cursor=a%2Bb',
-      '/v1/models?limit=5&cursor=a%2Bb',
-      '/d/1/v1/models?limit=5&cursor=a%2Bb',
-    ],
-    ['GET', '/v1/models/p/m', '/v1/models/p/m', '/d/1/v1/models/p/m'],
-    [
-      'POST',
-      '/v1/models/p/m?strict_mode=1',
-      '/v1/models/p/m?strict_mode=1',
-      '/d/1/v1/models/p/m?strict_mode=1',
-    ],
-    [
-      'GET',
-      '/v1/models/p/m/openapi.json',
-      '/v1/models/p/m/openapi.json',
-      '/d/1/v1/models/p/m/openapi.json',
-    ],
-    ['POST', '/v1/models/p/m/requests', '/v1/models/p/m/requests', '/d/1/v1/models/p/m/requests'],
-    [
-      'GET',
-      '/v1/models/p/m/requests/r/status',
-      '/v1/models/p/m/requests/r/status',
-      '/d/1/v1/models/p/m/requests/r/status',
-    ],
-    [
-      'PUT',
-      '/v1/models/p/m/requests/r/cancel',
-      '/v1/models/p/m/requests/r/cancel',
-      '/d/1/v1/models/p/m/requests/r/cancel',
-    ],
-    ['POST', '/proxy/p/v1/images', '/proxy/p/v1/images', '/d/1/proxy/p/v1/images'],
-    ['DELETE', '/proxy/p/files/a%2Fb', '/proxy/p/files/a%2Fb', '/d/1/proxy/p/files/a%2Fb'],
-  ])('%s %s', async (method, target, plain, mounted) => {
+    ['GET', '/v1/models', '/v1/models'],
+    ['GET', '/v2/models?limit=5&cursor=a%2Bb', '/v1/models?limit=5&cursor=a%2Bb'],
+    ['POST', '/v1/models/p/m?strict_mode=1', '/v1/models/p/m?strict_mode=1'],
+    ['GET', '/v1/models/p/m/openapi.json', '/v1/models/p/m/openapi.json'],
+    ['PUT', '/v1/models/p/m/requests/r/cancel', '/v1/models/p/m/requests/r/cancel'],
+    ['DELETE', '/proxy/p/files/a%2Fb', '/proxy/p/files/a%2Fb'],
+  ])('%s %s', async (method, target, expected) => {
     const body = method === 'GET' ? '' : '{"prompt":  "a cat", "seed": 12345678901234567890}';
     const headers = ['Idempotency-Key: k', 'Content-Type: application/json'];
-    for (const [server, expected] of [
-      [holdover, plain],
-      [moved, mounted],
+    for (const [server, mount] of [
+      [holdover, ''],
+      [moved, '/d/1'],
     ] as const) {
       const answer = await say(server.port, requestText(target, { method, headers, body }));
       const sent = JSON.parse(answer.body) as Echoed;
-      expect(sent).toMatchObject({ method, url: expected, body });
+      expect(sent).toMatchObject({ method, url: mount + expected, body });
       expect(sent.rawHeaders).toEqual(expect.arrayContaining(['Idempotency-Key', 'k']));
     }
+  });
+
+  test.each(['/v1/modelsx', '/v3/models', '/proxyx/a'])('%s stays here', async (path) => {
+    const before = origin.heard.length;
+    expect((await say(holdover.port, requestText(path))).status).toBe(404);
+    expect(origin.heard.length).toBe(before);
   });
 
   test('no Idempotency-Key is made up', async () => {
@@ -183,18 +160,10 @@ describe('an answer without them, of a gateway or of no router at all, gets an i
     ['service', 'comfy'].map((prefix) => headers[`x-${prefix}-${name}`]);
 
   test.each([
-    [400, 'invalid_input'],
     [401, 'unauthorized'],
-    [402, 'insufficient_credits'],
-    [403, 'forbidden'],
-    [404, 'model_not_found'],
-    [413, 'invalid_input'],
     [422, 'invalid_input'],
     [429, 'concurrency_limit_exceeded'],
-    [500, 'internal_error'],
-    [502, 'provider_error'],
     [503, 'service_unavailable'],
-    [504, 'provider_timeout'],
     [520, 'internal_error'],
   ])('%i is %s', async (status, bucket) => {
     const answer = await heard([`HTTP/1.1 ${status} X`]);
@@ -275,16 +244,4 @@ describe('failures of our own speak its language', () => {
   test('a path that climbs: 400 invalid_input', async () => {
     expectSpoken(await say(holdover.port, requestText('/proxy/../admin')), 400, 'invalid_input');
   });
-});
-
-test('a client that hangs up ends the run upstream', async () => {
-  const gone = new Promise((resolve) => {
-    origin.on('/run', (req) => void req.resume().socket.once('close', resolve));
-  });
-  const before = origin.heard.length;
-  const wire = await dial(holdover.port);
-  wire.send(requestText('/proxy/run', { method: 'POST', body: '{}' }));
-  await expect.poll(() => origin.heard.length).toBe(before + 1);
-  wire.reset();
-  await gone;
 });
