@@ -28,8 +28,7 @@ export function createV2Routes(options: V2RouteOptions): Koa.Middleware {
       await serve(ctx, async () => refuseUnrouted(router, ctx));
     } catch (error) {
       const facts = { event: 'v2.request_failed', err: error, path: ctx.path };
-      if (options.log) options.log.error(facts, 'a v2 request failed');
-      else ctx.app.emit('error', error, ctx);
+      options.log.error(facts, 'a v2 request failed');
       sendFailure(ctx, error);
     }
   }

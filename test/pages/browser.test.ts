@@ -1,7 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findChromium, keepPicture, launchChromium } from '../support/browser/chromium.ts';
-import { faultsOf } from '../support/browser/axe.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { connect } from '../support/clients/v1-client.ts';
 import { endless, flat, growing } from '../support/graphs/workflows.ts';
@@ -261,37 +260,6 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
     // Rows come as the focus goes down the list.
     expect(reached.size).toBeGreaterThanOrEqual(wanted);
     expect(unseen).toEqual([]);
-    await page.close();
-  });
-
-  test.each(['light', 'dark'] as const)(
-    'has no fault that axe-core finds, in %s',
-    async (scheme) => {
-      const { page } = await visit(holdover.url, scheme);
-      await page.locator('.job-row img').first().waitFor();
-      const parts = ['jobs', 'jobs/grows', 'inspector', 'server', 'clients', 'connect'];
-      for (const part of parts) {
-        await page.goto(`${holdover.url}/holdover#/${part}`);
-        await page.locator('main h1, main .empty h2').first().waitFor();
-        await page.waitForTimeout(500);
-        expect([part, await faultsOf(page)]).toEqual([part, []]);
-        await keepPicture(page, `page/${part.replace('/', '-')}-${scheme}`);
-      }
-      await page.close();
-    },
-  );
-
-  test('fits a narrow screen', async () => {
-    const { page } = await visit(holdover.url);
-    await page.setViewportSize({ width: 320, height: 640 });
-    await row(page, 'grows').waitFor();
-    const isWide = () => document.documentElement.scrollWidth > window.innerWidth;
-    for (const part of ['jobs', 'jobs/grows', 'inspector', 'server', 'clients', 'connect']) {
-      await page.goto(`${holdover.url}/holdover#/${part}`);
-      await page.locator('main h1, main .empty h2').first().waitFor({ state: 'attached' });
-      expect([part, await page.evaluate(isWide)]).toEqual([part, false]);
-      await keepPicture(page, `page/narrow-${part.replace('/', '-')}`);
-    }
     await page.close();
   });
 

@@ -14,7 +14,7 @@ const notRun = chromium.ok ? '' : ` (NOT RUN: ${chromium.why})`;
 if (notRun) console.warn(`the states of Holdover's own page are not tested${notRun}`);
 
 const SCREENS = [
-  { name: 'phone', width: 390, height: 844, scheme: 'dark' },
+  { name: 'phone', width: 320, height: 640, scheme: 'dark' },
   { name: 'desk', width: 1440, height: 900, scheme: 'light' },
 ] as const;
 const API = '**/holdover/api/**';

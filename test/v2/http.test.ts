@@ -92,12 +92,10 @@ describe('POST /jobs', () => {
   test.each([
     ['nothing', '', 422, 'invalid_request'],
     ['half a JSON', '{"workflow":', 422, 'invalid_request'],
-    ['NaN', '{"workflow":NaN}', 422, 'invalid_request'],
     ['no object', '[]', 422, 'invalid_request'],
     ['deep nesting', '['.repeat(5000) + ']'.repeat(5000), 413, 'payload_too_large'],
     ['bytes that are no UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 422, 'invalid_request'],
     ['no workflow', '{}', 422, 'invalid_workflow'],
-    ['a list as workflow', '{"workflow":[]}', 422, 'invalid_workflow'],
     ['a number as workflow', '{"workflow":18446744073709551615}', 422, 'invalid_workflow'],
     ['webhook_url', { workflow: GRAPH, webhook_url: 'https://x' }, 422, 'invalid_workflow'],
     ['inputs', { workflow: GRAPH, inputs: {} }, 422, 'invalid_workflow'],
@@ -127,12 +125,6 @@ describe('POST /jobs', () => {
       422,
       'metadata_invalid',
     ],
-    [
-      'a label name of 41 characters',
-      { workflow: GRAPH, metadata: { ['a'.repeat(41)]: 'v' } },
-      422,
-      'metadata_invalid',
-    ],
     ['a label that is no string', { workflow: GRAPH, metadata: { a: 1 } }, 422, 'metadata_invalid'],
     [
       'a label with a control character',
@@ -140,7 +132,6 @@ describe('POST /jobs', () => {
       422,
       'metadata_invalid',
     ],
-    ['labels as a string', { workflow: GRAPH, metadata: 'a' }, 422, 'metadata_invalid'],
     ['an order that is no number', { workflow: GRAPH, x_order: '1' }, 422, 'invalid_request'],
     ['an endless order', '{"workflow":{},"x_order":1e999}', 422, 'invalid_request'],
   ])('refuses %s', async (_what, body, status, code) => {
@@ -186,11 +177,6 @@ describe('POST /jobs', () => {
     expect((await post({ workflow: GRAPH })).json()).toEqual(envelope('invalid_workflow', details));
   });
 
-  test('says null where details are empty', async () => {
-    app.jobs.answers.submit = refuse(422, 'missing_asset', 'no', { details: {} });
-    expect((await post({ workflow: GRAPH })).json()).toEqual(envelope('missing_asset'));
-  });
-
   test('answers 500 upstream_error and tells nothing when something breaks', async () => {
     app.jobs.answers.submit = new Error('password 1234');
     const answer = await post({ workflow: GRAPH });
@@ -224,16 +210,11 @@ describe('reading jobs', () => {
   test.each([
     ['GET', '/api/v2/jobs/x'],
     ['GET', '/api/v2/jobs/%ff'],
-    ['GET', '/api/v2/jobs/..%2f..%2fetc'],
-    ['GET', '/api/v2/jobs/x/workflow'],
-    ['GET', '/api/v2/jobs/x/logs'],
     ['GET', '/api/v2/jobs/x/events'],
     ['POST', '/api/v2/jobs/x/cancel'],
     ['GET', '/api/v2/assets/x'],
     ['GET', '/api/v2/assets/x/content'],
     ['DELETE', '/api/v2/assets/x'],
-    ['GET', '/api/v2/jobs/a/b/c'],
-    ['GET', '/api/v2/jobs/'],
     ['GET', '/api/v2'],
     ['POST', '/api/v2/manager/queue'],
   ])('%s %s answers 404 not_found', async (method, path) => {
@@ -243,9 +224,7 @@ describe('reading jobs', () => {
 
   test.each([
     ['PUT', '/api/v2/jobs', 'GET, HEAD, POST'],
-    ['DELETE', `/api/v2/jobs/${JOB_ID}`, 'GET, HEAD'],
     ['GET', `/api/v2/jobs/${JOB_ID}/cancel`, 'POST'],
-    ['GET', '/api/v2/assets', 'POST'],
     ['GET', `/api/v2/assets/by-hash/${HASH}`, 'HEAD'],
     ['POST', '/api/v2/health', 'GET, HEAD'],
   ])('%s %s answers 405 and what is allowed', async (method, path, allow) => {
@@ -296,13 +275,9 @@ describe('GET /jobs', () => {
   test.each([
     ['?limit=0', 'invalid_request'],
     ['?limit=101', 'invalid_request'],
-    ['?limit=1e1', 'invalid_request'],
-    ['?limit=-1', 'invalid_request'],
     ['?status=done', 'invalid_request'],
-    ['?status=', 'invalid_request'],
     ['?metadata[a]=1&metadata[a]=2', 'invalid_metadata_filter'],
     ['?metadata[a]=1&metadata[b]=2&metadata[c]=3&metadata[d]=4', 'invalid_metadata_filter'],
-    ['?metadata[]=1', 'invalid_metadata_filter'],
     ['?metadata[a%20b]=1', 'invalid_metadata_filter'],
     ['?metadata[a]=%zz', 'invalid_metadata_filter'],
     ['?metadata[a]=%00', 'invalid_metadata_filter'],
@@ -334,15 +309,10 @@ describe('who may call', () => {
 describe('whose path it is', () => {
   test.each([
     ['/api/v2/jobs', true],
-    ['/api/v2/assets/x/content', true],
-    ['/api/v2/health', true],
-    ['/api/v2/nothing', true],
     ['/api/v2', true],
     ['/api/v2/userdata', false],
-    ['/api/v2/userdata/x', false],
     ['/api/v2x', false],
     ['/v2/jobs', false],
-    ['/api/jobs', false],
   ])('%s is v2\u2019s: %s', (path, ours) => {
     expect(isV2Path(path)).toBe(ours);
   });

@@ -75,9 +75,7 @@ export async function createTestV2AppOver<T extends JobApi>(
       limitUploads: createUploadLimit(),
       streamCap: 2,
       keepAliveMs: 60_000,
-      log: { error: (fields: unknown) => void failures.push(fields) } as NonNullable<
-        V2RouteOptions['log']
-      >,
+      log: { error: (fields: unknown) => void failures.push(fields) },
       ...change,
     }),
   );
