@@ -3,11 +3,9 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { WebSocket } from 'ws';
-import { type Message, type Workflow, createProgress } from './demo/progress.ts';
-import { startServer } from './demo/server.ts';
+import { DemoError, startServer } from './demo-server.ts';
 import { packageUrl } from '../lib/package-url.ts';
 import { ownUserAgent } from '../lib/own-user-agent.ts';
-import { DemoError, runError, uploadError } from './demo/errors.ts';
 
 /** The output folder is in the working directory, because the package may be read-only or inside `node_modules`. */
 const OUTPUT_FOLDER = pathToFileURL(join(process.cwd(), 'demo-output/'));
@@ -19,6 +17,12 @@ const headers = { 'User-Agent': ownUserAgent('demo') };
 const PREVIEW_IMAGE_OFFSET = 8;
 
 type FileRef = { filename: string; subfolder: string; type: string };
+
+/** The part of a graph in API format that the demo reads. */
+type Workflow = { [id: string]: { class_type: string } };
+
+/** The part of a text frame that the demo reads. */
+type Message = { type: string; data: { node: string | null; exception_message?: string } };
 
 /**
  * `npm run demo`: uploads an image and runs one workflow as a v1 client (socket, prompt, previews, result). Prints an
@@ -69,7 +73,7 @@ async function upload(url: string): Promise<string> {
   );
   form.append('overwrite', 'true');
   const response = await fetch(`${url}/upload/image`, { method: 'POST', body: form, headers });
-  if (!response.ok) throw uploadError(response.status, await response.text());
+  if (!response.ok) throw await refusal('picture', response);
   return ((await response.json()) as { name: string }).name;
 }
 
@@ -87,8 +91,7 @@ async function runWorkflow(
   const otherFields = `"client_id":"${CLIENT_ID}","extra_data":{"preview_method":"auto"}`;
   const body = `{${otherFields},"prompt":${workflow}}`;
   const response = await fetch(`${url}/prompt`, { method: 'POST', body, headers });
-  if (response.status !== 200)
-    throw runError(response.status, { answer: await response.text(), workflow });
+  if (!response.ok) throw await refusal('workflow', response);
   const { prompt_id: promptId } = (await response.json()) as { prompt_id: string };
   console.log(`Prompt ${promptId} accepted\n`);
   await frames.done;
@@ -110,7 +113,6 @@ function followFrames(
   socket: WebSocket,
   workflow: Workflow,
 ): { done: Promise<void>; preview(): Buffer | undefined; reason(): string | undefined } {
-  const progress = createProgress(workflow);
   let preview: Buffer | undefined;
   let reason: string | undefined;
   const done = new Promise<void>((resolve, reject) => {
@@ -119,14 +121,20 @@ function followFrames(
     socket.on('message', (bytes: Buffer, isBinary) => {
       if (isBinary) return void (preview = bytes.subarray(PREVIEW_IMAGE_OFFSET));
       const message = JSON.parse(bytes.toString()) as Message;
-      progress(message);
       reason ??= message.data.exception_message;
-      if (message.type === 'executing' && message.data.node === null) resolve();
+      if (message.type !== 'executing') return;
+      if (message.data.node === null) resolve();
+      else console.log(`  ${workflow[message.data.node]?.class_type}`);
     });
   });
   // Another error may close the connection before `done` is awaited.
   done.catch(() => {});
   return { done, preview: () => preview, reason: () => reason };
+}
+
+async function refusal(what: string, response: Response): Promise<DemoError> {
+  const { status } = response;
+  return new DemoError(`The ${what} was refused with ${status}: ${await response.text()}`);
 }
 
 async function download(url: string, file: FileRef): Promise<void> {

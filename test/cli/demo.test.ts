@@ -1,5 +1,4 @@
-import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +10,6 @@ import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 // `npm run demo -- ARGS`, as built.
 
 const DEMO = fileURLToPath(new URL('../../dist/demo.js', import.meta.url));
-const TINY = fileURLToPath(new URL('../support/scripts/tiny-v2.mjs', import.meta.url));
 const KEY = 'key-of-the-demo';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -58,20 +56,9 @@ describe('the demo', () => {
     expect(out + err).not.toContain(KEY);
   });
 
-  test('says in one sentence that the upstream wants a key', async () => {
+  test('says why the upstream refused', async () => {
     const { code, err } = await demo(['--upstream', service.url]);
-    expect([code, err.trim()]).toEqual([
-      1,
-      expect.stringMatching(/^The upstream .*UPSTREAM_KEY.*$/),
-    ]);
-  });
-
-  test('says in one sentence that no server is at that address', async () => {
-    const { code, err } = await demo(['--upstream', 'http://127.0.0.1:1']);
-    expect([code, err.trim()]).toEqual([
-      1,
-      expect.stringMatching(/^The upstream cannot be used.*$/),
-    ]);
+    expect([code, err]).toEqual([1, expect.stringContaining('The picture was refused with 401')]);
   });
 
   test('leaves no folder when its server does not start', async () => {
@@ -80,35 +67,5 @@ describe('the demo', () => {
     const { code, err } = await demo(['--upstream', 'nonsense'], { TMPDIR: folder });
     expect([code, err]).toEqual([1, expect.stringContaining('did not start (exit code 2)')]);
     expect((await readdir(folder)).filter((name) => name.startsWith('holdover-demo-'))).toEqual([]);
-  });
-
-  test('ends with a sentence when its server is killed', async () => {
-    const ran = spawn(process.execPath, [DEMO], { stdio: ['ignore', 'pipe', 'pipe'] });
-    let [out, err] = ['', ''];
-    ran.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()));
-    ran.stdout.on('data', (chunk: Buffer) => {
-      out += chunk.toString();
-      if (!/Prompt .* accepted/.test(out)) return;
-      const children = execFileSync('pgrep', ['-P', String(ran.pid)], { encoding: 'utf8' });
-      for (const pid of children.split('\n')) if (pid !== '') process.kill(Number(pid), 'SIGKILL');
-      out = '';
-    });
-    const [code] = (await once(ran, 'close')) as [number];
-    expect([code, err.trim()]).toEqual([1, 'Holdover ended before the run had.']);
-  });
-
-  test('says in one sentence which class the upstream lacks', async () => {
-    const tiny: ChildProcess = spawn(process.execPath, [TINY], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const [line] = (await once(tiny.stdout!, 'data')) as [Buffer];
-    const { code, err } = await demo(['--upstream', line.toString().trim()], {
-      HOLDOVER_UPSTREAM_KEY: KEY,
-    });
-    tiny.kill('SIGTERM');
-    expect([code, err.trim()]).toEqual([
-      1,
-      expect.stringMatching(/^This upstream cannot run .* it has no node class LoadImage\..*$/),
-    ]);
   });
 });

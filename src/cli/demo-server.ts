@@ -6,8 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { DemoError } from './errors.ts';
-import { packageUrl } from '../../lib/package-url.ts';
+import { packageUrl } from '../lib/package-url.ts';
+
+/** An error that the user can correct. It is printed without a stack. */
+export class DemoError extends Error {}
 
 type AnsweredRequest = { msg: string; method: string; url: string; status: number; v2: string[] };
 
