@@ -1,4 +1,4 @@
-import { type Stats, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { InvalidSetting } from './invalid-setting.ts';
 
@@ -6,17 +6,8 @@ import { InvalidSetting } from './invalid-setting.ts';
 export function readFrontendRoot(folder: string | undefined): string | undefined {
   if (folder === undefined) return undefined;
   const root = resolve(folder);
-  if (folder !== '' && statsOf(join(root, 'index.html'))?.isFile()) return root;
+  if (folder !== '' && existsSync(join(root, 'index.html'))) return root;
   throw new InvalidSetting(
     `option '--front-end-root' needs a folder with an index.html, not '${folder}'`,
   );
-}
-
-/** Of what cannot be looked at it does not matter why. */
-function statsOf(path: string): Stats | undefined {
-  try {
-    return statSync(path);
-  } catch {
-    return undefined;
-  }
 }

@@ -12,41 +12,16 @@ export function readTls({ tlsKeyfile, tlsCertfile }: Flags): TlsFiles | undefine
   if (tlsKeyfile === undefined || tlsCertfile === undefined) {
     throw new InvalidSetting("options '--tls-keyfile' and '--tls-certfile' need each other");
   }
-  const key = read('--tls-keyfile', tlsKeyfile);
-  const cert = read('--tls-certfile', tlsCertfile);
-  requireUsable('--tls-certfile', tlsCertfile, { cert });
-  requireUsable('--tls-keyfile', tlsKeyfile, { key });
   try {
-    createSecureContext({ key, cert });
+    const files = { key: readFileSync(tlsKeyfile), cert: readFileSync(tlsCertfile) };
+    createSecureContext(files);
+    return files;
   } catch (error) {
+    // OpenSSL's reason without its place in the sources.
+    const { reason, message } = error as Error & { reason?: string };
     throw new InvalidSetting(
-      `the key in '${tlsKeyfile}' does not belong to the certificate in '${tlsCertfile}' ` +
-        `(${reasonOf(error)})`,
+      `options '--tls-keyfile' and '--tls-certfile': '${tlsKeyfile}' and '${tlsCertfile}' cannot be used ` +
+        `together (${reason ?? message})`,
     );
   }
-  return { key, cert };
-}
-
-function read(option: string, path: string): Buffer {
-  try {
-    return readFileSync(path);
-  } catch (error) {
-    throw new InvalidSetting(`option '${option}': '${path}' cannot be read (${reasonOf(error)})`);
-  }
-}
-
-function requireUsable(option: string, path: string, part: Partial<TlsFiles>): void {
-  try {
-    createSecureContext(part);
-  } catch (error) {
-    throw new InvalidSetting(
-      `option '${option}': '${path}' holds nothing usable (${reasonOf(error)})`,
-    );
-  }
-}
-
-/** OpenSSL's reason without its place in the sources, or the system's code. */
-function reasonOf(error: unknown): string {
-  const { reason, code, message } = error as Error & { reason?: string; code?: string };
-  return reason ?? code ?? message;
 }
