@@ -58,7 +58,7 @@ export function openFileServices(
       pictures,
       limitUploads,
       // A remote service or a bucket stores the bytes, so they need not survive a power cut here.
-      durability: config.upstream.kind === 'remote' || store.files.bucket ? 'transient' : 'fsync',
+      durability: config.upstream.kind === 'remote' || store.files.bucket ? 'none' : 'fsync',
       callerOf: auth.keyring.callerOf,
       addresses: auth.addresses,
       spoolDir: dir.spool,

@@ -23,7 +23,7 @@ export async function nameOutput(
   const type = output.x_temp ? 'temp' : 'output';
   const existing = await files.get(user, { type, ...location });
   if (existing && isSameFile(existing.assetId, output.id)) {
-    await files.put({ ...existing, assetId: output.id }, 'transient');
+    await files.put({ ...existing, assetId: output.id }, 'soon');
     return toFileRef(existing);
   }
   for (const filename of freeNames(location.filename)) {
@@ -38,7 +38,7 @@ export async function nameOutput(
       contentType: output.content_type,
       modifiedAtMs: nowMs,
     };
-    if (await files.claim(row, 'transient')) return toFileRef(row);
+    if (await files.claim(row, 'soon')) return toFileRef(row);
   }
   throw new Error('file names never run out');
 }

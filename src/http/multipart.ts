@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { type Readable, Transform } from 'node:stream';
 import busboy from 'busboy';
 import { type SpoolResult, pipeInto, spoolStream, tooLargeText } from '../lib/spool.ts';
-import type { Durability } from '../lib/durability.ts';
+import type { FileDurability } from '../lib/durability.ts';
 import { decodeField, decodeFile } from './transfer-encoding.ts';
 import {
   type BodyRefusal,
@@ -32,7 +32,7 @@ export type Form = {
 
 export type MultipartOptions = {
   readonly dir: string;
-  readonly durability?: Durability | undefined;
+  readonly durability?: FileDurability | undefined;
   /** The limit for the whole body, which is what v1 counts. */
   readonly maxFileBytes: number;
   readonly maxFields?: number | undefined;

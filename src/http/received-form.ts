@@ -1,5 +1,5 @@
 import type Koa from 'koa';
-import type { Durability } from '../lib/durability.ts';
+import type { FileDurability } from '../lib/durability.ts';
 import type {
   Caller,
   GrowingFile,
@@ -14,7 +14,7 @@ import type { UploadLimit } from './upload-limit.ts';
 export type FormLimits = {
   readonly spoolDir: string;
   /** `fsync` for the spooled files; `transient` when they are only forwarded. */
-  readonly durability?: Durability;
+  readonly durability?: FileDurability;
   readonly maxUploadBytes: number;
   readonly limitUploads: UploadLimit;
   /** Forwards a file while it arrives. Absent where uploads stay on this machine. */

@@ -8,8 +8,6 @@ export type ColumnType = 'text' | 'number' | 'flag' | 'bytes';
 export type Column<Value = unknown> = {
   readonly type: ColumnType;
   readonly sql: string;
-  /** SQL type of a column that the migrations do not create: SQLite adds it at the next start. */
-  readonly added?: string;
   /** The value of the property in new rows, if it is the same in all of them. */
   readonly first?: null;
   /** True for a property that the end of a prompt sets. */
@@ -45,13 +43,11 @@ type PromptState = 'submitting' | 'outbox' | 'unknown' | 'live' | 'done';
 
 /**
  * To add a property to a prompt's record, add one row, for example
- * `origin: { ...text<string | null>('origin'), added: 'TEXT', first: null }`. Both ledgers store and read
- * it, and `holdover backup` copies it. `added` is the migration of SQLite, which adds the column to older files; Redis
- * needs none. Older rows have no value: make the property nullable, or give `added` a default. With `first: null`
- * new rows begin without a value; the code that knows the value sets it. With `atEnd: true` the end of the prompt
- * sets it (`prompts/state/outcome.ts`), and both ledgers store it then. Also count a text that may be long
- * in the size of a history entry (`finish` in `sqlite/prompts.ts`, `addToHistory` in
- * `redis/prompts-scripts.ts`), which the history limits.
+ * `origin: { ...text<string | null>('origin'), first: null }`, and its column in `sqlite/schema.ts`. Both ledgers store
+ * and read it, and `holdover backup` copies it. With `first: null` new rows begin without a value; the code that knows
+ * the value sets it. With `atEnd: true` the end of the prompt sets it (`prompts/state/outcome.ts`), and both ledgers
+ * store it then. Also count a text that may be long in the size of a history entry (`finish` in `sqlite/prompts.ts`,
+ * `addToHistory` in `redis/prompts-scripts.ts`), which the history limits.
  */
 export const PROMPT_COLUMNS = {
   /** The internal id of the prompt, and its first v2 idempotency key. */
@@ -82,12 +78,7 @@ export const PROMPT_COLUMNS = {
   startedAtMs: { ...number<number | null>('started_at_ms'), first: null, atEnd: true },
   endedAtMs: { ...number<number | null>('ended_at_ms'), first: null, atEnd: true },
   /** The times at which its nodes ran, once done: `NodeTimes` as JSON. */
-  nodeTimesJson: {
-    ...text<string | null>('node_times_json'),
-    added: 'TEXT',
-    first: null,
-    atEnd: true,
-  },
+  nodeTimesJson: { ...text<string | null>('node_times_json'), first: null, atEnd: true },
 } as const;
 
 /** One accepted `POST /prompt`. */
@@ -113,7 +104,7 @@ export const OUTLINE_NAMES = [
 
 /** A done prompt without its texts, which may be large. */
 export type PromptOutline = Pick<PromptRow, (typeof OUTLINE_NAMES)[number]> & {
-  /** Bytes of its stored texts; 0 when an earlier version wrote the row and did not count them. */
+  /** Bytes of its stored texts. */
   readonly storedBytes: number;
 };
 
@@ -181,6 +172,11 @@ export const CLAIMED_ASSET_COLUMNS = {
 
 /** The first request with an idempotency key, and the asset that it made. */
 export type ClaimedAsset = RowOf<typeof CLAIMED_ASSET_COLUMNS>;
+
+export const JOB_KEY_COLUMNS = { claimedAtMs: number('claimed_at_ms') } as const;
+
+/** The time of the first request with an idempotency key that made a job. */
+export type JobKey = RowOf<typeof JOB_KEY_COLUMNS>;
 
 /** `reserved`: the call runs; `recorded`: the answer is stored; `consumed`: done and charged, without a stored answer. */
 type ReplayState = 'reserved' | 'recorded' | 'consumed';

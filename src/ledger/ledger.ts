@@ -1,4 +1,5 @@
 import type { Durability, FilesOnDisk } from '../lib/durability.ts';
+import type { RecordRows } from './records.ts';
 import type {
   AssetRow,
   CallCount,
@@ -75,8 +76,11 @@ export interface PromptStore {
   linkJob(key: string, patch: LinkedJob, durability?: Durability): Promise<void>;
   /** For a job that is lost and never began: the prompt becomes `outbox` again, with this plan. */
   unlinkJob(key: string, plan: StoredPlan): Promise<void>;
-  /** Records when the v2 job began; only the first call has an effect. */
-  begin(key: string, atMs: number, durability?: Durability): Promise<void>;
+  /**
+   * Records when the v2 job began, with the durability `soon`; only the first call has an effect. A job that has begun is
+   * never sent again.
+   */
+  begin(key: string, atMs: number): Promise<void>;
   /** Removes a prompt whose submission was refused for good. */
   remove(key: string): Promise<void>;
   finish(key: string, outcome: PromptOutcome, durability?: Durability): Promise<void>;
@@ -185,10 +189,14 @@ export type AssetClaim = Pick<ClaimedAsset, 'fingerprint' | 'createdNew'> & {
   readonly key: string;
 };
 
+export type KeyKind = 'jobKeys' | 'assetKeys';
+
 /** Single-use idempotency keys. */
 export interface KeyStore {
   /** The claim of a key for an asset. A key for a job may have the same text. */
   ofAsset(user: string, key: string): Promise<ClaimedAsset | undefined>;
+  /** Stores a key of a backup, whose job or asset may be gone. */
+  put<Kind extends KeyKind>(kind: Kind, row: RecordRows[Kind]): Promise<void>;
   /** Removes the keys of jobs and assets that were claimed before this time. */
   expire(claimedBeforeMs: number): Promise<void>;
 }

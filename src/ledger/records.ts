@@ -4,6 +4,7 @@ import {
   CLAIMED_ASSET_COLUMNS,
   FILE_COLUMNS,
   JOB_COLUMNS,
+  JOB_KEY_COLUMNS,
   MODEL_CALL_COLUMNS,
   PROMPT_COLUMNS,
   REPLAY_COLUMNS,
@@ -12,6 +13,7 @@ import {
   type ClaimedAsset,
   type Columns,
   type FileRow,
+  type JobKey,
   type JobRow,
   type ModelCallRow,
   type PromptRow,
@@ -24,7 +26,7 @@ type Owned<Row> = Row & { readonly user: string; readonly key: string };
 export type RecordRows = {
   readonly prompts: PromptRow;
   readonly jobs: JobRow;
-  readonly jobKeys: Owned<{ readonly claimedAtMs: number; readonly jobId: string | null }>;
+  readonly jobKeys: Owned<JobKey>;
   readonly files: FileRow;
   readonly assets: AssetRow;
   readonly assetKeys: Owned<ClaimedAsset>;
@@ -42,12 +44,6 @@ export type StoredRecord = {
   readonly [Kind in RecordKind]: { readonly kind: Kind; readonly row: RecordRows[Kind] };
 }[RecordKind];
 
-/** Stores a single-use key, which the other functions of a ledger store only with its job or asset. */
-export type WriteKey = <Kind extends 'jobKeys' | 'assetKeys'>(
-  kind: Kind,
-  row: RecordRows[Kind],
-) => Promise<void>;
-
 const OWNER = { user: { type: 'text', sql: 'user' }, key: { type: 'text', sql: 'key' } } as const;
 
 /**
@@ -58,15 +54,7 @@ const OWNER = { user: { type: 'text', sql: 'user' }, key: { type: 'text', sql: '
 export const RECORD_KINDS = {
   prompts: { columns: PROMPT_COLUMNS, table: 'prompts', redisKey: 'prompt' },
   jobs: { columns: JOB_COLUMNS, table: 'jobs', redisKey: 'job' },
-  jobKeys: {
-    columns: {
-      ...OWNER,
-      claimedAtMs: { type: 'number', sql: 'claimed_at_ms' },
-      jobId: { type: 'text', sql: 'job_id' },
-    },
-    table: 'keys',
-    redisKey: 'key',
-  },
+  jobKeys: { columns: { ...OWNER, ...JOB_KEY_COLUMNS }, table: 'keys', redisKey: 'key' },
   files: { columns: FILE_COLUMNS, table: 'files', redisKey: 'file' },
   assets: { columns: ASSET_COLUMNS, table: 'assets', redisKey: 'asset' },
   assetKeys: {

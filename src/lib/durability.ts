@@ -5,10 +5,12 @@ import { forEachConcurrently } from './concurrency.ts';
 
 /**
  * `fsync`: the write survives a power cut when it resolves. `soon`: it survives `kill -9` then, and
- * a power cut after at most `SOON_MS` and the time of a sync. `transient`: it may be lost, but only
- * together with all later writes.
+ * a power cut after at most `SOON_MS` and the time of a sync.
  */
-export type Durability = 'fsync' | 'soon' | 'transient';
+export type Durability = 'fsync' | 'soon';
+
+/** `none`: the file need not survive a power cut. */
+export type FileDurability = 'fsync' | 'none';
 
 /** A power cut loses writes with the durability `soon` that are younger than this. */
 export const SOON_MS = 100;

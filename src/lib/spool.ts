@@ -4,7 +4,7 @@ import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Readable, Writable, finished as whenFinished } from 'node:stream';
 import { finished } from 'node:stream/promises';
-import type { Durability } from './durability.ts';
+import type { FileDurability } from './durability.ts';
 import { type Hasher, createHasher } from './hash.ts';
 import type { GrowingFile, SpooledFile } from '../protocol/job-api.ts';
 
@@ -39,7 +39,7 @@ export async function spoolStream(
     readonly dir: string;
     readonly maxBytes: number;
     /** A file that is only forwarded need not reach the disk. */
-    readonly durability?: Durability | undefined;
+    readonly durability?: FileDurability | undefined;
     /**
      * Called when more than a megabyte has arrived, with a file that can be read while it is
      * written.
@@ -153,7 +153,7 @@ type SinkOptions = {
   readonly path: string;
   readonly hasher: Hasher;
   readonly maxBytes: number;
-  readonly durability: Durability;
+  readonly durability: FileDurability;
   readonly growing: GrowingFileWriter;
   readonly follow: ((file: GrowingFile) => void) | undefined;
 };

@@ -9,11 +9,6 @@ export type PromptDurability = {
   readonly record: 'before sending' | 'with its job';
   /** The link to the job. The client is answered after it. */
   readonly link: Durability;
-  /**
-   * The start of the job: a job that has begun is never sent again. Frames of its nodes leave after
-   * it.
-   */
-  readonly begun: Durability;
   /** The history entry. The last frame leaves after it. */
   readonly history: Durability;
 };
@@ -24,12 +19,7 @@ export const PROMPT_DURABILITY = {
    * The jobs are in the same ledger. The record is written before the job, into the same log, and
    * the job is found by its label. A lost history entry is made again from the ended job.
    */
-  ledger: {
-    record: 'with its job',
-    link: 'transient',
-    begun: 'transient',
-    history: 'soon',
-  },
+  ledger: { record: 'with its job', link: 'soon', history: 'soon' },
   /** A service may not answer, and may have forgotten the job later. */
-  service: { record: 'before sending', link: 'fsync', begun: 'soon', history: 'fsync' },
+  service: { record: 'before sending', link: 'fsync', history: 'fsync' },
 } as const satisfies { readonly [storage in 'ledger' | 'service']: PromptDurability };

@@ -115,19 +115,12 @@ function namesOf(rows: readonly FileRow[]): string[] {
   return rows.map(({ filename }) => filename);
 }
 
-/**
- * The tests that every ledger passes, whatever it is stored in. `neighbour`: a user whose records are
- * in one place with those of `ann`; elsewhere all users' are.
- */
-export function ledgerSuite(
-  name: string,
-  open: () => Ledger | Promise<Ledger>,
-  neighbour = 'bob',
-): void {
+/** The tests that every ledger passes, whatever it is stored in. */
+export function ledgerSuite(name: string, open: () => Ledger): void {
   describe(`the ${name} ledger`, () => {
     let ledger: Ledger;
-    beforeEach(async () => {
-      ledger = await open();
+    beforeEach(() => {
+      ledger = open();
     });
     afterEach(() => ledger.close());
 
@@ -166,7 +159,7 @@ export function ledgerSuite(
 
       test('live prompts come in the order of acceptance, even when the clock was set back', async () => {
         await ledger.prompts.insert(prompt('first', { createdAtMs: 2000 }));
-        await ledger.prompts.insert(prompt('second', { createdAtMs: 1000, user: neighbour }));
+        await ledger.prompts.insert(prompt('second', { createdAtMs: 1000, user: 'bob' }));
         await ledger.prompts.insert(prompt('third', { createdAtMs: 3000 }));
         expect(keysOf(await ledger.prompts.live())).toEqual(['first', 'second', 'third']);
         expect(keysOf(await ledger.prompts.live('ann'))).toEqual(['first', 'third']);
@@ -263,7 +256,7 @@ export function ledgerSuite(
 
       test('a key is accepted once', async () => {
         await ledger.prompts.insert(prompt('a'));
-        await expect(ledger.prompts.insert(prompt('a', { user: neighbour }))).rejects.toThrow(
+        await expect(ledger.prompts.insert(prompt('a', { user: 'bob' }))).rejects.toThrow(
           'could not be written',
         );
         expect(await ledger.prompts.live()).toEqual([prompt('a')]);
@@ -619,7 +612,7 @@ export function ledgerSuite(
       test('bytes that records share count once, until the last record goes', async () => {
         expect(await ledger.assets.totalBytes()).toBe(0);
         await ledger.assets.insert(asset('a', { hash: 'h1', sizeBytes: 10 }));
-        await ledger.assets.insert(asset('b', { hash: 'h1', sizeBytes: 10, user: neighbour }));
+        await ledger.assets.insert(asset('b', { hash: 'h1', sizeBytes: 10, user: 'bob' }));
         await ledger.assets.insert(asset('c', { hash: 'h2', sizeBytes: 5 }));
         expect(await ledger.assets.totalBytes()).toBe(15);
         expect(await ledger.assets.countByHash('h1')).toBe(2);

@@ -1,12 +1,12 @@
 // Texts of many megabytes are written part by part, so that no write holds the event loop.
-import { NEW_PROMPT } from '../../src/ledger/columns.ts';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { JobRow, Ledger, PromptRow } from '../../src/ledger/ledger.ts';
+import type { Ledger } from '../../src/ledger/ledger.ts';
 import { openSqliteLedger } from '../../src/ledger/sqlite/sqlite-ledger.ts';
+import { job as storedJob, prompt } from './ledger.suite.ts';
 
 let dir: string;
 let path: string;
@@ -24,43 +24,7 @@ afterEach(async () => {
 
 const LONG = JSON.stringify({ a: `${'x'.repeat(1_234_567)}😀ü` }).padEnd(5_000_001);
 
-function prompt(key: string, more: Partial<PromptRow> = {}): PromptRow {
-  return {
-    key,
-    user: 'ann',
-    promptId: key,
-    jobId: null,
-    number: 1,
-    clientId: null,
-    createdAtMs: 1,
-    graphJson: '{}',
-    extraDataJson: '{}',
-    targetsJson: '[]',
-    state: 'submitting',
-    intentJson: '{}',
-    ...NEW_PROMPT,
-    ...more,
-  };
-}
-
-function job(id: string): JobRow {
-  return {
-    id,
-    user: 'ann',
-    status: 'queued',
-    order: 1,
-    createdAtMs: 1,
-    startedAtMs: null,
-    completedAtMs: null,
-    expiresAtMs: 2,
-    workflowJson: LONG,
-    provenanceJson: LONG,
-    metadataJson: null,
-    outputsJson: '[]',
-    errorJson: null,
-    extrasJson: null,
-  };
-}
+const job = (id: string) => storedJob(id, { workflowJson: LONG, provenanceJson: LONG });
 
 /** Rows of long texts in the file, as another connection sees them. */
 async function partsLeft(): Promise<number> {

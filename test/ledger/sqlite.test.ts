@@ -90,13 +90,6 @@ describe('a file in use', () => {
       expect(await ledger.prompts.live()).toHaveLength(1);
     });
   });
-
-  test('is refused again and again, and is free once closed', async () => {
-    const ledger = openSqliteLedger({ path });
-    for (let i = 0; i < 3; i += 1) expect(() => openSqliteLedger({ path })).toThrow('is in use');
-    await ledger.close();
-    await using(async (again) => expect(await again.prompts.live()).toEqual([]));
-  });
 });
 
 describe('a file of another version', () => {

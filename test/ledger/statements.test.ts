@@ -1,12 +1,10 @@
 import { DatabaseSync } from '@photostructure/sqlite';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { PROMPT_COLUMNS } from '../../src/ledger/columns.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { assetStore } from '../../src/ledger/sqlite/assets.ts';
 import { fileStore, createFileListCache } from '../../src/ledger/sqlite/files.ts';
 import { jobStore } from '../../src/ledger/sqlite/jobs.ts';
 import { promptStore } from '../../src/ledger/sqlite/prompts.ts';
 import { SCHEMA } from '../../src/ledger/sqlite/schema.ts';
-import { addMissingColumns } from '../../src/ledger/sqlite/sql-columns.ts';
 import { createWriter } from '../../src/ledger/sqlite/writer.ts';
 import type { Database } from '../../src/ledger/sqlite/database.ts';
 import { file, prompt } from './ledger.suite.ts';
@@ -62,10 +60,7 @@ beforeEach(() => {
   [executed, prepared, failOn] = [[], [], undefined];
   db = new DatabaseSync(':memory:');
   db.exec(SCHEMA);
-  addMissingColumns(db, 'prompts', PROMPT_COLUMNS);
 });
-
-afterEach(() => void vi.useRealTimers());
 
 describe('durability', () => {
   const outcome = { entryJson: '{}', statusWord: 'success', startedAtMs: 1, endedAtMs: 2 };
@@ -106,14 +101,6 @@ describe('durability', () => {
     expect(executed).toEqual(['BEGIN IMMEDIATE', 'end', 'COMMIT', 'files', 'soon', 'acknowledged']);
   });
 
-  test('both in one turn share a commit and its sync', async () => {
-    const prompts = openSynced();
-    await prompts.insert(prompt('a'));
-    executed.length = 0;
-    await Promise.all([prompts.finish('a', outcome, 'soon'), prompts.insert(prompt('b'))]);
-    expect(executed).toEqual(['BEGIN IMMEDIATE', 'COMMIT', 'sync']);
-  });
-
   test('a row inserted before later writes shares their commit, and fails with it', async () => {
     const prompts = openSynced();
     const { stored } = await prompts.insertBeforeLater(prompt('a'));
@@ -125,61 +112,17 @@ describe('durability', () => {
     await expect(next.stored).rejects.toThrow('database or disk is full');
   });
 
-  test('a transient write is stored with the next one', async () => {
-    const prompts = openSynced();
-    await prompts.insert(prompt('a'));
-    executed.length = 0;
-    await prompts.finish('a', outcome, 'transient').then(() => note('acknowledged'));
-    expect(executed).toEqual(['BEGIN IMMEDIATE', 'acknowledged']);
-    await prompts.insert(prompt('b'));
-    expect(executed).toEqual(['BEGIN IMMEDIATE', 'acknowledged', 'COMMIT', 'sync']);
-  });
-
-  test.each(['soon', 'fsync'] as const)(
-    'a write with durability %s does not wait for the delay of an earlier transient write',
-    async (durability) => {
-      const writer = createWriter(noting(), log);
-      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-      for (let round = 0; round < 3; round++) {
-        await writer.writeOne(() => {}, 'transient');
-        await writer.writeOne(() => {}, durability);
-        expect(vi.getTimerCount()).toBe(0);
-      }
-    },
-  );
-
-  test('a transient write without others is committed after a delay', async () => {
-    const prompts = openSynced();
-    await prompts.insert(prompt('a'));
-    executed.length = 0;
-    await prompts.finish('a', outcome, 'transient');
-    await expect.poll(() => executed).toEqual(['BEGIN IMMEDIATE', 'COMMIT']);
-  });
-
-  test('a transient write is applied again when its transaction failed, before the next write', async () => {
-    const prompts = openSynced();
-    await prompts.insert(prompt('a'));
-    await prompts.finish('a', outcome, 'transient');
-    failOn = 'COMMIT';
-    await expect(prompts.insert(prompt('b'))).rejects.toThrow('database or disk is full');
-    expect(await prompts.live()).toEqual([prompt('a')]);
-    failOn = undefined;
-    await prompts.insert(prompt('c'));
-    expect((await prompts.live()).map(({ key }) => key)).toEqual(['c']);
-    expect((await prompts.history('ann', {})).map(({ key }) => key)).toEqual(['a']);
-  });
-
   test('`committed` resolves for committed writes, and rejects for failed ones', async () => {
     const noted = noting();
     const writer = createWriter(noted, log);
     await writer.committed();
-    await writer.writeOne(() => note('one'), 'transient');
-    const committed = writer.committed().then(() => note('known'));
-    await committed;
-    expect(executed.slice(-2)).toEqual(['COMMIT', 'known']);
-    await writer.writeOne(() => {}, 'transient');
+    void writer.writeOne(() => note('one'), 'soon');
+    await writer.committed().then(() => note('known'));
+    expect(executed).toEqual(['BEGIN IMMEDIATE', 'one', 'COMMIT', 'soon', 'known']);
     failOn = 'COMMIT';
+    const refused = writer.writeOne(() => {});
     await expect(writer.committed()).rejects.toThrow('database or disk is full');
+    await expect(refused).rejects.toThrow('database or disk is full');
   });
 
   test('when the sync fails, its write rejects with the reason', async () => {
@@ -196,13 +139,6 @@ describe('group commit', () => {
     expect(executed.filter((sql) => sql === 'BEGIN IMMEDIATE')).toHaveLength(1);
     expect(executed.filter((sql) => sql === 'COMMIT')).toHaveLength(1);
     expect(await prompts.live()).toHaveLength(64);
-  });
-
-  test('no write is acknowledged before its commit', async () => {
-    const prompts = openPrompts();
-    const seen = prompts.insert(prompt('a')).then(() => executed.at(-1));
-    expect(executed).not.toContain('COMMIT');
-    expect(await seen).toBe('COMMIT');
   });
 
   test.each(['COMMIT', 'BEGIN IMMEDIATE'])(
@@ -255,15 +191,6 @@ describe('group commit', () => {
       prompts.insert(prompt('a')),
     ]);
     expect(await prompts.live()).toEqual([prompt('a')]);
-  });
-
-  test('a refused row fails alone', async () => {
-    const prompts = openPrompts();
-    const results = await Promise.allSettled(
-      ['a', 'a', 'b'].map((key) => prompts.insert(prompt(key))),
-    );
-    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-    expect(await prompts.live()).toEqual([prompt('a'), prompt('b')]);
   });
 
   test('when the store ends the transaction itself, all of its writes reject', async () => {

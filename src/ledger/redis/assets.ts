@@ -1,5 +1,5 @@
-import { ASSET_COLUMNS, CLAIMED_ASSET_COLUMNS } from '../columns.ts';
-import type { AssetRow, AssetStore, ClaimedAsset, KeyStore } from '../ledger.ts';
+import { ASSET_COLUMNS, CLAIMED_ASSET_COLUMNS, JOB_KEY_COLUMNS } from '../columns.ts';
+import type { AssetRow, AssetStore, ClaimedAsset, JobKey, KeyStore } from '../ledger.ts';
 import { FILES } from './files.ts';
 import { type LedgerConnection, joinKey } from './connection.ts';
 import { type Table, createTable, newToken } from './table.ts';
@@ -9,7 +9,7 @@ export function assetStore(connection: LedgerConnection): AssetStore {
   const table = createTable<AssetRow>(connection, 'asset', ASSET_COLUMNS);
   const lua = connection.scripts('assets', { insert, remove });
   const { paths } = connection.scripts('asset-lists', { paths: PATHS }, 'read');
-  const claimed = assetKeyTable(connection);
+  const claimed = keyTables(connection).assetKeys;
   const { prefix, read, redis } = connection;
   return {
     async insert(row, claim) {
@@ -97,18 +97,31 @@ return call('ZRANGEBYLEX', P .. 'assets:outputs:' .. ARGV[1], '[' .. ARGV[2],
 
 /** Single-use idempotency keys, of jobs and of assets. */
 export function keyStore(connection: LedgerConnection): KeyStore {
-  const lua = connection.scripts('keys', { expire });
-  const table = assetKeyTable(connection);
+  const lua = connection.scripts('keys', { put, expire });
+  const tables = keyTables(connection);
   return {
-    ofAsset: (user, key) => table.get(joinKey(user, key)),
+    ofAsset: (user, key) => tables.assetKeys.get(joinKey(user, key)),
+    async put(kind, { user, key, ...row }) {
+      const fields = (tables[kind] as Table<object>).fields(row);
+      await lua.put(kind, joinKey(user, key), row.claimedAtMs, ...fields);
+    },
     expire: (beforeMs) => lua.expire(beforeMs),
   };
 }
 
-/** The table of the idempotency keys of assets. */
-function assetKeyTable(connection: LedgerConnection): Table<ClaimedAsset> {
-  return createTable<ClaimedAsset>(connection, 'asset-key', CLAIMED_ASSET_COLUMNS);
+/** The tables of the idempotency keys of jobs and of assets. */
+export function keyTables(connection: LedgerConnection) {
+  return {
+    jobKeys: createTable<JobKey>(connection, 'key', JOB_KEY_COLUMNS),
+    assetKeys: createTable<ClaimedAsset>(connection, 'asset-key', CLAIMED_ASSET_COLUMNS),
+  };
 }
+
+const put = `
+local kind, id, at = unpack(ARGV, 1, 3)
+kind = kind == 'jobKeys' and 'key' or 'asset-key'
+set(P .. kind .. ':' .. id, 4)
+call('ZADD', P .. kind .. 's:age', at, id)`;
 
 const expire = `
 dropBefore('keys:age', 'key', ARGV[1])

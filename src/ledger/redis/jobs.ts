@@ -36,11 +36,8 @@ local jobs = rowsOf('job', {'user', 'status', 'order', 'expiresAtMs', 'seq'},
   end)
 `;
 
-/** An earlier version inserts the job within this time after it has claimed the key, unless it crashes in between. */
-const OLD_CLAIM_MS = 60_000;
-
 const insert = `${JOBS}
-local id, token, claim, now = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local id, token, claim, now = unpack(ARGV, 1, 4)
 local made, user = jobs.values(id, 'token', 'user')
 if user then
   if made == token then return 1 end
@@ -48,10 +45,7 @@ if user then
   return claim == joinKey(user, id) and 0 or TAKEN
 end
 if claim ~= '' then
-  local key = P .. 'key:' .. claim
-  local held = call('HMGET', key, 'claimedAtMs', 'jobId')
-  if held[1] and (held[2] or tonumber(held[1]) > now - ${OLD_CLAIM_MS}) then return 0 end
-  call('HSET', key, 'claimedAtMs', now, 'jobId', id)
+  if call('HSETNX', P .. 'key:' .. claim, 'claimedAtMs', now) == 0 then return 0 end
   call('ZADD', P .. 'keys:age', now, claim)
 end
 jobs.insert(id, token, 5)

@@ -7,7 +7,7 @@ local NOT_LEADER = ${NOT_LEADER}
 local prompts = rowsOf('prompt', {'user', 'promptId', 'jobId', 'seq', 'state'},
   function(put, key, user, promptId, job, seq, state)
     put('prompts:id:' .. joinKey(user, promptId), seq, key)
-    if job then put('prompts:job:' .. joinKey(user, job), seq, key) end
+    if job then put('prompts:job:' .. job, seq, key) end
     if state ~= 'done' then
       put('prompts:live', seq, key)
       put('prompts:live:' .. user, seq, key)
@@ -18,7 +18,7 @@ local function updateHistorySize(user)
   if n > 0 then call('ZADD', P .. 'prompts:crowd', n, user)
   else call('ZREM', P .. 'prompts:crowd', user) end
 end
--- The bytes of a prompt's texts, counted when it ended; 0 if an earlier version ended it.
+-- The bytes of a prompt's texts, counted when it ended; 0 before.
 local function bytesOf(key, user)
   local outline = call('HGET', P .. 'prompts:outlines:' .. user, key)
   return outline and cjson.decode(outline)[7] or 0
@@ -142,16 +142,6 @@ for i, key in ipairs(ARGV) do
   out[i] = state == 'done' and entry
 end
 return out`,
-  // Searched user by user: an index by job alone would lack the prompts that earlier versions wrote.
-  hasJob: `${PROMPTS}
-local job = ARGV[1]
-for _, user in ipairs(call('ZRANGE', P .. 'prompts:crowd', 0, -1)) do
-  if call('EXISTS', P .. 'prompts:job:' .. joinKey(user, job)) == 1 then return 1 end
-end
-for _, key in ipairs(call('ZRANGE', P .. 'prompts:live', 0, -1)) do
-  if prompts.values(key, 'jobId') == job then return 1 end
-end
-return 0`,
   highestNumber: `
 local found = call('ZRANGE', P .. 'prompts:numbers', -1, -1, 'WITHSCORES')
 return found[2] or '-1'`,

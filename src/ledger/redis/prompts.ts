@@ -75,8 +75,10 @@ export function promptStore(
     },
     liveKeys: (user) => read(() => redis.zrange(`${prefix}prompts:live:${user}`, 0, '-1')),
     find: (user, promptId) => table.last(`prompts:id:${joinKey(user, promptId)}`),
-    findByJob: (user, jobId) => table.first(`prompts:job:${joinKey(user, jobId)}`),
-    hasJob: async (jobId) => (await ask.hasJob<number>(jobId)) === 1,
+    findByJob: async (user, jobId) =>
+      (await table.listed(`prompts:job:${jobId}`)).find((row) => row.user === user),
+    hasJob: async (jobId) =>
+      (await read(() => redis.exists(`${prefix}prompts:job:${jobId}`))) === 1,
     async history(user, { maxItems, offset = -1 }) {
       const listed = (from: number, to?: number) => table.listed(`prompts:done:${user}`, from, to);
       if (maxItems === undefined) return listed(Math.max(0, offset));

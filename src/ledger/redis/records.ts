@@ -1,13 +1,7 @@
 import type { RedisConnections } from '../../redis/redis.ts';
-import {
-  KINDS,
-  RECORD_KINDS,
-  type RecordKind,
-  type StoredRecord,
-  type WriteKey,
-} from '../records.ts';
-import type { Columns } from '../columns.ts';
-import { createLedgerConnection, joinKey } from './connection.ts';
+import { KINDS, RECORD_KINDS, type RecordKind, type StoredRecord } from '../records.ts';
+import { keyTables } from './assets.ts';
+import { createLedgerConnection } from './connection.ts';
 import { keysLike } from './stored-keys.ts';
 import { createTable } from './table.ts';
 
@@ -16,27 +10,18 @@ const NUMBERED: ReadonlySet<RecordKind> = new Set(['assets', 'files', 'jobs']);
 const ROWS_AT_A_TIME = 100;
 
 /**
- * Reads all records, one kind after the other. Servers may write meanwhile; `RECORD_KINDS` says why the result fits
- * together. Done prompts come first, in the order of history.
+ * Reads all records, or those of some kinds, one kind after the other. Servers may write meanwhile; `RECORD_KINDS`
+ * says why the result fits together. Done prompts come first, in the order of history.
  */
-export async function* readRedisRecords(links: RedisConnections): AsyncGenerator<StoredRecord> {
-  for (const kind of KINDS) {
+export async function* readRedisRecords(
+  links: RedisConnections,
+  kinds: readonly RecordKind[] = KINDS,
+): AsyncGenerator<StoredRecord> {
+  for (const kind of kinds) {
     const rowsOf = rowsReader(links, kind);
     for (const ids of chunks(await idsOf(links, kind)))
       for (const row of await rowsOf(ids)) yield { kind, row } as StoredRecord;
   }
-}
-
-/** Returns a function that stores single-use keys. */
-export function redisKeyWriter({ commands, prefix }: RedisConnections): WriteKey {
-  return async (kind, { user, key, ...fields }) => {
-    const [id, keys] = [joinKey(user, key), `${prefix}${RECORD_KINDS[kind].redisKey}`];
-    const cells = Object.entries(fields).flatMap(([name, value]) =>
-      value === null ? [] : [name, typeof value === 'boolean' ? (value ? '1' : '') : value],
-    );
-    await commands.hset(`${keys}:${id}`, ...cells);
-    await commands.zadd(`${keys}s:age`, fields.claimedAtMs, id);
-  };
 }
 
 /** Throws when a server or worker subscribes to channels of this Redis. */
@@ -62,12 +47,12 @@ function rowsReader(
       );
     };
   }
-  const isKey = kind === 'assetKeys' || kind === 'jobKeys';
-  const { redisKey, columns } = RECORD_KINDS[kind];
-  const { user: _user, key: _key, ...unowned } = columns as Columns<{ user: string; key: string }>;
   const connection = createLedgerConnection(redis, prefix);
-  const table = createTable<object>(connection, redisKey, isKey ? unowned : columns);
-  if (!isKey) return (ids) => table.rows(ids);
+  if (kind !== 'assetKeys' && kind !== 'jobKeys') {
+    const { redisKey, columns } = RECORD_KINDS[kind];
+    return createTable<object>(connection, redisKey, columns).rows;
+  }
+  const table = keyTables(connection)[kind];
   return async (ids) => {
     const rows = await Promise.all(ids.map((id) => table.get(id)));
     return rows.flatMap((row, i) => (row ? [{ ...ownerIn(ids[i] ?? ''), ...row }] : []));

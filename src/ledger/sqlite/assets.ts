@@ -1,6 +1,14 @@
 import { ASSET_COLUMNS, CLAIMED_ASSET_COLUMNS } from '../columns.ts';
 import { sqlColumns } from './sql-columns.ts';
-import type { AssetClaim, AssetRow, AssetStore, ClaimedAsset, KeyStore } from '../ledger.ts';
+import type {
+  AssetClaim,
+  AssetRow,
+  AssetStore,
+  ClaimedAsset,
+  KeyKind,
+  KeyStore,
+} from '../ledger.ts';
+import { RECORD_KINDS } from '../records.ts';
 import type { FileListCache } from './files.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
@@ -93,14 +101,24 @@ export function keyStore(db: Database, writer: Writer): KeyStore {
   const ofAsset = assetKeyLookup(db);
   const ofJobs = db.prepare('DELETE FROM keys WHERE claimed_at_ms < ?');
   const ofAssets = db.prepare('DELETE FROM asset_keys WHERE claimed_at_ms < ?');
+  const inserts = { jobKeys: insertKey(db, 'jobKeys'), assetKeys: insertKey(db, 'assetKeys') };
   return {
     ofAsset: async (user, key) => ofAsset(user, key),
+    put: (kind, row) => writer.writeOne(() => inserts[kind](row)),
     expire: (beforeMs) =>
       writer.write(() => {
         ofJobs.run(beforeMs);
         ofAssets.run(beforeMs);
       }),
   };
+}
+
+/** Prepares the insertion of a key. */
+function insertKey(db: Database, kind: KeyKind): (row: object) => void {
+  const { columns, table } = RECORD_KINDS[kind];
+  const { insert, values } = sqlColumns<object>(columns);
+  const statement = db.prepare(`INSERT INTO ${table} ${insert}`);
+  return (row) => void statement.run(...values(row));
 }
 
 /** Returns a function that reads the claim of an asset's key. */

@@ -30,9 +30,7 @@ export function readCallCounts(path: string): readonly CallCount[] | undefined {
   if (!existsSync(path)) return undefined;
   const db = new DatabaseSync(path, { readOnly: true });
   try {
-    // A ledger of an earlier version has no such table.
-    const table = db.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'v1_calls'`).get();
-    return table === undefined ? [] : (db.prepare(LIST).all() as unknown as CallCount[]);
+    return db.prepare(LIST).all() as unknown as CallCount[];
   } finally {
     db.close();
   }

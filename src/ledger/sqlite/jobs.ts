@@ -44,9 +44,8 @@ export function jobStore(db: Database, writer: Writer): JobStore {
     durability?: Durability,
   ): Promise<boolean> =>
     writer.write(() => {
-      const { id: jobId, user, createdAtMs } = row;
       const isFree =
-        key === undefined || sql.claim.run({ user, key, createdAtMs, jobId }).changes === 1;
+        key === undefined || sql.claim.run(row.user, key, row.createdAtMs).changes === 1;
       if (isFree) sql.insert.run(...SQL.values(row));
       return isFree;
     }, durability);
@@ -88,10 +87,7 @@ function statements(db: Database) {
   return {
     insert: db.prepare(`INSERT INTO jobs ${SQL.insert}`),
     insertNew: db.prepare(`INSERT INTO jobs ${SQL.insert} ON CONFLICT (id) DO NOTHING`),
-    // Earlier versions claimed a key first and inserted its job later, so a crash could leave a key without a job.
-    claim: db.prepare(`INSERT INTO keys (user, key, claimed_at_ms, job_id)
-      VALUES (:user, :key, :createdAtMs, :jobId) ON CONFLICT (user, key) DO UPDATE
-      SET job_id = excluded.job_id, claimed_at_ms = excluded.claimed_at_ms WHERE job_id IS NULL`),
+    claim: db.prepare('INSERT OR IGNORE INTO keys (user, key, claimed_at_ms) VALUES (?, ?, ?)'),
     get: db.prepare(`SELECT ${COLUMNS} FROM jobs WHERE id = ?`),
     list: db.prepare(`SELECT ${COLUMNS} FROM jobs WHERE user = ? ORDER BY rowid DESC LIMIT ?`),
     listBefore: db.prepare(`SELECT ${COLUMNS} FROM jobs WHERE user = ?

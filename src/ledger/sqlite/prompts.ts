@@ -98,7 +98,7 @@ function liveStore({ db, writer, texts, dropReplaced }: Parts) {
       await dropReplaced(key);
     },
     unlinkJob: (key, { intentJson, targetsJson }) => unlinkJob([intentJson, targetsJson, key]),
-    begin: (key, atMs, durability) => begin([atMs, key], durability),
+    begin: (key, atMs) => begin([atMs, key], 'soon'),
     remove: (key) => remove([key]),
   } satisfies Partial<PromptStore>;
 }

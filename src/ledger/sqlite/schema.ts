@@ -1,15 +1,12 @@
-/**
- * Written into a new database. Change it together with `SCHEMA_VERSION`. A column that a later version
- * adds is a row with `added` in `../columns.ts` instead.
- */
+/** Written into a new database. Change it together with `SCHEMA_VERSION`. */
 export const SCHEMA = `
   CREATE TABLE prompts (
     key TEXT PRIMARY KEY, user TEXT NOT NULL, prompt_id TEXT NOT NULL, job_id TEXT,
     number REAL NOT NULL, client_id TEXT, created_at_ms INTEGER NOT NULL,
     graph_json TEXT NOT NULL, extra_data_json TEXT NOT NULL, targets_json TEXT NOT NULL,
     state TEXT NOT NULL, entry_json TEXT, status_word TEXT,
-    started_at_ms INTEGER, ended_at_ms INTEGER, done_seq INTEGER,
-    intent_json TEXT NOT NULL DEFAULT '{}', cancel_asked_at_ms INTEGER,
+    started_at_ms INTEGER, ended_at_ms INTEGER, node_times_json TEXT, done_seq INTEGER,
+    intent_json TEXT NOT NULL, cancel_asked_at_ms INTEGER,
     stored_bytes INTEGER NOT NULL DEFAULT 0
   ) STRICT;
   CREATE INDEX prompts_by_id ON prompts (user, prompt_id);
@@ -58,8 +55,7 @@ export const SCHEMA = `
   CREATE INDEX assets_by_age ON assets (created_at_ms);
 
   CREATE TABLE keys (
-    user TEXT NOT NULL, key TEXT NOT NULL, claimed_at_ms INTEGER NOT NULL, job_id TEXT,
-    PRIMARY KEY (user, key)
+    user TEXT NOT NULL, key TEXT NOT NULL, claimed_at_ms INTEGER NOT NULL, PRIMARY KEY (user, key)
   ) STRICT;
   CREATE INDEX keys_by_age ON keys (claimed_at_ms);
 
@@ -102,8 +98,7 @@ export const SCHEMA = `
   ) STRICT;
 
   CREATE TABLE identity (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-  INSERT INTO identity VALUES ('id', lower(hex(randomblob(16))));
 `;
 
 /** Stored as `user_version`. A database with another one is refused. */
-export const SCHEMA_VERSION = 15;
+export const SCHEMA_VERSION = 16;

@@ -1,5 +1,4 @@
-import type { Column, Columns } from '../columns.ts';
-import type { Database } from './database.ts';
+import type { Columns } from '../columns.ts';
 
 export type SqlValue = string | number | Uint8Array | null;
 
@@ -40,19 +39,4 @@ export function sqlColumns<Row>(columns: Columns<Row>) {
       return { ...row, ...Object.fromEntries(flags.map((name) => [name, row[name] === 1])) } as Row;
     },
   };
-}
-
-/** Adds the columns that a table of an earlier version lacks. Earlier versions ignore added columns. */
-export function addMissingColumns(
-  db: Database,
-  table: string,
-  columns: { readonly [name: string]: Column },
-): void {
-  const found = db.prepare(`SELECT name FROM pragma_table_info('${table}')`).all();
-  const existing = new Set((found as { name: string }[]).map(({ name }) => name));
-  for (const { sql, added } of Object.values(columns)) {
-    if (!existing.has(sql) && added !== undefined) {
-      db.exec(`ALTER TABLE ${table} ADD COLUMN ${sql} ${added}`);
-    }
-  }
 }

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { chmodSync, closeSync, mkdirSync, openSync, readSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 // This package has the API of node:sqlite, which Node 20 lacks. Import node:sqlite when Node 20 is no longer supported.
@@ -13,13 +14,13 @@ import { longTexts } from './long-texts.ts';
 import { modelCallStore, replayStore } from './models.ts';
 import { promptStore } from './prompts.ts';
 import { SCHEMA, SCHEMA_VERSION } from './schema.ts';
-import { addMissingColumns } from './sql-columns.ts';
-import { JOB_COLUMNS, PROMPT_COLUMNS } from '../columns.ts';
 import { createLogSync } from './log-sync.ts';
 import { type Writer, createWriter } from './writer.ts';
 
 /** A ledger with its identity, which is stored in the same file. */
 export type SqliteLedger = Ledger & { readonly identity: LedgerIdentity };
+
+type OpenOptions = { readonly path: string; readonly newId?: string | undefined };
 
 const IN_MEMORY = ':memory:';
 /** How long a write waits for another program that has locked the file, for example a backup or a shell. */
@@ -32,10 +33,13 @@ const MAGIC = 'SQLite format 3\0';
 
 /**
  * Opens the ledger in one SQLite file, which one process at a time may use. Throws an error with a sentence for the
- * operator when the file is in use, damaged, or of another version. Never replaces an existing file.
+ * operator when the file is in use, damaged, or of another version. Never replaces an existing file. `newId`: the id
+ * of a new ledger.
  */
-export function openSqliteLedger(options: { readonly path: string }): SqliteLedger {
-  const { path } = options;
+export function openSqliteLedger({
+  path,
+  newId = randomBytes(16).toString('hex'),
+}: OpenOptions): SqliteLedger {
   const opened: Database[] = [];
   const closeAll = (): void => opened.splice(0).forEach((db) => db.close());
   try {
@@ -50,7 +54,7 @@ export function openSqliteLedger(options: { readonly path: string }): SqliteLedg
     );
     // Close the database before the lock, so that no other process uses the file until it is closed.
     opened.unshift(db);
-    prepare(db);
+    prepare(db, newId);
     return createLedger(db, path, closeAll);
   } catch (cause) {
     closeAll();
@@ -157,28 +161,27 @@ function createPrivate(path: string): void {
   }
 }
 
-function prepare(db: Database): void {
+function prepare(db: Database, newId: string): void {
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
   const { quick_check: verdict } = db.prepare('PRAGMA quick_check(1)').get() as {
     quick_check: string;
   };
   if (verdict !== 'ok') throw Object.assign(new Error(verdict), { errcode: DAMAGED[0] });
-  createSchema(db);
+  createSchema(db, newId);
   // With NORMAL a commit writes to the operating system only; `createLogSync` syncs to the disk.
   db.exec('PRAGMA synchronous = NORMAL');
 }
 
 /** Creates the schema in one transaction, so that a kill leaves an empty database. */
-function createSchema(db: Database): void {
+function createSchema(db: Database, newId: string): void {
   const { user_version: version } = db.prepare('PRAGMA user_version').get() as {
     user_version: number;
   };
   refuseOtherVersion(version);
-  if (version === 0) {
-    db.exec(`BEGIN IMMEDIATE; ${SCHEMA} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
-  }
-  addMissingColumns(db, 'prompts', PROMPT_COLUMNS);
-  addMissingColumns(db, 'jobs', JOB_COLUMNS);
+  if (version !== 0) return;
+  db.exec(`BEGIN IMMEDIATE; ${SCHEMA} PRAGMA user_version = ${SCHEMA_VERSION}`);
+  db.prepare(`INSERT INTO identity VALUES ('id', ?)`).run(newId);
+  db.exec('COMMIT');
 }
 
 /** Where the header of a database has its version, as four bytes. */

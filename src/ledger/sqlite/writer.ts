@@ -9,61 +9,33 @@ type Waiter = { readonly settle: () => void; readonly reject: (cause: unknown) =
 type PendingWrite = Waiter & {
   readonly durability: Durability;
   readonly files: FilesOnDisk | undefined;
-  readonly apply: () => unknown;
 };
 
 type WriteOptions = Pick<PendingWrite, 'durability' | 'files'> & {
   readonly onFailure: (cause: unknown) => void;
 };
 
-/** Transient writes are committed after this time if no other write comes. */
-const TRANSIENT_MS = 20;
-
 /**
- * Group commit: the writes of one turn of the event loop share a transaction and at most one fsync. A transient write
- * is committed with the next write of another durability, never after it. When its transaction fails, it is applied
- * again at the beginning of the next one. A database in memory has no `log`.
+ * Group commit: the writes of one turn of the event loop share a transaction and at most one fsync. A database in
+ * memory has no `log`.
  */
 export function createWriter(db: Database, log?: Omit<LogSync, 'close'>) {
   const sql = { begin: db.prepare('BEGIN IMMEDIATE'), commit: db.prepare('COMMIT') };
   let batch: PendingWrite[] = [];
-  /** The transient writes of a failed transaction, which the next one applies again. */
-  let retried: PendingWrite[] = [];
   const waiters: Waiter[] = [];
   let isOpen = false;
   let immediate: NodeJS.Immediate | undefined;
-  let timer: NodeJS.Timeout | undefined;
 
   function begin(): void {
     if (isOpen) return;
     sql.begin.run();
     isOpen = true;
-    applyRetried();
-  }
-
-  /** Drops a row that SQLite refuses. A full disk ends the transaction: then all of them wait for the next one. */
-  function applyRetried(): void {
-    for (let write = retried.shift(); write; write = retried.shift()) {
-      batch.push(write);
-      try {
-        write.apply();
-      } catch (cause) {
-        rejectIfRolledBack(cause);
-        if (!isOpen) throw cause;
-      }
-    }
-  }
-
-  function scheduleFlush(durability: Durability): void {
-    if (durability === 'transient') timer ??= setTimeout(flush, TRANSIENT_MS);
-    else immediate ??= setImmediate(flush);
+    immediate ??= setImmediate(flush);
   }
 
   function takeBatch(): PendingWrite[] {
     clearImmediate(immediate);
-    clearTimeout(timer);
     immediate = undefined;
-    timer = undefined;
     isOpen = false;
     const taken = batch;
     batch = [];
@@ -83,8 +55,6 @@ export function createWriter(db: Database, log?: Omit<LogSync, 'close'>) {
   }
 
   function failBatch(writes: readonly PendingWrite[], cause: unknown): void {
-    const transient = writes.filter(({ durability }) => durability === 'transient');
-    retried = [...transient, ...retried];
     rejectAll([...writes, ...waiters.splice(0)], cause);
   }
 
@@ -97,7 +67,7 @@ export function createWriter(db: Database, log?: Omit<LogSync, 'close'>) {
       else write.settle();
     }
     if (synced.length > 0) void settleSynced(synced);
-    else if (writes.some(({ durability }) => durability === 'soon')) log?.syncSoon();
+    else log?.syncSoon();
   }
 
   async function settleSynced(writes: readonly PendingWrite[]): Promise<void> {
@@ -126,10 +96,8 @@ export function createWriter(db: Database, log?: Omit<LogSync, 'close'>) {
     return new Promise((resolve, reject) => {
       try {
         begin();
-        scheduleFlush(durability);
         const value = apply();
-        batch.push({ durability, files, apply, settle: () => resolve(value), reject });
-        if (durability === 'transient') resolve(value);
+        batch.push({ durability, files, settle: () => resolve(value), reject });
       } catch (cause) {
         rejectAll([{ reject }], cause);
         onFailure(cause);
@@ -142,7 +110,7 @@ export function createWriter(db: Database, log?: Omit<LogSync, 'close'>) {
     flush,
     /** Resolves when all writes that are applied now are committed. */
     async committed(): Promise<void> {
-      if (!isOpen && retried.length === 0) return;
+      if (!isOpen) return;
       await new Promise<void>((settle, reject) => void waiters.push({ settle, reject }));
     },
     /** Like `write`, for a single statement, which SQLite itself applies wholly or not at all. */

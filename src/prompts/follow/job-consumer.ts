@@ -223,9 +223,8 @@ export class JobConsumer {
 
   /** Records that the job has started. No process sends such a job again. */
   async #recordBegin(atMs: number): Promise<void> {
-    const { ledger, durability } = this.#options;
     this.#hasBegun = true;
-    await ledger.prompts.begin(this.#prompt.key, atMs, durability.begun);
+    await this.#options.ledger.prompts.begin(this.#prompt.key, atMs);
   }
 
   /**

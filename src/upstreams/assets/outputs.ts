@@ -109,7 +109,7 @@ export function createOutputs(deps: OutputOptions) {
         if (!(await blobs.isInPlace(row.hash))) return resolve(false);
         reached('after-bytes-stored');
         // A job whose end is not on disk runs again, and then makes its files again.
-        await ledger.assets.insert(row, undefined, 'transient');
+        await ledger.assets.insert(row, undefined, 'soon');
         resolve(true);
         await ledger.committed();
         // A sweep removes a marker that cannot be removed now.

@@ -28,7 +28,7 @@ async function arriving(bytes: Buffer): Promise<Arriving> {
     spooled = spoolStream(source, {
       dir,
       maxBytes: 64 * MB,
-      durability: 'transient',
+      durability: 'none',
       follow: resolve,
     });
     source.write(bytes.subarray(0, 2 * MB));
