@@ -1,15 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { Command } from 'commander';
 import { type BackupResult, type BackupSource, backUp } from './backup/backup.ts';
-import { isRecordedBy, recordedFiles, requireSound } from './backup/recorded-files.ts';
-import { SECRET_BYTES, databasePath, secretIn } from '../data-folder/data-dir.ts';
-import { reached } from '../lib/crash-point.ts';
-import type { SharedRedis } from '../ledger/redis/open-shared.ts';
-import { readSqliteRecords } from '../ledger/sqlite/records.ts';
+import { type OpenedData, withData } from './backup/opened-data.ts';
+import {
+  SECRET_BYTES,
+  databasePath,
+  refuseUnfinishedRestore,
+  secretIn,
+} from '../data-folder/data-dir.ts';
 import { addServerOptions } from '../config/flags.ts';
-import { FILES_FLAGS, filesSource } from '../config/files.ts';
-import { type OpenedFiles, withFiles } from './backup/with-files.ts';
-import { type DataLocation, runCommand, withRedis } from './shared-options.ts';
+import { FILES_FLAGS } from '../config/files.ts';
+import { type DataLocation, runCommand } from './shared-options.ts';
 import { megabytes, printableName } from './printable-name.ts';
 import { createProgress } from './progress.ts';
 
@@ -30,47 +31,51 @@ async function run(command: Command): Promise<number> {
   const into = command.args[0] ?? '';
   const progress = createProgress();
   const { dataDir } = settings;
-  const files = filesSource(settings, process.env);
-  const result = await withRedis(settings, async (redis) =>
-    withFiles({ dataDir, files }, (opened) =>
-      backUp({
-        dataDir,
-        into,
-        openSource: () => openSource(dataDir, redis, opened),
-        now: Date.now,
-        progress: progress.start,
-        reached,
-      }),
-    ),
+  const result = await withData(settings, (opened) =>
+    backUp({
+      dataDir,
+      into,
+      openSource: () => openSource(opened),
+      now: Date.now,
+      progress: progress.start,
+    }),
   ).finally(progress.stop);
   process.stdout.write(textOf(result, into));
   return result.missing.length === 0 ? 0 : 1;
 }
 
 /** Throws when the records cannot be read, or are not those of the files. */
-async function openSource(
-  dataDir: string,
-  redis: SharedRedis | undefined,
-  { place, recordedBy }: OpenedFiles,
-): Promise<BackupSource> {
-  if (!redis) requireSound(databasePath(dataDir));
-  const recorded = recordedFiles(dataDir, redis);
+async function openSource({
+  dataDir,
+  redis,
+  ledger,
+  place,
+  belongs,
+}: OpenedData): Promise<BackupSource> {
+  refuseUnfinishedRestore(dataDir);
+  const { state, errors } = ledger.inspect();
+  if (state !== 'ok')
+    throw new Error(
+      `the ledger ${databasePath(dataDir)} is ${state} (${errors[0]}): run holdover check to see the damage, or ` +
+        'holdover restore to restore a backup',
+    );
   // An outdated database is left in a folder whose records were moved into Redis.
-  if (!isRecordedBy(recorded, recordedBy))
+  if (!(await belongs()))
     throw new Error(
       `the files of --data-dir ${dataDir} were recorded by another ledger: give the --ledger of their servers`,
     );
   const folderId = await place.readId('folder.id');
   // The secret that is given is used only by a Redis ledger that has none.
   const secret = (await redis?.identity.secret?.(randomBytes(SECRET_BYTES))) ?? secretIn(dataDir);
-  const ledgerId = recorded.id();
-  if (folderId === undefined || secret === undefined || ledgerId === undefined)
+  if (folderId === undefined || secret === undefined)
     throw new Error(`no server has used ${dataDir} yet: it lacks secret.key or folder.id`);
-  const { kind: ledger } = recorded;
-  const identity = { ledger, ledgerId, folderId, secret: secret.toString('base64') };
-  if (!redis) return { identity, place, records: () => readSqliteRecords(databasePath(dataDir)) };
-  const { readRedisRecords } = await import('../ledger/redis/records.ts');
-  return { identity, place, records: () => readRedisRecords(redis.links) };
+  const identity = {
+    ledger: ledger.kind,
+    ledgerId: ledger.id(),
+    folderId,
+    secret: secret.toString('base64'),
+  };
+  return { identity, place, records: ledger.records };
 }
 
 function textOf({ records, files, copied, missing }: BackupResult, into: string): string {

@@ -1,21 +1,20 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Command } from 'commander';
-import { type RestoredRecord, recordOrphans } from './backup/record-orphans.ts';
+import { type NewRecord, recordOrphans } from './backup/record-orphans.ts';
 import { type CheckReport, check, isSound, type Orphan, type DamagedFile } from './backup/check.ts';
+import { type OpenedData, withData } from './backup/opened-data.ts';
 import { refuseSharedUse } from '../data-folder/spool-folder.ts';
 import { inUseText, tryLock } from './backup/copy.ts';
-import { type RecordedFiles, recordedFiles } from './backup/recorded-files.ts';
 import { FILES_FLAGS, filesSource } from '../config/files.ts';
 import { ledgerSource } from '../config/ledger.ts';
 import { databasePath } from '../data-folder/data-dir.ts';
-import type { SharedRedis } from '../ledger/redis/open-shared.ts';
 import { openStore } from '../app/store.ts';
 import { silentLogger } from '../observability/log.ts';
 import { LOCAL_USER } from '../auth/identity.ts';
 import { addServerOptions } from '../config/flags.ts';
-import { type FilesLocation, withFiles } from './backup/with-files.ts';
-import { type DataLocation, runCommand, withRedis } from './shared-options.ts';
+import { withOpen } from './with-open.ts';
+import { type DataLocation, runCommand } from './shared-options.ts';
 import { megabytes, printableName } from './printable-name.ts';
 import { createProgress } from './progress.ts';
 
@@ -36,55 +35,37 @@ export function checkCommand(argv: readonly string[]): Promise<number> {
         'Changes nothing without --repair; the server may run meanwhile.',
     )
     .option('--repair', 'put files without a record on record again; stop the server first')
-    .option('--user <ID>', 'whose they are when no trace of that is left', LOCAL_USER)
+    .option('--user <ID>', 'whose they are then', LOCAL_USER)
     .option('--json', 'for programs');
   return runCommand(addServerOptions(command, ['dataDir', 'ledger', ...FILES_FLAGS]), argv, run);
 }
 
 async function run(command: Command): Promise<number> {
   const settings = command.opts<Settings>();
-  const { json = false } = settings;
   const dataDir = resolve(settings.dataDir);
   if (!existsSync(dataDir)) throw new Error(`there is no data folder ${dataDir}`);
-  const location = { dataDir, files: filesSource(settings, process.env) };
-  return withRedis(settings, async (redis) => {
-    const recorded = recordedFiles(dataDir, redis);
-    const checkNow = (): Promise<CheckReport> => runCheck(location, recorded, redis);
-    let restored: readonly RestoredRecord[] = [];
+  return withData({ ...settings, dataDir }, async (opened) => {
+    let adopted: readonly NewRecord[] = [];
     if (settings.repair === true) {
-      await refuseUse(dataDir, redis);
-      restored = await repair(settings, await checkNow(), recorded);
+      await refuseUse(opened);
+      adopted = await repair(settings, await runCheck(opened));
     }
-    const report = await checkNow();
-    const sound = isSound(report);
+    const report = await runCheck(opened);
+    const ok = isSound(report);
     process.stdout.write(
-      json
-        ? `${JSON.stringify({ ok: sound, ...report, adopted: restored }, null, 2)}\n`
-        : checkText({ ...report, restored, sound }),
+      settings.json === true
+        ? `${JSON.stringify({ ok, ...report, adopted }, null, 2)}\n`
+        : checkText({ ...report, ok, adopted }),
     );
-    return sound ? 0 : 1;
+    return ok ? 0 : 1;
   });
 }
 
-async function runCheck(
-  location: FilesLocation,
-  recorded: RecordedFiles,
-  redis: SharedRedis | undefined,
-): Promise<CheckReport> {
-  const { dataDir } = location;
+function runCheck(opened: OpenedData): Promise<CheckReport> {
   const progress = createProgress();
-  const inUse = redis !== undefined || isInUse(dataDir);
-  return withFiles(location, ({ blobs, recordedBy }) =>
-    check({
-      dataDir,
-      blobs,
-      recordedBy,
-      recorded,
-      inUse,
-      now: Date.now,
-      progress: progress.start,
-    }),
-  ).finally(progress.stop);
+  const inUse = opened.redis !== undefined || isInUse(opened.dataDir);
+  const options = { ...opened, inUse, now: Date.now, progress: progress.start };
+  return check(options).finally(progress.stop);
 }
 
 /**
@@ -94,30 +75,22 @@ async function runCheck(
 async function repair(
   settings: Settings,
   { ledger: { state }, belongs, orphans }: CheckReport,
-  recorded: RecordedFiles,
-): Promise<readonly RestoredRecord[]> {
-  const ledgerIsMissing = state === 'absent' || state === 'empty';
-  const canRepair = orphans.some(({ whole }) => whole) || ledgerIsMissing || !belongs;
-  if (state === 'damaged' || !canRepair) return [];
-  const acceptFiles = ledgerIsMissing || !belongs;
-  const remembered = state === 'ok' ? recorded.remembered() : [];
-  const source = ledgerSource(settings.ledger);
+): Promise<readonly NewRecord[]> {
+  const acceptFiles = state === 'absent' || state === 'empty' || !belongs;
+  if (state === 'damaged' || !(acceptFiles || orphans.some(({ whole }) => whole))) return [];
   const { dataDir, user } = settings;
   const files = filesSource(settings, process.env);
-  const store = await openStore({ ledger: source, dataDir, files, acceptFiles }, silentLogger());
-  try {
-    const { ledger } = store;
-    return await recordOrphans(
-      { blobs: store.files.blobs, ledger, user, now: Date.now },
-      orphans,
-      remembered,
-    );
-  } finally {
-    await store.close();
-  }
+  const ledger = ledgerSource(settings.ledger);
+  return withOpen(
+    await openStore({ ledger, dataDir, files, acceptFiles }, silentLogger()),
+    async (store) => {
+      const { blobs } = store.files;
+      return recordOrphans({ blobs, ledger: store.ledger, user, now: Date.now }, orphans);
+    },
+  );
 }
 
-async function refuseUse(dataDir: string, redis: SharedRedis | undefined): Promise<void> {
+async function refuseUse({ dataDir, redis }: OpenedData): Promise<void> {
   if (redis) {
     const { refuseRedisInUse } = await import('../ledger/redis/records.ts');
     return await refuseRedisInUse(redis.links);
@@ -135,59 +108,49 @@ function isInUse(dataDir: string): boolean {
 }
 
 type ShownReport = CheckReport & {
-  readonly restored: readonly RestoredRecord[];
-  readonly sound: boolean;
+  readonly ok: boolean;
+  readonly adopted: readonly NewRecord[];
 };
 
 /** Returns the report as text. It lists every file that has a problem. */
 function checkText(report: ShownReport): string {
-  const { dataDir, recorded, trouble, orphans, restored, sound } = report;
+  const { dataDir, recorded, trouble, orphans, adopted } = report;
   const lines = [
     `Data folder ${printableName(dataDir)}`,
     ...ledgerLines(report),
-    ...(report.belongs ? [] : [OTHER_LEDGER]),
     ...secretLines(report),
     ...(report.unfinishedRestore ? [UNFINISHED_RESTORE_TEXT] : []),
-    ...(recorded === null
-      ? ['Files were not compared: the ledger cannot be read.']
-      : [`Files on record: ${recorded.files} (${megabytes(recorded.bytes)}).`]),
+    recorded === null
+      ? 'Files were not compared: the ledger cannot be read.'
+      : `Files on record: ${recorded.files} (${megabytes(recorded.bytes)}).`,
     ...listed('Files on record that are missing, damaged or unreadable', trouble.map(troubleLine)),
     ...(trouble.length > 0 ? [BACKUP_ADVICE] : []),
-    ...listed('Put on record again', restored.map(restoredLine)),
+    ...listed('Put on record again', adopted.map(adoptedLine)),
     ...listed('Files without a record', orphans.map(orphanLine)),
     ...(orphans.some(({ whole }) => whole) ? [REPAIR_ADVICE] : []),
-    sound ? 'Everything is as it should be.' : 'Something is wrong.',
+    report.ok ? 'Everything is as it should be.' : 'Something is wrong.',
   ];
   return `${lines.join('\n')}\n`;
 }
 
-const UNFINISHED_RESTORE_TEXT =
-  'A restore was interrupted while it moved files: run holdover restore with --replace.';
+const UNFINISHED_RESTORE_TEXT = 'A restore was interrupted: run holdover restore again.';
 const OTHER_LEDGER =
   'The files were recorded by another ledger: give the --ledger of their servers, restore that ledger, or use ' +
   '--repair to bind this one to them.';
+const LEDGER_ADVICE =
+  'Restore a backup with holdover restore, or give the --ledger of the servers.';
 const BACKUP_ADVICE =
   'A backup may have them: it has the same folder blobs, so that single files can be copied back.';
 const REPAIR_ADVICE =
-  'holdover check --repair puts them on record again: under their names if the ledger still has those, ' +
-  'otherwise in the folder "recovered" of the outputs.';
+  'holdover check --repair puts them on record again, in the folder "recovered" of the outputs.';
 
-function ledgerLines({ ledger: { kind, state, errors } }: CheckReport): readonly string[] {
-  if (kind === 'redis') return ['Ledger: in Redis.'];
-  if (state === 'ok') return ['Database: sound.'];
-  return [
-    `Database: ${state}.`,
-    ...errors.map((error) => `  ${printableName(error)}`),
-    ADVICE[state],
-  ];
+function ledgerLines({ ledger: { kind, state, errors }, belongs }: CheckReport): readonly string[] {
+  const whose = belongs ? [] : [OTHER_LEDGER];
+  if (kind === 'redis') return ['Ledger: in Redis.', ...whose];
+  if (state === 'ok') return ['Database: sound.', ...whose];
+  const details = errors.map((error) => `  ${printableName(error)}`);
+  return [`Database: ${state}.`, ...details, LEDGER_ADVICE];
 }
-
-const ABSENT = 'Give the --ledger of the servers, or restore a backup with holdover restore.';
-const ADVICE = {
-  absent: ABSENT,
-  empty: ABSENT,
-  damaged: 'Restore a backup with holdover restore: a damaged database cannot be repaired.',
-} as const;
 
 function secretLines({ secret }: CheckReport): readonly string[] {
   if (secret === 'ok' || secret === 'elsewhere') return [];
@@ -209,7 +172,6 @@ function orphanLine({ path, sizeBytes, whole }: Orphan): string {
   return `  ${path} (${megabytes(sizeBytes)}${whole ? '' : ', damaged'})`;
 }
 
-function restoredLine({ hash, user, filePath, as }: RestoredRecord): string {
-  const how = as === 'remembered' ? '' : ', its own name is not known';
-  return `  ${printableName(filePath)} of ${printableName(user)} (${hash}${how})`;
+function adoptedLine({ hash, user, filePath }: NewRecord): string {
+  return `  ${printableName(filePath)} of ${printableName(user)} (${hash})`;
 }

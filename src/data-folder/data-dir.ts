@@ -117,15 +117,14 @@ export function makeDataDir(root: string): void {
   }
 }
 
-/** The folder with the verified copy of a backup, while its files are moved into the data directory. */
+/** The file that exists during a restore. While it exists, no server may use the data directory. */
 export const UNFINISHED_RESTORE: string = 'restore-unfinished';
 
 /** Throws when a restore was interrupted: then only some files are those of the backup. */
 export function refuseUnfinishedRestore(root: string): void {
   if (!existsSync(join(root, UNFINISHED_RESTORE))) return;
   throw new Error(
-    `--data-dir ${root} has a restore that was interrupted: run "holdover restore" again, with ` +
-      '--replace, which removes nothing',
+    `--data-dir ${root} has a restore that was interrupted: run "holdover restore" again`,
   );
 }
 

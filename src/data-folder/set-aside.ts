@@ -74,7 +74,7 @@ function moveInto(folder: string, root: string, names: readonly string[]): void 
 }
 
 /** Creates a dated folder in `set-aside` and returns its path. */
-export function makeAsideFolder(root: string, now: Date): string {
+function makeAsideFolder(root: string, now: Date): string {
   const time = now
     .toISOString()
     .replace(/\.\d+Z$/, 'Z')

@@ -34,7 +34,6 @@ const CRASH_POINTS = [
   'restore-file',
   'restore-record',
   'restore-aside',
-  'restore-placed',
 ] as const;
 
 export type CrashPoint = (typeof CRASH_POINTS)[number];

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { packageVersion } from '../../config/version.ts';
 import type { StoredRecord } from '../../ledger/records.ts';
 import { forEachConcurrently } from '../../lib/concurrency.ts';
-import type { CrashPoint } from '../../lib/crash-point.ts';
+import { reached } from '../../lib/crash-point.ts';
 import { syncPath } from '../../lib/durability.ts';
 import { hashFile } from '../../lib/hash.ts';
 import { moveIntoPlace } from '../../lib/rename-new.ts';
@@ -40,8 +40,6 @@ export type BackupOptions = {
   readonly openSource: () => Promise<BackupSource>;
   readonly now: () => number;
   readonly progress: StartProgress;
-  /** Called at each crash point, where tests end the process. */
-  readonly reached: (moment: CrashPoint) => void;
 };
 
 /** The finished backup: the number of records and files, the bytes that were copied, and what is missing. */
@@ -99,7 +97,7 @@ function openFolder(folder: string): void {
 type Opened = BackupOptions & { readonly source: BackupSource };
 
 async function writeBackup(options: Opened): Promise<BackupResult> {
-  const { into, reached } = options;
+  const { into } = options;
   const blobs = createBlobCopier(options);
   let failed = new Set<string>();
   for (let pass = 1; ; pass++) {
@@ -129,7 +127,7 @@ type Pass = {
 };
 
 async function* linesToWrite(
-  { source, now, progress, reached }: Opened,
+  { source, now, progress }: Opened,
   { blobs, named, content }: Pass,
 ): AsyncGenerator<BackupLine> {
   const createdAt = new Date(now()).toISOString();

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { SECRET_BYTES, UNFINISHED_RESTORE } from '../../data-folder/data-dir.ts';
-import type { DatabaseState, RecordedBlob } from '../../ledger/sqlite/inspect.ts';
+import type { InspectedDatabase } from '../../ledger/sqlite/inspect.ts';
 import { forEachConcurrently } from '../../lib/concurrency.ts';
 import { createHasher } from '../../lib/hash.ts';
 import { isStorageUnavailable } from '../../lib/storage-errors.ts';
@@ -9,15 +9,17 @@ import type { Blobs, StoredBlob } from '../../upstreams/blobs.ts';
 import { WrongBytes } from '../../upstreams/bucket/errors.ts';
 import { type StartProgress, totalOf } from '../progress.ts';
 import { blobPath } from './format.ts';
-import { type RecordedFiles, isRecordedBy } from './recorded-files.ts';
+import type { LedgerRecords, OpenedData } from './opened-data.ts';
 
 /** A file on record that is missing or damaged, and the names under which clients know it. */
 export type DamagedFile = {
   readonly hash: string;
   readonly path: string;
   readonly why: 'missing' | 'damaged' | 'unreadable';
-  readonly names: readonly { readonly user: string; readonly filePath: string }[];
+  readonly names: readonly FileName[];
 };
+
+type FileName = { readonly user: string; readonly filePath: string };
 
 /** A file without a record. When `whole` is true, its bytes have the hash in its name, and it can be recorded again. */
 export type Orphan = {
@@ -31,11 +33,7 @@ export type Orphan = {
 /** The result of a check. Its members are those of `holdover check --json`. */
 export type CheckReport = {
   readonly dataDir: string;
-  readonly ledger: {
-    readonly kind: 'sqlite' | 'redis';
-    readonly state: DatabaseState;
-    readonly errors: readonly string[];
-  };
+  readonly ledger: InspectedDatabase & Pick<LedgerRecords, 'kind'>;
   /** True when this ledger recorded these files. */
   readonly belongs: boolean;
   /** `elsewhere` when Redis has the secret. */
@@ -47,12 +45,7 @@ export type CheckReport = {
   readonly orphans: readonly Orphan[];
 };
 
-export type CheckOptions = {
-  readonly dataDir: string;
-  readonly blobs: Pick<Blobs, 'list' | 'open'>;
-  /** The id of the ledger that recorded these files; `undefined` when it is not known. */
-  readonly recordedBy: string | undefined;
-  readonly recorded: RecordedFiles;
+export type CheckOptions = Pick<OpenedData, 'dataDir' | 'ledger' | 'blobs' | 'belongs'> & {
   /** True while a server runs. It writes a file shortly before it records it, so recent files are no orphans. */
   readonly inUse: boolean;
   readonly now: () => number;
@@ -65,20 +58,20 @@ const RECENT_MS = 60_000;
 
 /** Checks all files against the records. Changes nothing; a server may run meanwhile. */
 export async function check(options: CheckOptions): Promise<CheckReport> {
-  const { dataDir, recorded } = options;
-  const { state, errors } = recorded.inspect();
+  const { dataDir, ledger } = options;
+  const { state, errors } = ledger.inspect();
   const common = {
     dataDir,
-    ledger: { kind: recorded.kind, state, errors },
-    belongs: state !== 'ok' || isRecordedBy(recorded, options.recordedBy),
-    secret: recorded.kind === 'redis' ? ('elsewhere' as const) : secretIn(dataDir),
+    ledger: { kind: ledger.kind, state, errors },
+    belongs: state !== 'ok' || (await options.belongs()),
+    secret: ledger.kind === 'redis' ? ('elsewhere' as const) : secretIn(dataDir),
     unfinishedRestore: existsSync(join(dataDir, UNFINISHED_RESTORE)),
   };
   // When the records cannot be read, every file would seem to have no record.
   if (state === 'damaged') return { ...common, recorded: null, trouble: [], orphans: [] };
-  const named = state === 'ok' ? await recorded.list() : [];
-  const found = await compare(options, named, state);
-  return { ...common, recorded: totalOf(named), ...found };
+  const list = (): Promise<RecordedFiles> =>
+    state === 'ok' ? filesOnRecord(ledger) : Promise.resolve(new Map());
+  return { ...common, ...(await compare(options, list)) };
 }
 
 /** Returns true when the report shows no problem. */
@@ -89,40 +82,68 @@ export function isSound(report: CheckReport): boolean {
   return isWhole && trouble.length === 0 && orphans.length === 0;
 }
 
+type RecordedFile = {
+  readonly hash: string;
+  readonly sizeBytes: number;
+  readonly names: FileName[];
+};
+
+/** The files on record by their hash. */
+type RecordedFiles = ReadonlyMap<string, RecordedFile>;
+
+async function filesOnRecord(ledger: LedgerRecords): Promise<RecordedFiles> {
+  const files = new Map<string, RecordedFile>();
+  for await (const record of ledger.records(['assets'])) {
+    if (record.kind !== 'assets') continue;
+    const { hash, sizeBytes, user, filePath } = record.row;
+    const file = files.get(hash) ?? { hash, sizeBytes, names: [] };
+    file.names.push({ user, filePath });
+    files.set(hash, file);
+  }
+  return files;
+}
+
 async function compare(
-  options: CheckOptions,
-  named: readonly RecordedBlob[],
-  state: DatabaseState,
-): Promise<Pick<CheckReport, 'trouble' | 'orphans'>> {
-  const { blobs, recorded, inUse, now, progress } = options;
-  const onRecord = new Set(named.map(({ hash }) => hash));
+  { blobs, inUse, now, progress }: CheckOptions,
+  list: () => Promise<RecordedFiles>,
+): Promise<Pick<CheckReport, 'recorded' | 'trouble' | 'orphans'>> {
+  const recorded = await list();
+  const onRecord = [...recorded.values()];
   const unrecorded: StoredBlob[] = [];
-  for await (const blob of blobs.list()) if (!onRecord.has(blob.hash)) unrecorded.push(blob);
-  const { files, bytes } = totalOf(named);
-  const reportProgress = progress({ files: files + unrecorded.length, bytes });
-  const damage = new Map<string, DamagedFile['why']>();
-  await forEachConcurrently(MAX_CONCURRENT, named, async ({ hash, sizeBytes }) => {
-    const why = await inspectBlob(blobs, hash);
-    if (why) damage.set(hash, why);
-    reportProgress(sizeBytes);
-  });
-  const orphans: Orphan[] = [];
   const createdBeforeMs = inUse ? now() - RECENT_MS : Infinity;
-  await forEachConcurrently(MAX_CONCURRENT, unrecorded, async (blob) => {
-    const isRecent = blob.placedAtMs > createdBeforeMs;
-    const orphan = isRecent ? undefined : await inspectOrphan(blobs, blob);
-    if (orphan) orphans.push(orphan);
-    reportProgress(0);
-  });
+  for await (const blob of blobs.list())
+    if (!recorded.has(blob.hash) && blob.placedAtMs <= createdBeforeMs) unrecorded.push(blob);
+  const faults = new Map<string, DamagedFile['why'] | undefined>();
+  const onFile = progress(totalOf([...onRecord, ...unrecorded]));
+  await forEachConcurrently(
+    MAX_CONCURRENT,
+    [...onRecord, ...unrecorded],
+    async ({ hash, sizeBytes }) => {
+      faults.set(hash, await inspectBlob(blobs, hash));
+      onFile(sizeBytes);
+    },
+  );
   // A server that runs may have removed and recorded files since the first list.
-  const after = state === 'ok' ? new Set((await recorded.list()).map(({ hash }) => hash)) : null;
-  const stillRecorded = [...damage].filter(([hash]) => after?.has(hash));
+  const after = await list();
   return {
-    trouble: await withNames(recorded, stillRecorded),
-    orphans: orphans
-      .filter(({ hash }) => !after?.has(hash))
+    recorded: totalOf(onRecord),
+    trouble: onRecord.flatMap(({ hash }) => {
+      const [why, names] = [faults.get(hash), after.get(hash)?.names];
+      return why && names ? [{ hash, path: blobPath(hash), why, names }] : [];
+    }),
+    orphans: unrecorded
+      .filter(({ hash }) => !after.has(hash) && faults.get(hash) !== 'missing')
+      .map((blob) => orphanOf(blob, faults.get(blob.hash)))
       .toSorted((a, b) => (a.path < b.path ? -1 : 1)),
   };
+}
+
+function orphanOf(
+  { hash, sizeBytes, modifiedAtMs }: StoredBlob,
+  fault: DamagedFile['why'] | undefined,
+): Orphan {
+  const file = { hash, path: blobPath(hash), sizeBytes, modifiedAtMs: Math.round(modifiedAtMs) };
+  return { ...file, whole: fault === undefined };
 }
 
 async function inspectBlob(
@@ -142,31 +163,6 @@ async function inspectBlob(
   } finally {
     hasher.discard();
   }
-}
-
-async function inspectOrphan(
-  blobs: Pick<Blobs, 'open'>,
-  { hash, sizeBytes, modifiedAtMs }: StoredBlob,
-): Promise<Orphan | undefined> {
-  const why = await inspectBlob(blobs, hash);
-  if (why === 'missing') return undefined;
-  const file = { hash, path: blobPath(hash), sizeBytes, modifiedAtMs: Math.round(modifiedAtMs) };
-  return { ...file, whole: why === undefined };
-}
-
-async function withNames(
-  recorded: RecordedFiles,
-  damage: readonly (readonly [string, DamagedFile['why']])[],
-): Promise<readonly DamagedFile[]> {
-  const owners = await recorded.owners(damage.map(([hash]) => hash));
-  return damage.map(([hash, why]) => ({
-    hash,
-    path: blobPath(hash),
-    why,
-    names: owners
-      .filter((owner) => owner.hash === hash)
-      .map(({ user, filePath }) => ({ user, filePath })),
-  }));
 }
 
 function secretIn(dataDir: string): CheckReport['secret'] {

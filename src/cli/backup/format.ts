@@ -82,7 +82,7 @@ export async function writeLines(path: string, lines: AsyncIterable<BackupLine>)
 }
 
 /** Returns a row as JSON values, which are equal for SQLite and Redis. */
-export function plainRow({ kind, row }: StoredRecord): object {
+function plainRow({ kind, row }: StoredRecord): object {
   const values = row as { readonly [name: string]: unknown };
   const cells = Object.keys(RECORD_KINDS[kind].columns).map((name) => {
     const value = values[name] ?? null;

@@ -1,77 +1,47 @@
-import { rmSync, statSync } from 'node:fs';
-import type { LedgerSource } from '../../config/ledger.ts';
 import { databasePath, placeSecret } from '../../data-folder/data-dir.ts';
-import { readSqliteRecords, openKeyWriter } from '../../ledger/sqlite/records.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
 import { openSqliteLedger } from '../../ledger/sqlite/sqlite-ledger.ts';
 import { silentLogger } from '../../observability/log.ts';
 import type { BackupHeader } from './format.ts';
-import type { RecordsTarget } from './load-records.ts';
 
 /** The ledger of a restore. */
-export type LedgerTarget = RecordsTarget & {
+export type LedgerTarget = {
+  readonly ledger: Ledger;
   /** The id of the ledger: that of the backup, when the kind of the ledger is the same. */
   readonly ledgerId: string;
   /** Stores the secret and the id of the files, after the records. */
   complete(): Promise<void>;
-  /** Servers can open the ledger after this. */
+  /** Lets servers open the ledger. */
   finish(): Promise<void>;
   close(): Promise<void>;
 };
 
-/**
- * Opens an empty ledger: a new database in `folder`, or a Redis without records. Throws when the Redis has records
- * that are not those of an interrupted restore.
- */
-export async function openLedgerTarget(
-  to: LedgerSource,
+/** Opens a new database in a folder. */
+export function openDatabaseTarget(
   folder: string,
-  header: BackupHeader,
-): Promise<LedgerTarget> {
-  const ledgerId = header.ledger === to.kind ? header.ledgerId : undefined;
-  return to.kind === 'sqlite'
-    ? openDatabase(folder, header, ledgerId)
-    : await openRedis(to.url, header, ledgerId);
-}
-
-function openDatabase(
-  folder: string,
-  header: BackupHeader,
-  ledgerId: string | undefined,
+  { ledger: kind, ledgerId, folderId, secret }: BackupHeader,
 ): LedgerTarget {
-  const path = databasePath(folder);
-  const ledger = openSqliteLedger({ path });
-  const keys = openKeyWriter(path);
-  if (ledgerId !== undefined) keys.setLedgerId(ledgerId);
-  const close = async (): Promise<void> => {
-    keys.close();
-    await ledger.close();
-  };
+  const newId = kind === 'sqlite' ? ledgerId : undefined;
+  const ledger = openSqliteLedger({ path: databasePath(folder), newId });
   return {
     ledger,
-    writeKey: keys.writeKey,
-    ledgerId: ledgerId ?? ledger.identity.id,
-    records: () => readSqliteRecords(path),
+    ledgerId: ledger.identity.id,
     async complete() {
-      await ledger.identity.tie(header.folderId);
-      placeSecret(folder, Buffer.from(header.secret, 'base64'));
-      await close();
-      const logBytes = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
-      if (logBytes > 0) throw new Error(`${path} could not be written completely`);
-      for (const end of ['-wal', '-shm', '.lock', '.lock-journal'])
-        rmSync(`${path}${end}`, { force: true });
+      await ledger.identity.tie(folderId);
+      placeSecret(folder, Buffer.from(secret, 'base64'));
     },
     finish: async () => {},
-    close,
+    close: () => ledger.close(),
   };
 }
 
-async function openRedis(
+/** Opens a Redis. Throws when it has records that are not those of an interrupted restore. */
+export async function openRedisTarget(
   url: string,
-  { folderId, secret }: BackupHeader,
-  ledgerId: string | undefined,
+  { ledger: kind, ledgerId: formerId, folderId, secret }: BackupHeader,
 ): Promise<LedgerTarget> {
+  const ledgerId = kind === 'redis' ? formerId : undefined;
   const { openSharedRedis } = await import('../../ledger/redis/open-shared.ts');
-  const { readRedisRecords, redisKeyWriter } = await import('../../ledger/redis/records.ts');
   const { beginRestore, finishRestore } = await import('../../ledger/redis/stored-keys.ts');
   const redis = await openSharedRedis({ url, log: silentLogger(), restore: { ledgerId } });
   const { ledger, links, identity } = redis;
@@ -83,9 +53,7 @@ async function openRedis(
   }
   return {
     ledger,
-    writeKey: redisKeyWriter(links),
     ledgerId: identity.id,
-    records: () => readRedisRecords(links),
     async complete() {
       await identity.tie(folderId);
       await identity.secret?.(Buffer.from(secret, 'base64'));

@@ -1,19 +1,20 @@
-import { existsSync, mkdirSync, readdirSync, createReadStream } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { createReadStream, existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import type { LedgerSource } from '../../config/ledger.ts';
+import { writeFileAtomically } from '../../data-folder/bind-ledger.ts';
 import { UNFINISHED_RESTORE, databasePath, placeBucketOf } from '../../data-folder/data-dir.ts';
-import { makeAsideFolder } from '../../data-folder/set-aside.ts';
-import { refuseSharedUse } from '../../data-folder/spool-folder.ts';
 import type { StoredRecord } from '../../ledger/records.ts';
 import { forEachConcurrently } from '../../lib/concurrency.ts';
-import type { CrashPoint } from '../../lib/crash-point.ts';
+import { reached } from '../../lib/crash-point.ts';
 import { syncPath } from '../../lib/durability.ts';
+import { hashFile } from '../../lib/hash.ts';
 import type { OpenedBucket } from '../../upstreams/bucket/open-bucket.ts';
 import { type StartProgress, totalOf } from '../progress.ts';
-import { copyInto, filesBelow, inUseText, refuseNested, tryLock } from './copy.ts';
+import { withOpen } from '../with-open.ts';
+import { copyInto, inUseText, refuseNested, tryLock } from './copy.ts';
 import { type BackupHeader, type MissingBlob, type UserFile, blobPath, linesOf } from './format.ts';
-import { openLedgerTarget } from './ledger-target.ts';
+import { type LedgerTarget, openDatabaseTarget, openRedisTarget } from './ledger-target.ts';
 import { loadRecords } from './load-records.ts';
 import { type FilesPlace, placeInBucket, placeInFolder } from './places.ts';
 
@@ -24,61 +25,70 @@ export type RestoreOptions = {
   readonly ledger: LedgerSource;
   /** The bucket for the files; `undefined` puts them into the data folder. */
   readonly bucket: OpenedBucket | undefined;
-  /** Says if existing content of the data folder is an error, or is moved into a new folder inside it. */
-  readonly existing: 'refuse' | 'move aside';
-  readonly now: () => number;
   readonly progress: StartProgress;
-  /** Called at each crash point, where tests end the process. */
-  readonly reached: (moment: CrashPoint) => void;
 };
 
-/** A restored backup. */
-export type RestoreResult = Omit<BackupContent, 'blobs' | 'userFiles'> & {
-  /** Where the former content of the data folder is, if there was any. */
-  readonly aside: string | undefined;
-};
-
-type BackupContent = {
+/** A backup without its bytes and records. */
+export type BackupContent = {
   readonly header: BackupHeader;
   readonly records: number;
-  /** The size of all bytes in the backup, by their hash. */
-  readonly blobs: ReadonlyMap<string, number>;
-  readonly userFiles: readonly UserFile[];
+  readonly files: readonly RestoredFile[];
   readonly missing: readonly MissingBlob[];
 };
 
+/** A file of the backup, by its path in the data folder or bucket. */
+type RestoredFile = Pick<UserFile, 'path' | 'hash' | 'sizeBytes'> & {
+  readonly modifiedAtMs?: number;
+};
+
 const MAX_CONCURRENT = 8;
-/** The folder for the copy. While it exists, the content of the data folder is unchanged. */
 const COPYING_FOLDER = 'restore-copying';
 
 /**
- * Restores a backup into a data folder that no process uses. Copies and verifies everything before it moves existing
- * content, and never deletes that content. Throws when the backup cannot be restored.
+ * Restores a backup into an empty data folder. Verifies the whole backup before it changes anything. No server starts on
+ * the folder before everything is in place; when the restore is interrupted, the next one begins anew.
  */
-export async function restore(options: RestoreOptions): Promise<RestoreResult> {
+export async function restore(options: RestoreOptions): Promise<BackupContent> {
+  const { ledger, bucket } = options;
   const from = resolve(options.from);
   const root = resolve(options.dataDir);
   const content = await contentOf(from);
   refuseNested(from, root);
-  const isNew = mkdirSync(root, { recursive: true, mode: 0o700 }) !== undefined;
+  await verifyFiles(from, content, options.progress);
+  mkdirSync(root, { recursive: true, mode: 0o700 });
   const lock = tryLock(databasePath(root));
   if (!lock) throw new Error(inUseText(root));
-  let isDone = false;
   try {
-    const existing = namesIn(root);
-    refuseSharedUse(root, options.now());
-    if (existing.length > 0 && options.existing === 'refuse') throw new Error(notEmptyText(root));
-    const aside = await restoreInto({ ...options, from, root }, content, existing);
-    isDone = true;
-    const { header, records, missing } = content;
-    return { header, records, missing, aside };
+    await begin(root);
+    const { header } = content;
+    const redis = ledger.kind === 'redis' ? await openRedisTarget(ledger.url, header) : undefined;
+    await withOpen(redis, async () => {
+      const place = bucket ? placeInBucket(bucket) : placeInFolder(root);
+      await place.begin();
+      // The database takes the same lock.
+      if (!redis) lock.close();
+      await withOpen(redis ?? openDatabaseTarget(root, header), (target) =>
+        fill({ ...options, from, root, place, target }, content),
+      );
+    });
+    return content;
   } finally {
-    await rm(join(root, COPYING_FOLDER), { recursive: true, force: true });
-    lock.close();
-    if ((isNew && !isDone) || options.ledger.kind === 'redis')
-      await rm(`${databasePath(root)}.lock`, { force: true });
-    if (isNew && !isDone) await rm(root, { recursive: true, force: true });
+    if (lock.isOpen) lock.close();
   }
+}
+
+/** Keeps servers out of the folder until `fill` is done. Removes what an interrupted restore has copied into it. */
+async function begin(root: string): Promise<void> {
+  const ownNames = /^(restore-unfinished|holdover\.db\.lock(-journal)?|lost\+found|set-aside)$/;
+  const names = readdirSync(root).filter((name) => !ownNames.test(name));
+  const mark = join(root, UNFINISHED_RESTORE);
+  if (names.length > 0 && !existsSync(mark))
+    throw new Error(
+      `the data folder ${root} is not empty: give another --data-dir, or move its content into its folder set-aside`,
+    );
+  writeFileAtomically(mark, '');
+  await syncPath(root);
+  for (const name of names) await rm(join(root, name), { recursive: true });
 }
 
 /** Reads the whole backup except its blobs. Throws when it is not as it was written. */
@@ -98,124 +108,71 @@ async function contentOf(from: string): Promise<BackupContent> {
   }
   for (const { hash } of missing) blobs.delete(hash);
   if (header === undefined) throw new Error(`the backup ${from} is empty`);
-  return { header, records, blobs, userFiles, missing };
+  const files = [
+    ...[...blobs].map(([hash, sizeBytes]) => ({ path: blobPath(hash), hash, sizeBytes })),
+    ...userFiles.map((file) => ({ ...file, path: `userdata/${file.path}` })),
+  ];
+  return { header, records, files, missing };
 }
 
-/** Returns the names in a data folder, without locks and without copies of an unfinished restore. */
-function namesIn(root: string): readonly string[] {
-  const ownNames = /^(restore-copying|holdover\.db\.lock(-journal)?|lost\+found|set-aside)$/;
-  return readdirSync(root).filter((name) => !ownNames.test(name));
+async function verifyFiles(
+  from: string,
+  { files }: BackupContent,
+  progress: StartProgress,
+): Promise<void> {
+  const onFile = progress(totalOf(files));
+  await forEachConcurrently(MAX_CONCURRENT, files, async ({ path, hash, sizeBytes }) => {
+    const source = join(from, blobPath(hash));
+    if (!existsSync(source) || (await hashFile(source)).hash !== hash)
+      throw new Error(`the backup ${from} is damaged: ${blobPath(hash)} (${path})`);
+    onFile(sizeBytes);
+  });
 }
 
-function notEmptyText(root: string): string {
-  return (
-    `the data folder ${root} is not empty: give another --data-dir, or use --replace to move ` +
-    'its content into its folder set-aside'
-  );
-}
+type Opened = RestoreOptions & {
+  readonly root: string;
+  readonly place: FilesPlace;
+  readonly target: LedgerTarget;
+};
 
-type Opened = RestoreOptions & { readonly root: string };
-
-async function restoreInto(
-  options: Opened,
-  content: BackupContent,
-  existing: readonly string[],
-): Promise<string | undefined> {
-  const { from, root, bucket, progress, reached } = options;
-  const { header } = content;
-  const copying = join(root, COPYING_FOLDER);
-  await rm(copying, { recursive: true, force: true });
-  mkdirSync(copying, { mode: 0o700 });
-  const place = bucket ? placeInBucket(bucket) : placeInFolder(copying);
-  const target = await openLedgerTarget(options.ledger, copying, header);
-  try {
-    await place.begin();
-    await copyFiles(options, content, place);
-    const onRecord = progress({ records: content.records });
-    await loadRecords(recordsOf(from), target, (moment) => {
-      onRecord(0);
-      reached(moment);
-    });
-    await target.complete();
-    await place.writeId('ledger.id', target.ledgerId);
-    await place.writeId('folder.id', header.folderId);
-    if (bucket) placeBucketOf(copying, bucket.identity.url);
-    const folders = (await filesBelow(copying)).map((path) => dirname(join(copying, path)));
-    for (const folder of new Set([...folders, copying])) await syncPath(folder);
-    const aside = await swapContent(options, existing);
-    await place.finish();
-    await target.finish();
-    return aside;
-  } finally {
-    await target.close();
-  }
+/** Copies the files and records into their places, then lets servers start on them. */
+async function fill(options: Opened, content: BackupContent): Promise<void> {
+  const { from, root, bucket, place, target, progress } = options;
+  await copyFiles(options, content);
+  const onRecord = progress({ records: content.records });
+  await loadRecords(recordsOf(from), target.ledger, () => {
+    onRecord(0);
+    reached('restore-record');
+  });
+  await target.complete();
+  await place.writeId('ledger.id', target.ledgerId);
+  await place.writeId('folder.id', content.header.folderId);
+  if (bucket) placeBucketOf(root, bucket.identity.url);
+  await rm(join(root, UNFINISHED_RESTORE));
+  await syncPath(root);
+  await place.finish();
+  await target.finish();
 }
 
 async function* recordsOf(from: string): AsyncGenerator<StoredRecord> {
   for await (const line of linesOf(from)) if ('row' in line) yield line;
 }
 
-type RestoredFile = Pick<UserFile, 'path' | 'hash' | 'sizeBytes'> & {
-  readonly modifiedAtMs?: number;
-};
-
 async function copyFiles(
-  { from, root, progress, reached }: Opened,
-  { blobs, userFiles }: BackupContent,
-  place: FilesPlace,
+  { from, root, progress, place }: Opened,
+  { files }: BackupContent,
 ): Promise<void> {
-  const dir = join(root, COPYING_FOLDER, 'copying');
+  const dir = join(root, COPYING_FOLDER);
   mkdirSync(dir, { mode: 0o700 });
-  const files: readonly RestoredFile[] = [
-    ...[...blobs].map(([hash, sizeBytes]) => ({ path: blobPath(hash), hash, sizeBytes })),
-    ...userFiles.map((file) => ({ ...file, path: `userdata/${file.path}` })),
-  ];
   const onFile = progress(totalOf(files));
-  await forEachConcurrently(
-    MAX_CONCURRENT,
-    files,
-    async ({ path, hash, sizeBytes, modifiedAtMs }) => {
-      const source = join(from, blobPath(hash));
-      const open = async () => (existsSync(source) ? createReadStream(source) : undefined);
-      const copy = await copyInto(dir, open, hash);
-      if (typeof copy === 'string')
-        throw new Error(`the backup ${from} is damaged: ${blobPath(hash)} (${path}) is ${copy}`);
-      await place.put(path, copy, modifiedAtMs);
-      await rm(copy.path, { force: true });
-      onFile(sizeBytes);
-      reached('restore-file');
-    },
-  );
+  await forEachConcurrently(MAX_CONCURRENT, files, async (file) => {
+    const source = join(from, blobPath(file.hash));
+    const copy = await copyInto(dir, async () => createReadStream(source), file.hash);
+    if (typeof copy === 'string') throw new Error(`${source} (${file.path}) is ${copy}`);
+    await place.put(file.path, copy, file.modifiedAtMs);
+    await rm(copy.path, { force: true });
+    onFile(file.sizeBytes);
+    reached('restore-file');
+  });
   await rm(dir, { recursive: true });
-}
-
-/**
- * Moves the copy into place, and existing content into a new folder, which it returns. All renames stay inside the data
- * folder, because that may be a mounted volume.
- */
-async function swapContent(
-  { root, now, reached }: Opened,
-  existing: readonly string[],
-): Promise<string | undefined> {
-  const unfinished = join(root, UNFINISHED_RESTORE);
-  const aside = existing.length > 0 ? makeAsideFolder(root, new Date(now())) : undefined;
-  const unfinishedCopies = existing.filter((name) => name === UNFINISHED_RESTORE);
-  for (const name of unfinishedCopies) await rename(join(root, name), join(aside ?? root, name));
-  await rename(join(root, COPYING_FOLDER), unfinished);
-  await syncPath(root);
-  for (const name of existing) {
-    if (!unfinishedCopies.includes(name)) await rename(join(root, name), join(aside ?? root, name));
-    reached('restore-aside');
-  }
-  for (const name of readdirSync(unfinished).toSorted(databaseLast)) {
-    await rename(join(unfinished, name), join(root, name));
-    reached('restore-placed');
-  }
-  await rm(unfinished, { recursive: true });
-  await syncPath(root);
-  return aside;
-}
-
-function databaseLast(a: string, b: string): number {
-  return Number(a === 'holdover.db') - Number(b === 'holdover.db');
 }

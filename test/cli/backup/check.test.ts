@@ -5,7 +5,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { hashOf } from '../../../src/lib/hash.ts';
 import { pngOf, uploadInput } from '../../support/clients/client-helpers.ts';
 import { runHoldover } from '../../support/processes/holdover.ts';
-import { getJson } from '../../support/clients/v1-client.ts';
 import { snapshot, tempFolder } from '../../support/graphs/v1-folders.ts';
 import * as own from './open.ts';
 
@@ -94,18 +93,6 @@ describe('the database', () => {
     }
     expect(await own.blobsIn(dataDir)).toEqual(blobs);
   });
-
-  test.each([
-    ['truncated', () => truncate(database(), 20_000)],
-    ['with a broken page', flipPage],
-  ])('what the server says of one that is %s names both commands', async (_, damage) => {
-    await damage();
-    const { code, stderr } = await runHoldover(['--port', '0', '--data-dir', dataDir]);
-    expect(code).toBe(1);
-    expect(stderr).toContain('is damaged');
-    expect(stderr).toContain('holdover check');
-    expect(stderr).toContain('holdover restore');
-  });
 });
 
 describe('files on record', () => {
@@ -163,7 +150,6 @@ describe('files without a record', () => {
       hash: `blake3:${png}`,
       user: 'local',
       filePath: `output/recovered/${png.slice(0, 16)}.png`,
-      as: 'new name',
     });
     const server = await own.serve(dataDir);
     const name = { name: `${png.slice(0, 16)}.png`, subfolder: 'recovered', type: 'output' };
@@ -175,20 +161,6 @@ describe('files without a record', () => {
     await stray(Buffer.from('hers'));
     const { report } = await own.checkJson(dataDir, '--repair', '--user', 'u_ann');
     expect(report.adopted).toMatchObject([{ user: 'u_ann' }]);
-  });
-
-  test('whose job or v1 name is still on record are theirs again, under the same name', async () => {
-    own.inDatabase(dataDir, 'DELETE FROM assets');
-    expect((await own.checkJson(dataDir)).report.orphans).toHaveLength(3);
-    const { code, report } = await own.checkJson(dataDir, '--repair');
-    expect(code).toBe(0);
-    expect(report.adopted.map(({ as }: { as: string }) => as)).toEqual(Array(3).fill('remembered'));
-    const server = await own.serve(dataDir);
-    expect(await own.serverStateOf(server)).toEqual(before);
-    const [job] = (await getJson(`${server.url}/api/v2/jobs`)).jobs;
-    const [output] = (await getJson(`${server.url}/api/v2/jobs/${job.id}`)).outputs;
-    const content = await fetch(`${server.url}/api/v2/assets/${output.id}/content`);
-    expect(content.status).toBe(200);
   });
 
   test('that are damaged are reported and left as they are', async () => {

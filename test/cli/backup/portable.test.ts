@@ -73,19 +73,14 @@ describe.skipIf(missing !== '')(`to another ledger and another place of files${m
     const url = `s3://files/${randomUUID()}`;
     const place = ['--files', url, '--s3-endpoint', bucket.endpoint, '--ledger', redis.url];
     const dataDir = await tempFolder('moved');
-    const args = [...place, '--replace'];
-    for (const crashAt of [
-      'restore-file:2',
-      'restore-record:3',
-      'restore-record:14',
-      'restore-placed',
-    ]) {
+    for (const crashAt of ['restore-file:2', 'restore-record:3', 'restore-record:14']) {
       const env = { ...bucket.credentials, HOLDOVER_CRASH_AT: crashAt };
-      expect((await own.restore(into, dataDir, { args, env })).code).toBeNull();
+      expect((await own.restore(into, dataDir, { args: place, env })).code).toBeNull();
       const flags = ['--data-dir', dataDir, '--port', '0', ...place];
       expect((await runHoldover(flags, bucket.credentials)).stderr).toMatch(/interrupted: run/);
     }
-    expect(await own.restore(into, dataDir, { args, env: bucket.credentials })).toMatchObject({
+    const options = { args: place, env: bucket.credentials };
+    expect(await own.restore(into, dataDir, options)).toMatchObject({
       code: 0,
       stdout: expect.stringContaining(`--ledger redis://… --files ${url}`),
     });

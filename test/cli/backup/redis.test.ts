@@ -1,9 +1,8 @@
 // Over a Redis ledger: a backup while servers run, and the check.
 import { randomBytes } from 'node:crypto';
-import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { copyFile, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { hashOf } from '../../../src/lib/hash.ts';
 import { uploadInput } from '../../support/clients/client-helpers.ts';
 import type { Holdover } from '../../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../../support/processes/redis.ts';
@@ -62,21 +61,6 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
     expect(await own.serverStateOf(server)).toEqual(before);
   });
 
-  test('is refused for a folder that processes use', async () => {
-    await own.backup(dataDir, into, { env: env() });
-    const refused = await own.restore(into, dataDir, { args: ['--replace'] });
-    expect([refused.code, refused.stderr]).toEqual([
-      1,
-      expect.stringContaining('1 Holdover processes use'),
-    ]);
-    expect(await own.serverStateOf(server)).toEqual(before);
-    await server.terminate();
-    expect(await own.restore(into, dataDir, { args: ['--replace'] })).toMatchObject({
-      code: 0,
-      stderr: '',
-    });
-  });
-
   test('a repair that was not told of the Redis is refused while servers run, and names the flag', async () => {
     const ledgerId = await readFile(join(dataDir, 'ledger.id'), 'utf8');
     const found = await own.check(dataDir);
@@ -124,14 +108,5 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
     await copyFile(kept, own.blobIn(dataDir, one));
     await own.flipByte(own.blobIn(dataDir, two));
     expect((await checkNow(dataDir)).code).toBe(0);
-  });
-
-  test('a file is taken for one without a record only when it is old', async () => {
-    const bytes = Buffer.from('no record');
-    const hex = hashOf(bytes).slice('blake3:'.length);
-    await mkdir(dirname(own.blobIn(dataDir, hex)), { recursive: true });
-    await writeFile(own.blobIn(dataDir, hex), bytes);
-    // Another process may be about to record it.
-    expect((await checkNow(dataDir)).report.orphans).toEqual([]);
   });
 });

@@ -35,22 +35,6 @@ describe.skipIf(bucketMissing() !== '')(`into a bucket${bucketMissing()}`, () =>
     return { args, env: server.credentials, objects: join(server.folderOf('files'), prefix) };
   }
 
-  test('a server goes on as if nothing had been, and nothing of users is in the folder', async () => {
-    const dataDir = join(await tempFolder('restored'), 'new');
-    const { objects, ...bucket } = place();
-    const { code, stdout } = await own.restore(backups, dataDir, bucket);
-    expect([code, stdout]).toEqual([0, expect.stringContaining(`--files ${bucket.args[1]}`)]);
-    expect((await readdir(dataDir)).toSorted()).toEqual([
-      'files.url',
-      'holdover.db',
-      'holdover.db.lock',
-      'secret.key',
-    ]);
-    expect(await own.blobsIn(objects)).toEqual(await own.blobsIn(template.folder));
-    const restored = await own.serve(dataDir, bucket);
-    expect(await own.serverStateOf(restored)).toEqual(template.state);
-  });
-
   test('a prefix that a ledger uses, and a damaged backup, are refused', async () => {
     const { objects: _objects, ...bucket } = place();
     const used = await own.serve(await tempFolder('other'), bucket);
@@ -65,6 +49,6 @@ describe.skipIf(bucketMissing() !== '')(`into a bucket${bucketMissing()}`, () =>
     const dataDir = join(await tempFolder('restored'), 'new');
     const refused = await own.restore(damaged, dataDir, other);
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('w.json')]);
-    expect(await readdir(objects)).not.toContain('folder.id');
+    expect(await readdir(objects).catch(() => [])).toEqual([]);
   });
 });

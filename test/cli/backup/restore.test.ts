@@ -1,22 +1,10 @@
 // holdover restore: verified first, never over anything, and whole or not at all.
-import {
-  cp,
-  mkdir,
-  mkdtemp,
-  readFile,
-  readdir,
-  rename,
-  rm,
-  stat,
-  truncate,
-  writeFile,
-} from 'node:fs/promises';
+import { cp, mkdtemp, readFile, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { hashOf } from '../../../src/lib/hash.ts';
 import { runHoldover } from '../../support/processes/holdover.ts';
-import { uploadInput } from '../../support/clients/client-helpers.ts';
 import { fill, snapshot, tempFolder } from '../../support/graphs/v1-folders.ts';
 import * as own from './open.ts';
 
@@ -66,41 +54,20 @@ describe('into a folder', () => {
     await fill(target, { 'blobs/x': 'mine' });
     const untouched = await snapshot(target);
     const { code, stderr } = await own.restore(into, target);
-    expect([code, stderr]).toEqual([1, expect.stringContaining('--replace')]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('is not empty')]);
     expect((await snapshot(target)).filter((line) => !line.includes('.lock'))).toEqual(untouched);
   });
 
-  test('with --replace: what was there is moved aside as it is, and can be put back', async () => {
+  test('that a running server has: refused', async () => {
     const server = await own.serve(dataDir);
-    await uploadInput(server.url, { bytes: Buffer.from('newer'), name: 'newer.bin' });
-    await server.terminate();
-    const former = await contentOf(dataDir);
-    const { code, stdout } = await own.restore(into, dataDir, { args: ['--replace'] });
-    expect(code).toBe(0);
-    const aside = /is in (.*)\.$/m.exec(stdout)?.[1] ?? '';
-    expect(await contentOf(aside)).toEqual(former);
-    const again = await own.serve(dataDir);
-    expect(await own.serverStateOf(again)).toEqual(before);
-    await again.terminate();
-    // The folder that was moved aside is a data folder.
-    const put = join(await tempFolder('put-back'), 'data');
-    await rename(aside, put);
-    const old = await own.serve(put);
-    expect(await own.view(old.url, { name: 'newer.bin', type: 'input' })).not.toMatch(/^status/);
-  });
-
-  test('that a running server has: refused, with --replace too', async () => {
-    const server = await own.serve(dataDir);
-    for (const args of [[], ['--replace']]) {
-      const { code, stderr } = await own.restore(into, dataDir, { args });
-      expect([code, stderr]).toEqual([1, expect.stringContaining('in use by a running Holdover')]);
-    }
+    const { code, stderr } = await own.restore(into, dataDir);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('in use by a running Holdover')]);
     expect(await own.serverStateOf(server)).toEqual(before);
   });
 
   test('around or inside of the backups: refused', async () => {
     for (const target of [join(into, 'data'), into, join(into, '..')]) {
-      const { code, stderr } = await own.restore(into, target, { args: ['--replace'] });
+      const { code, stderr } = await own.restore(into, target);
       expect([code, stderr]).toEqual([1, expect.stringContaining('one is inside the other')]);
     }
   });
@@ -132,7 +99,7 @@ describe('from a backup that is not as it was written', () => {
     const absent = join(await tempFolder('restored'), 'absent');
     const untouched = await contentOf(dataDir);
     for (const target of [absent, dataDir]) {
-      const { code, stderr } = await own.restore(into, target, { args: ['--replace'] });
+      const { code, stderr } = await own.restore(into, target);
       expect([code, stderr]).toEqual([1, expect.stringContaining(why)]);
     }
     expect(await stat(absent).catch(() => 'absent')).toBe('absent');
@@ -188,41 +155,24 @@ async function rewriteLines(change: (line: Line) => Line): Promise<void> {
 }
 
 describe('killed', () => {
-  test('while it copies: the data folder is as it was, and the next one begins anew', async () => {
-    const untouched = await contentOf(dataDir);
-    const env = { HOLDOVER_CRASH_AT: 'restore-file' };
-    const killed = await own.restore(into, dataDir, { args: ['--replace'], env });
-    expect(killed.code).toBe(null);
-    await rm(join(dataDir, 'restore-copying'), { recursive: true });
-    expect(await contentOf(dataDir)).toEqual(untouched);
-    await mkdir(join(dataDir, 'restore-copying'));
-    const server = await own.serve(dataDir);
-    expect(await own.serverStateOf(server)).toEqual(before);
-    await server.terminate();
-    expect((await own.restore(into, dataDir, { args: ['--replace'] })).code).toBe(0);
-    expect(await readdir(dataDir)).not.toContain('restore-copying');
-  });
-
-  test.each(['restore-aside', 'restore-placed'])(
-    'at %s: no server starts on it, and run again it is whole, with nothing lost',
+  test.each(['restore-file', 'restore-record'])(
+    'at %s: no server starts on it, and run again it is whole',
     async (moment) => {
-      const blobs = await own.blobsIn(dataDir);
+      const target = join(await tempFolder('restored'), 'new');
       const env = { HOLDOVER_CRASH_AT: moment };
-      expect((await own.restore(into, dataDir, { args: ['--replace'], env })).code).toBe(null);
-      const refused = await runHoldover(['--port', '0', '--data-dir', dataDir]);
+      expect((await own.restore(into, target, { env })).code).toBe(null);
+      const refused = await runHoldover(['--port', '0', '--data-dir', target]);
       expect([refused.code, refused.stderr]).toEqual([
         1,
         expect.stringContaining('holdover restore'),
       ]);
-      const { report } = await own.checkJson(dataDir);
+      const { report } = await own.checkJson(target);
       expect(report).toMatchObject({ ok: false, unfinishedRestore: true });
-      expect((await own.restore(into, dataDir)).code).toBe(1);
-      expect((await own.restore(into, dataDir, { args: ['--replace'] })).code).toBe(0);
-      const server = await own.serve(dataDir);
+      expect((await own.backup(target, await tempFolder('backups'))).code).toBe(1);
+      expect((await own.restore(into, target)).code).toBe(0);
+      const server = await own.serve(target);
       expect(await own.serverStateOf(server)).toEqual(before);
-      const everything = (await readdir(dataDir, { recursive: true })).join('\n');
-      for (const hex of blobs) expect(everything.split(hex).length).toBeGreaterThanOrEqual(3);
-      expect(everything).toMatch(/^set-aside\/[^/\n]*\/holdover\.db$/m);
+      expect((await readdir(target)).filter((name) => name.startsWith('restore'))).toEqual([]);
     },
   );
 });
