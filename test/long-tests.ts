@@ -73,7 +73,6 @@ const WAITING: readonly string[] = [
   'test/proxy/engine-down.test.ts',
   'test/faults/odd-answers.test.ts',
   'test/faults/refusals.test.ts',
-  'test/replication/embedded-engine.test.ts',
   'test/faults/full-disk.test.ts',
   'test/trace/migrating.test.ts',
 ];

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createHash } from 'blake3';
@@ -64,22 +63,6 @@ describe('native code and WebAssembly', () => {
     const pieces = PIECES.filter((size) => length / size < 100_000);
     const found = pieces.map((size) => inPieces(bytes, size));
     expect([hashOf(bytes), ...found]).toEqual([expected, ...pieces.map(() => expected)]);
-  });
-
-  test('agree when the native code is not there and the other one takes over', () => {
-    const script = `
-      import { createHasher, hashOf } from ${JSON.stringify(new URL('../../dist/lib/hash.js', import.meta.url))};
-      const bytes = Uint8Array.from({ length: 102400 }, (_, i) => i % 251);
-      const cut = createHasher();
-      for (let at = 0; at < bytes.length; at += 700) cut.update(bytes.subarray(at, at + 700));
-      const abandoned = createHasher();
-      for (const hasher of [abandoned, abandoned]) hasher.discard();
-      console.log(JSON.stringify([hashOf(bytes), cut.digest()]));`;
-    const out = execFileSync(process.execPath, ['--input-type=module', '-e', script], {
-      env: { ...process.env, ...WITHOUT_NATIVE },
-    });
-    const expected = hashOf(pattern(102_400));
-    expect(JSON.parse(out.toString())).toEqual([expected, expected]);
   });
 });
 

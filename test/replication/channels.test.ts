@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { SharedEventLog } from '../../src/replication/shared-event-log.ts';
-import { createQueueKeys } from '../../src/upstreams/distributed-state/redis-keys.ts';
 import { openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
@@ -63,12 +62,6 @@ describe.skipIf(redisMissing() !== '')(`two databases of one Redis${redisMissing
     ]);
     const watchers = await replicas[0]?.links.commands.pubsub('NUMSUB', 'holdover:previews:ann');
     expect(watchers).toEqual(['holdover:previews:ann', 1]);
-  });
-
-  test('have separate queues', async () => {
-    const [one, other] = [await open(0), await open(1)].map(({ links }) => createQueueKeys(links));
-    expect(one?.eventChannel('j')).not.toBe(other?.eventChannel('j'));
-    expect(one?.run('j')).toBe(other?.run('j'));
   });
 });
 

@@ -49,12 +49,6 @@ describe.skipIf(redisMissing() !== '')(`a Redis that was emptied${redisMissing()
     await expectEnds(LATER, 'redis has the data of another ledger now');
   });
 
-  test('while its processes were disconnected ends them when they connect again', async () => {
-    await admin.flushall();
-    await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-    await expectEnds(SOON, 'redis has lost the data of this ledger');
-  });
-
   test('that dies and comes back with its data ends no process', async () => {
     await redis.kill9();
     await redis.restart();

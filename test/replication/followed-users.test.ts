@@ -42,14 +42,6 @@ function open(stream?: { isUnknown(): boolean }) {
   };
 }
 
-test('a user is read once, and is known when that is done', async () => {
-  const { users, events } = open();
-  const first = users.follow('ann');
-  expect(users.has('ann')).toBe(false);
-  await Promise.all([first, users.follow('ann')]);
-  expect([events, users.has('ann'), users.has('ben')]).toEqual([['open ann'], true, false]);
-});
-
 test('a user without calls is no longer followed when the frames of ended prompts have expired', async () => {
   const { users, events, pass } = open();
   await users.follow('ann');
@@ -86,14 +78,6 @@ test('a failed attempt rejects all calls that wait for it, and the next call tri
   fail(undefined);
   await users.follow('ann');
   expect(users.has('ann')).toBe(true);
-});
-
-test('a failed attempt removes nothing of a needed user', async () => {
-  const { users, events, needed, fail } = open();
-  needed.add('ann');
-  fail(new Error('away'));
-  await expect(users.follow('ann')).rejects.toThrow('away');
-  expect(events).toEqual(['open ann']);
 });
 
 test('a missed prompt is discovered', async () => {

@@ -98,25 +98,11 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
     await other.prompts.live(),
   ];
 
-  test.each(ACTS)('%s is done', async (_, act, is) => {
-    await act(one.prompts);
-    expect(await other.prompts.get(KEY)).toEqual(is);
-  });
-
   test.each(ACTS)('%s is done by the process that took over', async (_, act, is) => {
     await takenOver();
     await act(other.prompts);
     expect(await one.prompts.get(KEY)).toEqual(is);
   });
-
-  test.each(ACTS)(
-    '%s is done without a leader, in a ledger that is not shared',
-    async (_, act, is) => {
-      await links.commands.del('holdover:leaders', 'holdover:leases');
-      await act(openAlone());
-      expect(await one.prompts.get(KEY)).toEqual(is);
-    },
-  );
 
   test.each(ACTS)(
     '%s by a process that lost the lead to another changes nothing',

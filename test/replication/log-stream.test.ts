@@ -67,25 +67,12 @@ test('the leader writes entries, and ignores the messages about them', async () 
   expect(stored).toEqual([ATTACHED]);
 });
 
-test('the last entry ends the leadership', async () => {
-  const { stream } = open();
-  stream.startNew('token');
-  await stream.append(RECORDED);
-  expect([stream.token(), stream.hasEnded()]).toEqual([undefined, true]);
-});
-
 test('an end counts as applied when a subscriber got it', async () => {
   const { stream, subscriber } = open([ATTACHED, RECORDED]);
   await stream.catchUp();
   expect([stream.hasEnded(), stream.hasAppliedEnd()]).toEqual([true, false]);
   await stream.subscribe(subscriber, 'later');
   expect(stream.hasAppliedEnd()).toBe(true);
-});
-
-test('a process that does not lead the prompt appends nothing', async () => {
-  const { stream, stored } = open();
-  await expect(stream.append(ATTACHED)).rejects.toThrow(LeadershipLost);
-  expect(stored).toEqual([]);
 });
 
 test('a refused write ends the leadership, and entries of the new leader are read', async () => {
@@ -99,15 +86,6 @@ test('a refused write ends the leadership, and entries of the new leader are rea
   expect(events).toEqual(['lost', '1 taken']);
 });
 
-test('a process reads missed entries before it leads the prompt', async () => {
-  const { stream, stored, events, subscriber } = open();
-  await stream.subscribe(subscriber, 'its start');
-  events.length = 0;
-  stored.push(ATTACHED);
-  await stream.takeLead('token');
-  expect([events, stream.token()]).toEqual([['1 attached'], 'token']);
-});
-
 test('a subscriber that comes after the takeover gets all entries, and the next ones', async () => {
   const { stream, events, subscriber } = open([ATTACHED, RELEASED]);
   await stream.takeLead('token');
@@ -116,18 +94,6 @@ test('a subscriber that comes after the takeover gets all entries, and the next 
   expect(stream.isUnknown()).toBe(false);
   await stream.append(RECORDED);
   expect(events).toEqual(['client has 2, since later', '1 attached', '2 released', '3 recorded']);
-});
-
-test('a new prompt of this process is known before it has a subscriber', () => {
-  const { stream } = open();
-  stream.startNew('token');
-  expect(stream.isUnknown()).toBe(false);
-});
-
-test('a process takes over once for each token', async () => {
-  const { stream } = open();
-  const taken = await Promise.all([stream.takeLead('token'), stream.takeLead('token')]);
-  expect(taken).toEqual([true, false]);
 });
 
 test('received positions of other processes are read when messages about them were missed', async () => {

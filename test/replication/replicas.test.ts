@@ -189,14 +189,6 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expect(later.outline(promptId)).toEqual([]);
   });
 
-  test('a result that was fetched at a server is not sent by one that knew nothing of its user', async () => {
-    const who = createTestUser('key-of-a-fetching-user');
-    const promptId = await endedAt(who, 0);
-    expect(await who.get(`${url(1)}/history/${promptId}`)).toHaveProperty(promptId);
-    const late = await who.listen(wsUrl(2));
-    expect(late.outline(promptId)).toEqual([]);
-  });
-
   test.each([
     ['killed', (holdover: Holdover): Promise<unknown> => holdover.kill9()],
     [
@@ -277,22 +269,6 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     },
   );
 
-  test('entries that are delivered twice are received once', async () => {
-    const who = createTestUser();
-    const { recorder, promptId } = await begun(who, 0, 1);
-    const { key, prefix, links } = await storedAt(promptId);
-    const { commands: redis, channels } = links;
-    for (const [id, [, text]] of await redis.xrange(`${prefix}entries:${key}`, '-', '+')) {
-      const message = `e ${key} ${Number.parseInt(id, 10)} ${text}`;
-      expect(await redis.publish(`${channels}prompts:local`, message)).toBeGreaterThan(0);
-    }
-    for (let at = 2; at <= STEPS; at++) step(promptId, at);
-    await end(promptId);
-    await recorder.untilDone(promptId);
-    expect(steps(recorder, promptId)).toEqual(stepsUpTo(STEPS));
-    expectEndOnce(recorder, promptId);
-  });
-
   test.each([
     { title: 'killed and started again', away: () => replicas.redis.restart() },
     { title: 'silent for longer than any lease', away: pause },
@@ -333,23 +309,6 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expectEndOnce(late, promptId);
     const later = await who.listen(wsUrl(1));
     expect(later.frames.filter(({ kind }) => kind === 'binary')).toEqual([]);
-  });
-
-  test.each([
-    { title: 'that runs', play: staysRunning, status: 'running' },
-    { title: 'that waits in the service', play: undefined, status: 'queued' },
-  ])('a prompt $title is cancelled at another replica', async ({ play, status }) => {
-    replicas.upstream.script(play);
-    onTestFinished(() => replicas.upstream.script(staysRunning));
-    const who = createTestUser();
-    const recorder = await who.listen(wsUrl(1));
-    const promptId = await who.post(url(0));
-    await expect.poll(() => replicas.upstream.jobs.get(promptId)?.status).toBe(status);
-    await cancelAt(url(2), promptId);
-    await recorder.untilDone(promptId);
-    expect(replicas.upstream.jobs.get(promptId)?.status).toBe('canceled');
-    expect(recorder.outline(promptId)).toContain('execution_interrupted');
-    expect(await waiting(who)).not.toContain(promptId);
   });
 
   test.each([0, 2])(

@@ -56,16 +56,6 @@ describe.skipIf(redisMissing() !== '')(`who receives entries${redisMissing()}`, 
     await promptEventLog.append(key, { kind: 'waits' });
   }
 
-  test('a process receives the entries of the users it follows', async () => {
-    const [leader, follower] = [await open(), await open()];
-    await follower.promptEventLog.followUser('ann');
-    await begin(leader, 'of-ann', 'ann');
-    await begin(leader, 'of-ben', 'ben');
-    await follower.promptEventLog.whenCaughtUp('ann');
-    expect(follower.told).toEqual(['prompt of-ann']);
-    expect(follower.promptEventLog.isFollowed('ben')).toBe(false);
-  });
-
   test('a prompt that began and ended while a process could not read it is found afterwards', async () => {
     const ledger = { isReadable: false };
     const [leader, follower] = [await open(), await open({ ledger })];

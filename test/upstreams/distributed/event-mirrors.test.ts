@@ -92,14 +92,6 @@ async function textsOf(events: AsyncIterable<JobEvent>): Promise<string[]> {
 
 const never = new AbortController().signal;
 
-test('published events arrive in order, and the end closes the subscription', async () => {
-  const { mirrors, handlers, write } = open();
-  const texts = textsOf(await mirrors.subscribe('j', never));
-  for (const event of [running, step(1), step(2), ended]) write(event as never);
-  expect(await texts).toEqual(['queued', 'running', '1', '2', 'succeeded']);
-  expect(handlers.has(KEYS.eventChannel('j'))).toBe(false);
-});
-
 test('a status that was read before an event is not emitted after it', async () => {
   // A worker takes the job while its place is read.
   const readsPlaces = async (): Promise<void> => write(running as never);

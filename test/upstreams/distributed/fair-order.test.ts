@@ -4,10 +4,8 @@ import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createFairQueue } from '../../../src/upstreams/jobs/fair-order.ts';
 import { QUEUE_NAME } from '../../../src/upstreams/distributed-state/redis-keys.ts';
-import { TINY_WORKFLOWS } from '../embedded/open.ts';
-import { ANNA, BEN, collect, isStep, until, value } from '../../support/app/jobs.ts';
 import { redisMissing } from '../../support/processes/redis.ts';
-import { openQueueSetup, openServices, startQueued, useRedis } from './open.ts';
+import { openQueueSetup, openServices, useRedis } from './open.ts';
 
 describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () => {
   const redis = useRedis();
@@ -112,34 +110,5 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
     const left = await links.commands.keys(`${keys.prefix}*`);
     const isOfQueue = /:(queue:(jobs-of|turns)|bull:.*:(a|b|active|prioritized|stalled)$)/;
     expect(left.filter((key) => isOfQueue.test(key))).toEqual([]);
-  });
-
-  test('two workers run the one prompt of a user between the many of another', async () => {
-    const setup = await openQueueSetup(redis());
-    const limits = { concurrency: 0, maxQueued: 20 };
-    const front = await startQueued(setup, { limits });
-    const submit = async (caller: typeof ANNA, workflow = TINY_WORKFLOWS.saving(1)) =>
-      value(await front.submit(caller, { workflow, extraData: {} })).id;
-    const spinning = [];
-    for (const seed of [1, 2]) spinning.push(await submit(ANNA, TINY_WORKFLOWS.endless(seed)));
-    const starts = spinning.map((id) => until(front, id, isStep));
-    await Promise.all([startQueued(setup), startQueued(setup)]);
-    await Promise.all(starts);
-    const many: string[] = [];
-    for (let i = 0; i < limits.maxQueued; i++) many.push(await submit(ANNA));
-    const one = await submit(BEN);
-    expect(value(await front.get(BEN, one)).queue_position).toBe(0);
-    const full = await front.submit(ANNA, { workflow: TINY_WORKFLOWS.saving(1), extraData: {} });
-    expect(full).toMatchObject({ error: { code: 'queue_full' } });
-    const ends = [collect(front, one, BEN), ...many.map((id) => collect(front, id))];
-    await front.cancel(ANNA, spinning[0] ?? '');
-    await Promise.all(ends);
-    const startOf = async (id: string, caller = ANNA) =>
-      value(await front.get(caller, id)).started_at ?? '';
-    const bens = await startOf(one, BEN);
-    const annas = await Promise.all(many.map((id) => startOf(id)));
-    expect(annas.filter((at) => at < bens)).toEqual([]);
-    expect(annas).toEqual(annas.toSorted());
-    await front.cancel(ANNA, spinning[1] ?? '');
   });
 });

@@ -148,16 +148,6 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     expect(await getJson(`${front.url}/queue`)).toEqual({ queue_running: [], queue_pending: [] });
   });
 
-  test('a job of a killed worker ends at another one, once', async () => {
-    const dying = await worker();
-    const socket = await listen();
-    const id = await send(lasting({ prefix: 'killed' }));
-    await socket.until(inTheMiddle(id), 60_000);
-    await dying.kill9();
-    await worker();
-    await expectOneEnd(socket, id);
-  });
-
   test('a job of a killed worker is taken over within seconds', async () => {
     const dying = await worker({});
     const socket = await listen();

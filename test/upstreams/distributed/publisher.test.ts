@@ -44,16 +44,6 @@ function open() {
   return { told, hash, written, job, publisher, finish };
 }
 
-test('the shown results of a job are stored with each event', async () => {
-  const { hash, job, finish, publisher } = open();
-  for (let i = 1; i <= 500; i++) {
-    await finish(String(i));
-    expect(Object.keys(stateOf(hash)?.ui ?? {})).toHaveLength(i);
-  }
-  await publisher.drain();
-  expect(stateOf(hash)?.ui).toEqual(job.ui);
-});
-
 test('outputs are stored in order, also when there are ten', async () => {
   const { hash, job, publisher } = open();
   for (let i = 0; i < 12; i++) {
