@@ -54,7 +54,8 @@ export async function withData<T>(
       await refuseOtherPlace(dataDir, bucket?.identity);
       const ledger = redis ? await recordsInRedis(redis) : recordsInDatabase(dataDir);
       const place = bucket ? placeInBucket(bucket) : placeInFolder(dataDir);
-      const blobs = bucket?.blobs ?? createFolderBlobs(join(dataDir, 'blobs'), join(dataDir, 'spool'));
+      const blobs =
+        bucket?.blobs ?? createFolderBlobs(join(dataDir, 'blobs'), join(dataDir, 'spool'));
       const belongs = async (): Promise<boolean> => {
         const recordedBy = await place.readId('ledger.id');
         return recordedBy === undefined || recordedBy === ledger.id();
