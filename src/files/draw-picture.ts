@@ -1,7 +1,7 @@
 /** Draws pictures. It runs on worker threads: no other module of the server imports it. */
 import sharp, { type Sharp } from 'sharp';
 import { Tinypool } from 'tinypool';
-import { decodeBmp, isPng, pictureFormatOf, rgbOfInks } from '../nodes/decoders.ts';
+import { decodeBmp, isPng, pictureFormatOf } from '../nodes/decoders.ts';
 import { type DrawnPicture, type Drawing, type Rendering, UNREADABLE } from './pictures.ts';
 
 const MAX_SECONDS = 5;
@@ -49,10 +49,9 @@ type OpenPicture = {
 async function openPicture(bytes: Uint8Array): Promise<OpenPicture> {
   if (pictureFormatOf(bytes) === 'bmp') return openBmp(bytes);
   const image = withTimeLimit(sharp(bytes, { failOn: 'error', ignoreIcc: true }));
-  const { space, width, height, ...bands } = await image.metadata();
-  const shown = space === 'cmyk' ? withTimeLimit(await rgbOfInks(image)) : image;
+  const { width, height, ...bands } = await image.metadata();
   return {
-    image: shown.toColourspace('srgb'),
+    image: image.toColourspace('srgb'),
     width,
     height,
     hasAlphaBand:

@@ -6,12 +6,6 @@ import type { ImageValue, MaskValue, NodeContext, NodeDef } from '../../src/node
 import { readPngChunks, writePng } from '../../src/nodes/codecs/png-chunks.ts';
 import { fakeContext, recordedFile } from '../support/graphs/pixels.ts';
 
-/** A JPEG of one CMYK pixel. */
-const INKS_74_170_247_20 =
-  '/9j/7gAOQWRvYmUAZAAAAAAA/9sAQwABAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB' +
-  'AQEBAQEBAQEBAQEB/8AAFAgAAQABBEMRAE0RAFkRAEsRAP/EABUAAQEAAAAAAAAAAAAAAAAAAAkK/8QAFBABAAAAAAAAAAAAAAAA' +
-  'AAAAAP/aAA4EQwBNAFkASwAAPwBqBToP1rD/2Q==';
-
 describe('LoadImage', () => {
   test('loads 16-bit grey by its high bytes, where the original gave white', async () => {
     const bytes = recordedFile('load_gray16_png', 'inputs', 'gray16.png');
@@ -33,13 +27,6 @@ describe('LoadImage', () => {
     const [image] = await loadImage(tagged);
     expect(Array.from(image.data, (level) => Math.round(level * 255))).toEqual([...raw]);
     expect([...raw.subarray(0, 3)]).not.toEqual([200, 30, 90]);
-  });
-
-  test('mixes the four inks of a CMYK JPEG plainly', async () => {
-    const [image] = await loadImage(Buffer.from(INKS_74_170_247_20, 'base64'));
-    const levels = Array.from(image.data, (level) => Math.round(level * 255));
-    expect(levels.map((level, i) => Math.abs(level - [167, 78, 7][i]!) <= 1)).not.toContain(false);
-    expect(levels).toHaveLength(3);
   });
 
   test('sees no mask in a colour key', async () => {

@@ -1,4 +1,3 @@
-import type { Sharp } from 'sharp';
 import { isPng, readPngChunks, writePng } from './png-chunks.ts';
 import { OutOfMemory } from '../node.ts';
 
@@ -57,11 +56,10 @@ const OPTIONS = { failOn: 'none', ignoreIcc: true, limitInputPixels: false } as 
 export async function decodeStill(bytes: Uint8Array): Promise<DecodedPicture> {
   const { default: sharp } = await import('sharp');
   const image = sharp(completed(bytes), OPTIONS);
-  const { width, height, hasAlpha, space } = await image.metadata();
+  const { width, height, hasAlpha } = await image.metadata();
   refuseTooManyPixels(width * height);
   const upright = image.autoOrient();
-  const shown = space === 'cmyk' ? await rgbOfInks(upright) : upright;
-  const pixels = hasAlpha ? shown.ensureAlpha() : shown.removeAlpha();
+  const pixels = hasAlpha ? upright.ensureAlpha() : upright.removeAlpha();
   const { data, info } = await pixels.raw().toBuffer({ resolveWithObject: true });
   return {
     width: info.width,
@@ -70,19 +68,6 @@ export async function decodeStill(bytes: Uint8Array): Promise<DecodedPicture> {
     channels: hasAlpha ? 4 : 3,
     bytes: data,
   };
-}
-
-/**
- * Converts CMYK as v1 does: by arithmetic, without a colour profile. Light of a colour that is
- * covered by black is the same as a colour over black with that opacity.
- */
-export async function rgbOfInks(image: Sharp): Promise<Sharp> {
-  const { default: sharp } = await import('sharp');
-  const inks = image.pipelineColourspace('cmyk').toColourspace('cmyk').removeAlpha().negate();
-  const { data, info } = await inks.raw().toBuffer({ resolveWithObject: true });
-  const { width, height } = info;
-  const light = sharp(data, { raw: { width, height, channels: 4 }, limitInputPixels: false });
-  return light.flatten({ background: '#000' });
 }
 
 /** Decodes an animation. sharp stacks its composed frames into one tall picture. */

@@ -7,7 +7,7 @@ import type { Claim } from '../distributed-state/run-state.ts';
 import { workerLost } from '../jobs/job-lifecycle.ts';
 import type { QueueStop } from '../jobs/job-queue.ts';
 import { JobRun } from '../jobs/job-run.ts';
-import { type LiveJob, jobFromRow, jobStateOf, toEndPatch } from '../jobs/live-job.ts';
+import { type LiveJob, jobFromRow, jobStateOf, toPatch } from '../jobs/live-job.ts';
 import type { RunStore } from '../jobs/run-store.ts';
 import type { StopRequest } from '../stop-request.ts';
 import type { EventMirrors } from './event-mirrors.ts';
@@ -88,7 +88,7 @@ export function createRedisRuns(options: RedisRunsOptions): RunStore {
     async end(job, ended) {
       // Wait for the files first: a write to Redis does not depend on this disk.
       await job.filesOnDisk?.();
-      const patch = await toEndPatch(ended);
+      const patch = await toPatch(ended);
       const result = await runState.end(job, patch);
       if (result !== 'ok') return result;
       reached('after-job-end-decided');

@@ -14,7 +14,7 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
   /** Ids of the jobs that wait or run. */
   readonly #queued = new Set<string>();
   readonly #stops = new Map<string, StopRequest<QueueStop>>();
-  readonly #schedules: (() => void)[] = [];
+  #startWaitingJobs = (): void => {};
 
   /** `onOrder` is called after every change with all waiting jobs, in order. */
   constructor(onOrder: (waiting: readonly T[]) => void = () => {}) {
@@ -61,7 +61,7 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
   worker(options: JobQueueWorkerOptions): JobQueueWorker {
     const running = new Map<string, Promise<void>>();
     let isOpen = false;
-    const startWaitingJobs = (): void => {
+    this.#startWaitingJobs = () => {
       while (isOpen && running.size < options.concurrency) {
         const job = this.#queue.take();
         if (!job) return;
@@ -72,7 +72,6 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
         running.set(job.id, run);
       }
     };
-    this.#schedules.push(startWaitingJobs);
     return {
       start: () => {
         isOpen = true;
@@ -91,9 +90,7 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
   /** Starts jobs in a later turn, so that the client that submitted a job can subscribe before. */
   #schedule(): void {
     if (this.#queue.count() === 0) return;
-    setImmediate(() => {
-      for (const startWaitingJobs of this.#schedules) startWaitingJobs();
-    });
+    setImmediate(() => this.#startWaitingJobs());
   }
 
   async #run(job: T, { run, giveUp }: JobQueueWorkerOptions): Promise<void> {

@@ -8,14 +8,7 @@ import type { Assets } from '../assets/assets.ts';
 import { jobLock } from '../assets/retention.ts';
 import { type FinalEnd, MAX_ATTEMPTS, workerLost } from '../jobs/job-lifecycle.ts';
 import { JobRun } from '../jobs/job-run.ts';
-import {
-  type LiveJob,
-  jobFromRow,
-  jobStateOf,
-  showJob,
-  toEndPatch,
-  toPatch,
-} from '../jobs/live-job.ts';
+import { type LiveJob, jobFromRow, jobStateOf, showJob, toPatch } from '../jobs/live-job.ts';
 import type { RunStore } from '../jobs/run-store.ts';
 import { retry } from '../../lib/retry.ts';
 
@@ -42,9 +35,9 @@ export function createMemoryRuns(options: MemoryRunsOptions): RunStore {
   /** The jobs that the next process runs again, since their end could not be stored here. */
   const unstored = new Set<string>();
   /** Writes the changes of one job one after the other, and none after its end. */
-  const save = (id: string, change: () => Partial<JobRow>, durability?: Durability) =>
+  const save = (id: string, change: () => Promise<Partial<JobRow>>, durability?: Durability) =>
     withLock(jobLock(id), async () => {
-      if (live.has(id)) await ledger.jobs.update(id, change(), durability);
+      if (live.has(id)) await ledger.jobs.update(id, await change(), durability);
     });
 
   async function writeUntilStored(id: string, write: () => Promise<void>): Promise<void> {
@@ -87,7 +80,7 @@ export function createMemoryRuns(options: MemoryRunsOptions): RunStore {
       return { kind: 'run', run: new JobRun({ job, stop, drain, log }) };
     },
     seize: async (id) => (unstored.has(id) ? undefined : live.get(id)),
-    recordCancel: (id) => save(id, () => ({ status: 'canceling' })),
+    recordCancel: (id) => save(id, async () => ({ status: 'canceling' })),
     // The job may be the cause of a crash from now on, but not of a power cut.
     async begin(job) {
       job.attempts++;
@@ -98,7 +91,7 @@ export function createMemoryRuns(options: MemoryRunsOptions): RunStore {
     // A job whose end is lost in a power cut runs again.
     end: (job, ended) =>
       withLock(jobLock(job.id), async () => {
-        const patch = await toEndPatch(ended);
+        const patch = await toPatch(ended);
         await writeUntilStored(job.id, () =>
           ledger.jobs.update(job.id, patch, 'soon', job.filesOnDisk),
         );
@@ -144,7 +137,7 @@ async function recoverJobs(
       await end({ ...job, ...jobStateOf(row) }, workerLost(job.attempts));
     } else {
       for (const asset of await ledger.assets.ofJob(row.id)) await assets.removeAsset(asset);
-      if (wasRunning) await ledger.jobs.update(row.id, toPatch(job));
+      if (wasRunning) await ledger.jobs.update(row.id, await toPatch(job));
       live.set(job.id, job);
     }
   }

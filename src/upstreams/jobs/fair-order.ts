@@ -39,13 +39,7 @@ export function createFairQueue<T extends QueuedItem>(onMove: (waiting: readonly
   const users = new Map<string, UserJobs<T>>();
   let changes = 0;
   let highest = -1;
-  /** The order of the waiting jobs, until the next change. */
-  let order: readonly T[] | undefined;
-  const waiting = (): readonly T[] => (order ??= fairOrder([...users.values()]));
-  const move = (): void => {
-    order = undefined;
-    onMove(waiting());
-  };
+  const waiting = (): readonly T[] => fairOrder([...users.values()]);
   const userOf = (name: string): UserJobs<T> => {
     const user = users.get(name) ?? { jobs: [], running: 0, since: 0 };
     users.set(name, user);
@@ -63,7 +57,7 @@ export function createFairQueue<T extends QueuedItem>(onMove: (waiting: readonly
       const before = jobs.findLastIndex((other) => other.order <= job.order);
       jobs.splice(before + 1, 0, job);
       highest = Math.max(highest, job.order);
-      move();
+      onMove(waiting());
     },
     /** Takes the next job, if one waits. Call `ended` or `returned` when it no longer runs. */
     take(): T | undefined {
@@ -72,14 +66,13 @@ export function createFairQueue<T extends QueuedItem>(onMove: (waiting: readonly
       const user = userOf(job.user);
       user.jobs.shift();
       user.running++;
-      move();
+      onMove(waiting());
       return job;
     },
     ended(job: T): void {
       const user = userOf(job.user);
       user.running--;
       user.since = ++changes;
-      order = undefined;
       removeIdle(job.user);
     },
     /** Makes a taken job wait again. Its user is next. */
@@ -89,7 +82,7 @@ export function createFairQueue<T extends QueuedItem>(onMove: (waiting: readonly
       user.since = 0;
       const before = user.jobs.findIndex((other) => other.order >= job.order);
       user.jobs.splice(before < 0 ? user.jobs.length : before, 0, job);
-      move();
+      onMove(waiting());
     },
     remove(id: string): boolean {
       for (const [name, { jobs }] of users) {
@@ -97,7 +90,7 @@ export function createFairQueue<T extends QueuedItem>(onMove: (waiting: readonly
         if (index < 0) continue;
         jobs.splice(index, 1);
         removeIdle(name);
-        move();
+        onMove(waiting());
         return true;
       }
       return false;

@@ -96,46 +96,17 @@ async function exchangeMessages(
       thread.reply({ type: 'reply', id: message.id, failure, ...(code !== undefined && { code }) });
     }
   };
-  const handler = createOrderedHandler<WorkerMessage>((message) =>
-    message.type === 'question' ? answer(message) : reporter.apply(message),
-  );
-  const end = await thread.run(request, (message) => handler.add(message));
-  await handler.done();
+  let handled = Promise.resolve();
+  const end = await thread.run(request, (message) => {
+    handled = handled.then(() =>
+      message.type === 'question' ? answer(message) : reporter.apply(message),
+    );
+    // An error is thrown below, when the thread has ended.
+    handled.catch(() => {});
+  });
+  await handled;
   if (away && end.kind === 'failed') throw away.error;
   return end;
-}
-
-type WorkerMessage = Exclude<FromWorker, { type: 'end' }>;
-
-/** Handles items one after the other, at once when no other item waits. */
-function createOrderedHandler<Item>(handle: (item: Item) => Promise<void> | void) {
-  const waiting: Item[] = [];
-  let handling: Promise<void> | undefined;
-  let isBusy = false;
-  let failure: { readonly cause: unknown } | undefined;
-  const handleWaiting = async (): Promise<void> => {
-    isBusy = true;
-    try {
-      for (let item = waiting.shift(); item && !failure; item = waiting.shift()) {
-        const handled = handle(item);
-        if (handled) await handled;
-      }
-    } catch (cause) {
-      failure = { cause };
-    }
-    isBusy = false;
-  };
-  return {
-    add(item: Item): void {
-      waiting.push(item);
-      if (!isBusy) handling = handleWaiting();
-    },
-    /** Resolves when all items are handled. Rejects when one could not be handled. */
-    async done(): Promise<void> {
-      await handling;
-      if (failure) throw failure.cause;
-    },
-  };
 }
 
 type StopOptions = Pick<RunnerOptions, 'timeLimitMs' | 'stopGraceMs' | 'clock'> & {

@@ -66,16 +66,3 @@ describe('a Windows bitmap', () => {
     expect([found, channels]).toEqual([type, 3]);
   });
 });
-
-test('CMYK becomes RGB by arithmetic, without a colour profile', async () => {
-  const { data } = await sharp((await app.ask('/view?type=input&filename=inks.jpg')).body)
-    .pipelineColourspace('cmyk')
-    .toColourspace('cmyk')
-    .raw()
-    .toBuffer({ resolveWithObject: true });
-  const [c = 0, m = 0, y = 0, k = 0] = data;
-  const light = (ink: number) => Math.round(255 - k - (ink * (255 - k)) / 255);
-  const [, , ...rgb] = (await drawn('inks.jpg&channel=rgb')) as number[];
-  const differences = [c, m, y].map((ink, i) => Math.abs(light(ink) - rgb[i]!));
-  expect(Math.max(...differences)).toBeLessThanOrEqual(1);
-});
