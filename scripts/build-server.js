@@ -10,7 +10,6 @@ const OUTSIDE = [
   '@photostructure/sqlite',
   '@napi-rs/blake-hash',
   '@cwasm/nsbmp',
-  'aws4fetch',
 ];
 
 const ENTRIES = [
@@ -27,7 +26,7 @@ const ENTRIES = [
 await build({
   input: Object.fromEntries(ENTRIES.map((entry) => [entry, `src/${entry}.ts`])),
   platform: 'node',
-  external: [...OUTSIDE, /^@opentelemetry\/(?!api$)/],
+  external: [...OUTSIDE, /^@aws-sdk\//, /^@opentelemetry\/(?!api$)/],
   // An old helper of Koa's has a reason for its eval.
   checks: { eval: false, ineffectiveDynamicImport: false },
   // One folder deep, like the modules: addresses relative to `import.meta.url` stay right.

@@ -50,7 +50,7 @@ export function openFileServices(
     /** The services of the v1 routes for uploads and downloads. */
     routes: {
       jobs: upstream.jobs,
-      startUpload: upstream.runner.startUpload ?? store.files.bucket?.startUpload,
+      startUpload: upstream.runner.startUpload,
       files: ledger.files,
       view: config.view,
       signer,

@@ -24,7 +24,6 @@ export function mountEmbeddedV2(services: Services): Koa.Middleware[] {
       jobs: withPromptIds(upstream.runner.jobs, { livePrompts: prompts.live, ledger }),
       log: logs.log,
       spoolDir: store.dir.spool,
-      startUpload: store.files.bucket?.startUpload,
       addresses: auth.addresses,
       rate: { limiter: createRateLimiter(now), perMinute: config.v2RequestsPerMinute },
       signer: createContentSigner({ secret: store.dir.secret, now }),

@@ -65,7 +65,7 @@ export async function openStore(options: StoreOptions, log: Logger): Promise<Sto
       return await openSharedStore(ledgerSource.url, { ...options, log, bucket });
     return await openStoreOfOne({ ...options, log, bucket });
   } catch (error) {
-    await bucket?.close();
+    bucket?.close();
     throw error;
   }
 }
@@ -99,7 +99,7 @@ function watched(opened: OpenedLedger, bucket: OpenedBucket | undefined): Store 
     async close() {
       folder.close();
       await opened.close();
-      await files.close();
+      files.close();
     },
   };
 }

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { FilesSource } from '../config/files.ts';
+import { type FilesSource, bucketUrl } from '../config/files.ts';
 import type { DataDir } from '../data-folder/data-dir.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Blobs } from '../upstreams/blobs.ts';
@@ -14,7 +14,7 @@ export type StoredFiles = {
   readonly bucket: OpenedBucket | undefined;
   /** Resolves when the files are gone, or were replaced by those of another ledger. */
   readonly lost: Promise<Error>;
-  close(): Promise<void>;
+  close(): void;
 };
 
 /**
@@ -25,10 +25,19 @@ export async function openBucketOf(
   log: Logger,
 ): Promise<OpenedBucket | undefined> {
   if (source.kind === 'folder') return undefined;
-  // Imported on demand: a process with a folder starts sooner without the client.
-  const { openBucket } = await import('../upstreams/bucket/open-bucket.ts');
-  return await openBucket({ source, env: process.env, log });
+  try {
+    // Imported on demand: the packages of its client are optional.
+    const { openBucket } = await import('../upstreams/bucket/open-bucket.ts');
+    return await openBucket({ source, log });
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause;
+    throw new Error(`--files ${bucketUrl(source)} needs packages: npm install ${PACKAGES}`, {
+      cause,
+    });
+  }
 }
+
+const PACKAGES = '@aws-sdk/client-s3 @aws-sdk/lib-storage @aws-sdk/s3-request-presigner';
 
 /** Returns the files of a data directory. A bucket is watched. */
 export function watchFiles(
@@ -37,16 +46,16 @@ export function watchFiles(
 ): StoredFiles {
   if (bucket === undefined || dir.bucketId === undefined) {
     const blobs = createFolderBlobs(join(dir.root, 'blobs'), dir.spool);
-    return { blobs, bucket: undefined, lost: new Promise(() => {}), close: async () => {} };
+    return { blobs, bucket: undefined, lost: new Promise(() => {}), close: () => {} };
   }
   const watch = bucket.watch(dir.bucketId);
   return {
     blobs: listLeftoversRarely(bucket.blobs),
     bucket,
     lost: watch.lost,
-    async close() {
+    close() {
       watch.close();
-      await bucket.close();
+      bucket.close();
     },
   };
 }

@@ -1,4 +1,4 @@
-type Closable = { close(): Promise<void> };
+type Closable = { close(): Promise<void> | void };
 
 /** Calls `work` with something that is open, and closes it afterwards, also after an error. */
 export async function withOpen<Opened extends Closable | undefined, Result>(

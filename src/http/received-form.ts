@@ -27,7 +27,7 @@ type FormWork<T> = {
    * The media type under which a file is forwarded while it arrives; `undefined`: it is not
    * forwarded.
    */
-  readonly sentAs: (part: FilePart) => string | undefined;
+  readonly sentAs?: ((part: FilePart) => string | undefined) | undefined;
   /** `startedOf` returns the upload that was started with this file, if there is one. */
   readonly work: (
     form: ReceivedForm,
@@ -47,7 +47,7 @@ export async function withReceivedForm<T>(
   let first: { readonly path: string; readonly started: StartedUpload } | undefined;
   const atMostBytes = ctx.request.length ?? maxUploadBytes;
   const follow = (part: FilePart, file: GrowingFile): void => {
-    const contentType = first ? undefined : sentAs(part);
+    const contentType = first ? undefined : sentAs?.(part);
     if (contentType === undefined) return;
     const started = startUpload?.(caller, { file, contentType, atMostBytes });
     first = started && { path: file.path, started };

@@ -25,7 +25,6 @@ export function createAssetHandlers(options: V2RouteOptions): Handlers {
         { ctx, caller },
         {
           maxFields: MAX_FORM_FIELDS,
-          sentAs: () => '',
           async work(form) {
             if (!form.ok) {
               ctx.set('Connection', 'close');

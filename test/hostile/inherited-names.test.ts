@@ -4,8 +4,6 @@ import { toV1FileError } from '../../src/dialects/file-error.ts';
 import type { ObjectInfo } from '../../src/protocol/v1.ts';
 import type { Graph } from '../../src/protocol/v2.ts';
 import { partialNodeErrors } from '../../src/translate/definition-errors.ts';
-import { refusalTextOf } from '../../src/upstreams/bucket/errors.ts';
-import { textOf } from '../../src/upstreams/bucket/xml.ts';
 import { toError } from '../../src/upstreams/remote-calls/errors.ts';
 
 const NAMES = ['constructor', '__proto__', 'toString'];
@@ -14,11 +12,6 @@ test.each(NAMES)('a refusal with the code %s', (code) => {
   const error = toError({ status: 409, headers: {}, json: { error: { code, message: 'No.' } } });
   expect(error).toMatchObject({ status: 409, code, message: 'No.' });
   expect(toV1FileError(error)).toMatchObject({ status: 409 });
-});
-
-test.each(NAMES)('an answer of a bucket with %s', (name) => {
-  expect(textOf(`<Key>&${name};</Key>`, 'Key')).toBe(`&${name};`);
-  expect(refusalTextOf({ status: 400, code: name })).toBe(`it answers 400 ${name}`);
 });
 
 test.each(NAMES)('an input of a class with the name %s', (name) => {

@@ -68,7 +68,7 @@ test('an uploaded file goes through a job and comes back, links followed all the
 test('an upload that cannot be stored is answered 503 and leaves no file', async () => {
   const dir = await tempDir();
   const blobs = createFolderBlobs(dir, dir);
-  const away = new BucketError('the bucket is away', {});
+  const away = new BucketError('the bucket is away');
   const moveIntoPlace = () => Promise.reject(away);
   const app = await createEngineApp({ blobs: { ...blobs, moveIntoPlace } });
   expect((await app.ask('/api/v2/assets', form('41'))).status).toBe(503);

@@ -1,112 +1,56 @@
 import { STORAGE_UNAVAILABLE_CODE } from '../../lib/storage-errors.ts';
 
-/** A refusal of a bucket. */
-export type BucketAnswer = {
-  readonly status: number;
-  /** The code of the error as S3 names it; an empty text when the answer has none. */
-  readonly code: string;
-  /** The region in which the bucket says it is. */
-  readonly region?: string | undefined;
-  /** The time of the bucket's clock. */
-  readonly date?: string;
+/** The members of an error of the AWS SDK that say why a call failed. */
+type SdkError = Error & {
+  readonly code?: string;
+  /** Absent in errors that have nothing to do with an answer or a connection, such as those of a local file. */
+  readonly $metadata?: { readonly httpStatusCode?: number; readonly attempts?: number };
 };
 
 /**
  * A call to a bucket that failed after all its retries. `code` is that of a full disk when the
- * bucket has no space, so that callers get the same answer as with a folder.
+ * bucket has no space, so that callers get the same answer as with a folder. The error of the SDK
+ * is not its cause: it has parts of the signed request.
  */
 export class BucketError extends Error {
   override readonly name = 'BucketError';
   readonly code: string;
-  readonly answer: BucketAnswer | undefined;
+  /** An object or an upload does not exist. */
+  readonly isAbsence: boolean;
+  /** An object that had to be new exists. */
+  readonly isConflict: boolean;
+  /** An earlier attempt may have succeeded with its answer lost. */
+  readonly isRepeated: boolean;
 
-  constructor(message: string, options: { readonly answer?: BucketAnswer; cause?: unknown }) {
-    super(message, { cause: options.cause });
-    this.answer = options.answer;
-    this.code = isFull(options.answer) ? 'ENOSPC' : STORAGE_UNAVAILABLE_CODE;
+  constructor(message: string, { name, $metadata }: Partial<SdkError> = {}) {
+    super(message);
+    const { httpStatusCode, attempts = 1 } = $metadata ?? {};
+    const isFull = httpStatusCode === 507 || FULL_NAMES.has(name);
+    this.code = isFull ? 'ENOSPC' : STORAGE_UNAVAILABLE_CODE;
+    this.isAbsence = httpStatusCode === 404 && ABSENCE_NAMES.has(name);
+    this.isConflict = httpStatusCode === 412;
+    this.isRepeated = attempts > 1;
   }
 }
+
+const FULL_NAMES: ReadonlySet<unknown> = new Set(['QuotaExceeded', 'XMinioStorageFull']);
+
+/** A missing bucket or user is an error; the answer to HEAD does not tell which of these is missing. */
+const ABSENCE_NAMES: ReadonlySet<unknown> = new Set(['NoSuchKey', 'NoSuchUpload', 'NotFound']);
 
 /** The bytes of an object do not match its key. */
 export class WrongBytes extends Error {
   override readonly name = 'WrongBytes';
 }
 
-const FULL_CODES: ReadonlySet<string> = new Set([
-  'InsufficientStorage',
-  'QuotaExceeded',
-  'XMinioStorageFull',
-]);
-
-function isFull(answer: BucketAnswer | undefined): boolean {
-  return answer !== undefined && (answer.status === 507 || FULL_CODES.has(answer.code));
+/** Returns the error to throw for an error of a call. */
+export function toBucketError(cause: unknown, call: string): unknown {
+  const error = cause as SdkError;
+  const { name, message, code = name, $metadata } = error;
+  const text = `${message.split('\n')[0]} (${code})`;
+  if (name === 'CredentialsProviderError') return new BucketError(`no credentials: ${text}`);
+  if ($metadata === undefined) return cause;
+  const status = $metadata.httpStatusCode;
+  if (status === undefined) return new BucketError(`${call} had no answer: ${text}`);
+  return new BucketError(`${call} was refused with ${status}: ${text}`, error);
 }
-
-/** The codes of temporary errors, and of errors that damage during the transfer causes. */
-const PASSING_CODES: ReadonlySet<string> = new Set([
-  'BadDigest',
-  // Another call for the same key was in progress.
-  'ConditionalRequestConflict',
-  // versitygw sends this for a key that is not a folder: another call has just removed the last
-  // object of its folder.
-  'ExistingObjectIsDirectory',
-  'InternalError',
-  'RequestTimeout',
-  'SlowDown',
-  'ServiceUnavailable',
-  'Throttling',
-  'ThrottlingException',
-  'TooManyRequests',
-  'XAmzContentSHA256Mismatch',
-  'OperationAborted',
-]);
-const PASSING_STATUSES: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
-
-/** Returns true for a temporary error, after which the call may be repeated. */
-export function mayPass({ status, code }: BucketAnswer): boolean {
-  return PASSING_STATUSES.has(status) || PASSING_CODES.has(code);
-}
-
-const ABSENCE_CODES: ReadonlySet<string> = new Set(['', 'NoSuchKey', 'NoSuchUpload', 'NotFound']);
-
-/**
- * Returns true when an object or an upload does not exist. A missing bucket or user is an error; the answer
- * to HEAD does not tell which of these is missing.
- */
-export function isAbsence({ status, code }: BucketAnswer): boolean {
-  return status === 404 && ABSENCE_CODES.has(code);
-}
-
-const CREDENTIAL_CODES: ReadonlySet<string> = new Set([
-  'ExpiredToken',
-  'ExpiredTokenException',
-  'InvalidAccessKeyId',
-  'InvalidToken',
-  'TokenRefreshRequired',
-  'XAdminUserNotFound',
-]);
-
-/** Returns true when newer credentials may help. */
-export function isAboutCredentials({ code }: BucketAnswer): boolean {
-  return CREDENTIAL_CODES.has(code);
-}
-
-/** Returns why a bucket refuses, in words for the operator. */
-export function refusalTextOf(answer: BucketAnswer): string {
-  const { status, code, region } = answer;
-  if (region !== undefined) return `it is in the region ${region}: set AWS_REGION=${region}`;
-  const known = REASONS.get(code);
-  return known === undefined ? `it answers ${status}${code && ` ${code}`}` : `${known} (${code})`;
-}
-
-const REASONS: ReadonlyMap<string, string> = new Map([
-  ['NoSuchBucket', 'there is no such bucket'],
-  ['AccessDenied', 'the credentials do not allow what Holdover needs there'],
-  ['SignatureDoesNotMatch', 'the secret key is wrong'],
-  ['InvalidAccessKeyId', 'the access key is not known there'],
-  ['XAdminUserNotFound', 'the access key is not known there'],
-  ['ExpiredToken', 'the credentials have expired'],
-  ['RequestTimeTooSkewed', 'the clock of this machine is wrong'],
-  ['AuthorizationHeaderMalformed', 'the region or the access key is wrong: see AWS_REGION'],
-  ['PermanentRedirect', 'it is in another region: see AWS_REGION'],
-]);

@@ -1,293 +1,238 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
-import { createSemaphore, forEachConcurrently } from '../../lib/concurrency.ts';
+import { text } from 'node:stream/consumers';
+import { GetObjectCommand, type S3 } from '@aws-sdk/client-s3';
+import { Upload } from '@aws-sdk/lib-storage';
+import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import type { BucketSource } from '../../config/files.ts';
+import { createSemaphore } from '../../lib/concurrency.ts';
 import { readAtMost } from '../../lib/read-at-most.ts';
-import type { ByteRange } from '../../protocol/job-api.ts';
-import type { BucketCall, BucketClient } from './client.ts';
-import { openObject } from './read-object.ts';
+import type { ByteRange, SpooledFile } from '../../protocol/job-api.ts';
+import { resumedBytes } from '../resumed-bytes.ts';
+import { type BucketCall, SHORT_CALL } from './client.ts';
 import { BucketError } from './errors.ts';
-import { escapedXml, textOf, textsOf } from './xml.ts';
 
-/** An object as a listing shows it. */
-export type ListedObject = {
-  readonly key: string;
-  readonly sizeBytes: number;
-  readonly modifiedAtMs: number;
+type ObjectsOptions = {
+  readonly s3: S3;
+  readonly source: Pick<BucketSource, 'bucket' | 'prefix'>;
+  readonly call: BucketCall;
+  readonly sizes?: TransferSizes | undefined;
 };
-
-/** A part of an upload. Parts are numbered from 1. */
-export type UploadedPart = { readonly number: number; readonly etag: string };
-
-/**
- * The objects of one bucket: complete uploads and copies, and reads that survive a broken
- * connection.
- */
-export type Objects = ReturnType<typeof createObjects>;
 
 export type TransferSizes = {
   /** Larger objects are uploaded in parts of this size. A part needs the same amount of memory. */
   readonly partBytes: number;
-  /** Larger objects are copied in parts of this size. S3 copies at most 5 GiB at a time. */
-  readonly copyPartBytes: number;
+  /** Larger objects are copied through this process: S3 copies at most 5 GiB with one call. */
+  readonly copyBytes: number;
 };
 
-export const TRANSFER_SIZES: TransferSizes = {
-  partBytes: 8 * 2 ** 20,
-  copyPartBytes: 256 * 2 ** 20,
+type ObjectFacts = { readonly sizeBytes: number; readonly modifiedAtMs: number };
+
+/** A part of an object. `end` is inclusive; without it the part ends with the object. */
+type Part = {
+  readonly start: number;
+  readonly end: number | undefined;
+  readonly etag?: string | undefined;
 };
 
-/** The maximum number of parts in memory at a time, for all uploads. */
-const MAX_PARTS_IN_MEMORY = 4;
-const COPIES_AT_A_TIME = 4;
+const TRANSFER_SIZES: TransferSizes = { partBytes: 8 * 2 ** 20, copyBytes: 5 * 2 ** 30 };
+/** These two limit the memory for uploads of files. */
+const PARTS_AT_A_TIME = 2;
+const FILES_AT_A_TIME = 4;
+/** How often the rest of an object is requested while no more of its bytes arrive. */
+const MAX_RESUMES = 5;
+/** The contract says "at most an hour": an old link found in a history or a log opens nothing. */
+const LINK_LIFETIME_S = 60 * 60;
 
-/** The options of a call that say how long it is repeated. */
-export type Patience = Pick<BucketCall, 'retryForMs'>;
+/** The objects of one bucket, by their keys below its prefix. */
+export class Objects {
+  readonly #s3: S3;
+  readonly #bucket: string;
+  readonly #prefix: string;
+  readonly #call: BucketCall;
+  readonly #sizes: TransferSizes;
+  readonly #withFile = createSemaphore(FILES_AT_A_TIME);
 
-/** Creates the objects of a bucket over its client. */
-export function createObjects(client: BucketClient, sizes: TransferSizes) {
-  const { partBytes, copyPartBytes } = sizes;
-  const inMemory = createSemaphore(MAX_PARTS_IN_MEMORY);
-
-  async function stat(
-    key: string,
-    patience?: Patience,
-  ): Promise<Omit<ListedObject, 'key'> | undefined> {
-    const call = { method: 'HEAD', key, accept: [404], ...patience } as const;
-    const { status, headers } = await client.done(call);
-    if (status === 404) return undefined;
-    const modifiedAtMs = Date.parse(String(headers['last-modified']));
-    return { sizeBytes: Number(headers['content-length']), modifiedAtMs };
+  constructor({ s3, source, call, sizes = TRANSFER_SIZES }: ObjectsOptions) {
+    this.#s3 = s3;
+    this.#bucket = source.bucket;
+    this.#prefix = source.prefix;
+    this.#call = call;
+    this.#sizes = sizes;
   }
 
-  /** Returns the size of an object; `undefined` when it does not exist. */
-  const head = async (key: string, patience?: Patience): Promise<number | undefined> =>
-    (await stat(key, patience))?.sizeBytes;
-
-  async function startParts(key: string, patience?: Patience): Promise<string> {
-    const query = { uploads: '' };
-    const xml = await client.text({ method: 'POST', key, query, ...patience });
-    const uploadId = textOf(xml, 'UploadId');
-    if (uploadId === undefined) throw new BucketError('the bucket began no upload', {});
-    return uploadId;
-  }
-
-  /** Completes an upload. A retry whose first answer was lost finds it completed. */
-  async function completeParts(
-    { key, uploadId, sizeBytes }: PartsUpload & { readonly sizeBytes: number },
-    parts: readonly UploadedPart[],
-    patience?: Patience,
-  ): Promise<void> {
-    const items = parts
-      .toSorted((a, b) => a.number - b.number)
-      .map(
-        ({ number, etag }) =>
-          `<Part><PartNumber>${number}</PartNumber><ETag>${escapedXml(etag)}</ETag></Part>`,
-      );
-    const body = Buffer.from(
-      `<CompleteMultipartUpload>${items.join('')}</CompleteMultipartUpload>`,
+  /** Returns the size and the time of an object; `undefined` when it does not exist. */
+  async stat(key: string): Promise<ObjectFacts | undefined> {
+    const found = await this.#find('HeadObject', () =>
+      this.#s3.headObject(this.#at(key), SHORT_CALL),
     );
-    const call = { method: 'POST', key, query: { uploadId }, body, ...patience } as const;
-    const reply = await client.send({ ...call, accept: [404] });
-    const text = await reply.body.text();
-    if (reply.status !== 404 && textOf(text, 'Error') === undefined) return;
-    if ((await head(key)) !== sizeBytes) throw new BucketError(failureText(text), {});
+    return found && factsOf(found.ContentLength, found.LastModified);
   }
 
-  /**
-   * Aborts an upload. S3 keeps the parts of an unfinished upload until it is told to remove them.
-   */
-  async function abortParts({ key, uploadId }: PartsUpload): Promise<void> {
-    await client.done({ method: 'DELETE', key, query: { uploadId }, accept: [404] });
-  }
-
-  async function putPart(
-    upload: PartsUpload,
-    { number, body, ...patience }: { number: number; body: Uint8Array } & Patience,
-  ): Promise<UploadedPart> {
-    const { key, uploadId } = upload;
-    const query = { partNumber: String(number), uploadId };
-    const reply = await client.done({ method: 'PUT', key, query, body, ...patience });
-    return { number, etag: String(reply.headers['etag']) };
-  }
-
-  async function inParts(
-    { key, sizeBytes, partSize }: { key: string; sizeBytes: number; partSize: number },
-    put: (upload: PartsUpload, part: ByteRange & { number: number }) => Promise<UploadedPart>,
-    patience?: Patience,
-  ): Promise<void> {
-    const upload = { key, uploadId: await startParts(key, patience) };
-    const done: UploadedPart[] = [];
+  /** Puts a small object. With `onlyNew`, `false` means that another object exists. */
+  async put(key: string, body: Uint8Array, { onlyNew = false } = {}): Promise<boolean> {
+    const input = { ...this.#at(key), Body: body, ...(onlyNew && { IfNoneMatch: '*' }) };
     try {
-      await forEachConcurrently(COPIES_AT_A_TIME, rangesOf(sizeBytes, partSize), async (part) => {
-        done.push(await put(upload, part));
-      });
-      await completeParts({ ...upload, sizeBytes }, done, patience);
+      await this.#call('PutObject', () => this.#s3.putObject(input));
+      return true;
     } catch (error) {
-      await abortParts(upload).catch(() => {});
+      if (!(error instanceof BucketError && error.isConflict)) throw error;
+      const stored = error.isRepeated ? await this.open(key) : undefined;
+      return (stored && (await readAtMost(body.length, stored)))?.equals(body) === true;
+    }
+  }
+
+  /** Uploads bytes of any length. The object exists completely or not at all. */
+  async putBytes(key: string, bytes: Uint8Array): Promise<void> {
+    await this.#upload(key, bytes, bytes.length);
+  }
+
+  async putFile(key: string, file: Pick<SpooledFile, 'path' | 'sizeBytes'>): Promise<void> {
+    await this.#withFile(() => this.#upload(key, createReadStream(file.path), file.sizeBytes));
+  }
+
+  /** Copies an object. Returns false when it does not exist. */
+  async copy(from: string, to: string): Promise<boolean> {
+    const { sizeBytes = 0 } = (await this.stat(from)) ?? {};
+    if (sizeBytes > this.#sizes.copyBytes) {
+      const bytes = await this.open(from);
+      if (bytes) await this.#upload(to, bytes, sizeBytes);
+      return bytes !== undefined;
+    }
+    const source = `${this.#bucket}/${this.#prefix}${from}`;
+    const CopySource = source.split('/').map(encodeURIComponent).join('/');
+    const copied = await this.#find('CopyObject', () =>
+      this.#s3.copyObject({ ...this.#at(to), CopySource }),
+    );
+    return copied !== undefined;
+  }
+
+  async remove(key: string): Promise<void> {
+    await this.#find('DeleteObject', () => this.#s3.deleteObject(this.#at(key), SHORT_CALL));
+  }
+
+  /** Returns a small object as text. */
+  async text(key: string): Promise<string | undefined> {
+    const stream = await this.open(key);
+    return stream && (await text(stream));
+  }
+
+  /** Opens an object, or a range of it. An interrupted read continues at the same byte. */
+  async open(key: string, range?: ByteRange): Promise<Readable | undefined> {
+    const { start, end } = range ?? { start: 0, end: undefined };
+    const first = await this.#get(key, { start, end });
+    if (first === undefined) return undefined;
+    const { body, sizeBytes, etag } = first;
+    let reached = start;
+    let resumes = 0;
+    const reopen = async (at: number): Promise<Readable> => {
+      // The connection of a client that pauses ends each time: only resumes without progress count.
+      resumes = at > reached ? 1 : resumes + 1;
+      reached = at;
+      const mayResume = resumes <= MAX_RESUMES;
+      const rest = mayResume ? await this.#get(key, { start: at, end, etag }) : undefined;
+      if (rest) return rest.body;
+      throw new BucketError('an object broke off while it was read');
+    };
+    const stream = resumedBytes(body, { start, end: start + sizeBytes - 1, reopen });
+    // A generator that never started releases nothing: an unread answer would keep its connection.
+    return stream.once('close', () => body.destroy());
+  }
+
+  /** Lists all objects below a folder. */
+  async *list(folder: string): AsyncIterable<ObjectFacts & { readonly key: string }> {
+    const wanted = { Bucket: this.#bucket, Prefix: this.#prefix + folder };
+    for (let token: string | undefined, isFirst = true; isFirst || token; isFirst = false) {
+      const input = { ...wanted, EncodingType: 'url', ContinuationToken: token } as const;
+      const page = await this.#call('ListObjectsV2', () =>
+        this.#s3.listObjectsV2(input, SHORT_CALL),
+      );
+      for (const { Key = '', Size, LastModified } of page.Contents ?? []) {
+        const key = decodeURIComponent(Key.replaceAll('+', ' ')).slice(this.#prefix.length);
+        yield { key, ...factsOf(Size, LastModified) };
+      }
+      token = page.NextContinuationToken;
+    }
+  }
+
+  /** Aborts uploads in parts that began before a time: S3 keeps their parts until then. */
+  async abortUploads(beforeMs: number): Promise<void> {
+    const place = { Bucket: this.#bucket, Prefix: this.#prefix };
+    const { Uploads = [] } = await this.#call('ListMultipartUploads', () =>
+      this.#s3.listMultipartUploads(place, SHORT_CALL),
+    );
+    for (const { Key, UploadId, Initiated = new Date() } of Uploads) {
+      if (Initiated.getTime() >= beforeMs) continue;
+      const upload = { Bucket: this.#bucket, Key, UploadId };
+      await this.#find('AbortMultipartUpload', () =>
+        this.#s3.abortMultipartUpload(upload, SHORT_CALL),
+      );
+    }
+  }
+
+  /** Returns a link that callers may open without credentials. */
+  async link(
+    key: string,
+    { contentType, disposition }: { readonly contentType: string; readonly disposition: string },
+  ): Promise<string> {
+    const command = new GetObjectCommand({
+      ...this.#at(key),
+      ResponseContentType: contentType,
+      ResponseContentDisposition: disposition,
+      ResponseCacheControl: 'private, no-cache',
+    });
+    const lifetime = { expiresIn: LINK_LIFETIME_S };
+    return await this.#call('GetObject', () => getSignedUrl(this.#s3, command, lifetime));
+  }
+
+  #at(key: string): { Bucket: string; Key: string } {
+    return { Bucket: this.#bucket, Key: this.#prefix + key };
+  }
+
+  /** Makes a call about an object or an upload. Returns `undefined` when it does not exist. */
+  async #find<Result>(operation: string, work: () => Promise<Result>): Promise<Result | undefined> {
+    try {
+      return await this.#call(operation, work);
+    } catch (error) {
+      if (error instanceof BucketError && error.isAbsence) return undefined;
       throw error;
     }
   }
 
-  async function readPart(handle: FileHandle, { start, end }: ByteRange): Promise<Buffer> {
-    const buffer = Buffer.allocUnsafeSlow(end - start + 1);
-    for (let at = 0; at < buffer.length;) {
-      const { bytesRead } = await handle.read(buffer, at, buffer.length - at, start + at);
-      if (bytesRead === 0) throw new Error('a file became shorter while it was read');
-      at += bytesRead;
+  async #upload(key: string, body: Readable | Uint8Array, sizeBytes: number): Promise<void> {
+    const upload = new Upload({
+      client: this.#s3,
+      params: { ...this.#at(key), Body: body },
+      partSize: this.#sizes.partBytes,
+      queueSize: PARTS_AT_A_TIME,
+    });
+    try {
+      const isDone = await this.#find('PutObject', () => upload.done());
+      // An upload whose completion had its answer lost is gone, and its object exists.
+      if (isDone || (await this.stat(key))?.sizeBytes === sizeBytes) return;
+      throw new BucketError('an upload was gone before it was complete');
+    } finally {
+      if (!(body instanceof Uint8Array)) body.destroy();
     }
-    return buffer;
   }
 
-  return {
-    stat,
-    head,
-    startParts,
-    completeParts,
-    abortParts,
-    /** Uploads a part of a growing file. A limited number of parts is in memory at a time. */
-    putFilePart: (upload: PartsUpload, handle: FileHandle, part: ByteRange & { number: number }) =>
-      inMemory(async () =>
-        putPart(upload, { number: part.number, body: await readPart(handle, part) }),
-      ),
-    /** Puts a small object. With `onlyNew`, `false` (412) means that another object exists. */
-    async put(
-      key: string,
-      body: Uint8Array,
-      { onlyNew = false, ...patience }: Patience & { readonly onlyNew?: boolean } = {},
-    ): Promise<boolean> {
-      const headers = onlyNew ? { 'if-none-match': '*' } : {};
-      const accept = onlyNew ? [412] : [];
-      const call = { method: 'PUT', key, body, headers, accept, ...patience } as const;
-      const { status, isRepeated } = await client.done(call);
-      if (status < 300 || !isRepeated) return status < 300;
-      const stored = await openObject(client, key, patience);
-      return (stored && (await readAtMost(body.length, stored)))?.equals(body) === true;
-    },
-    /** Uploads bytes of any length. The object exists completely or not at all. */
-    async putBytes(key: string, bytes: Uint8Array, patience?: Patience): Promise<void> {
-      if (bytes.length <= partBytes * 2)
-        return void (await client.done({ method: 'PUT', key, body: bytes, ...patience }));
-      await inParts(
-        { key, sizeBytes: bytes.length, partSize: partBytes },
-        (upload, { number, start, end }) =>
-          putPart(upload, { number, body: bytes.subarray(start, end + 1), ...patience }),
-        patience,
-      );
-    },
-    async putFile(key: string, file: { path: string; sizeBytes: number }): Promise<void> {
-      const { sizeBytes } = file;
-      const handle = await open(file.path, 'r');
-      try {
-        if (sizeBytes <= partBytes) {
-          return await inMemory(async () => {
-            const body = await readPart(handle, { start: 0, end: sizeBytes - 1 });
-            await client.done({ method: 'PUT', key, body });
-          });
-        }
-        await inParts({ key, sizeBytes, partSize: partBytes }, (upload, { number, ...range }) =>
-          inMemory(async () => putPart(upload, { number, body: await readPart(handle, range) })),
-        );
-      } finally {
-        await handle.close();
-      }
-    },
-    /**
-     * Copies an object within the bucket, whose server moves the bytes. Returns false when the object does not exist.
-     */
-    async copy(from: string, to: string): Promise<boolean> {
-      const sizeBytes = await head(from);
-      if (sizeBytes === undefined) return false;
-      const source = { 'x-amz-copy-source': client.copySource(from) };
-      if (sizeBytes <= copyPartBytes) {
-        const reply = await client.send({
-          method: 'PUT',
-          key: to,
-          headers: source,
-          accept: [404],
-        });
-        const text = await reply.body.text();
-        if (reply.status === 404) return false;
-        // S3 may answer 200 before it knows the result.
-        if (textOf(text, 'Error') === undefined) return true;
-        throw new BucketError(failureText(text), {});
-      }
-      await inParts(
-        { key: to, sizeBytes, partSize: copyPartBytes },
-        async ({ key, uploadId }, { number, start, end }) => {
-          const query = { partNumber: String(number), uploadId };
-          const headers = { ...source, 'x-amz-copy-source-range': `bytes=${start}-${end}` };
-          const xml = await client.text({ method: 'PUT', key, query, headers });
-          const etag = textOf(xml, 'ETag');
-          if (etag === undefined) throw new BucketError(failureText(xml), {});
-          return { number, etag };
-        },
-      );
-      return true;
-    },
-    async remove(key: string): Promise<void> {
-      await client.done({ method: 'DELETE', key, accept: [404] });
-    },
-    /** Returns a small object as text. */
-    async text(key: string): Promise<string | undefined> {
-      const reply = await client.send({ method: 'GET', key, accept: [404] });
-      return reply.status === 404 ? undefined : await reply.body.text();
-    },
-    /** Opens an object, or a range of it. An interrupted read continues at the same byte. */
-    async open(key: string, range?: ByteRange, patience?: Patience): Promise<Readable | undefined> {
-      return await openObject(client, key, { ...range, ...patience });
-    },
-    /** Lists all objects below a prefix. */
-    async *list(prefix: string): AsyncIterable<ListedObject> {
-      for (let token: string | undefined; ;) {
-        const query = {
-          'list-type': '2',
-          prefix: client.fullKey(prefix),
-          'encoding-type': 'url',
-          ...(token !== undefined && { 'continuation-token': token }),
-        };
-        const xml = await client.text({ method: 'GET', query });
-        for (const item of textsOf(xml, 'Contents')) yield listedObject(client, item);
-        token =
-          textOf(xml, 'IsTruncated') === 'true' ? textOf(xml, 'NextContinuationToken') : undefined;
-        if (token === undefined) return;
-      }
-    },
-    /** Lists the uploads in parts that are neither completed nor aborted. */
-    async unfinished(prefix: string): Promise<readonly (PartsUpload & { sinceMs: number })[]> {
-      const query = { uploads: '', prefix: client.fullKey(prefix) };
-      const xml = await client.text({ method: 'GET', query });
-      return textsOf(xml, 'Upload').map((item) => ({
-        key: client.ownKey(textOf(item, 'Key') ?? ''),
-        uploadId: textOf(item, 'UploadId') ?? '',
-        sinceMs: Date.parse(textOf(item, 'Initiated') ?? ''),
-      }));
-    },
-  };
+  async #get(
+    key: string,
+    { start, end, etag }: Part,
+  ): Promise<{ body: Readable; sizeBytes: number; etag: string | undefined } | undefined> {
+    const isWhole = start === 0 && end === undefined;
+    const Range = isWhole ? undefined : `bytes=${start}-${end ?? ''}`;
+    const found = await this.#find('GetObject', () =>
+      this.#s3.getObject({ ...this.#at(key), Range, IfMatch: etag }, SHORT_CALL),
+    );
+    if (found === undefined) return undefined;
+    const body = found.Body as Readable;
+    // The reader of a body gets its error. A body without a reader must not end the process.
+    body.on('error', () => {});
+    return { body, sizeBytes: found.ContentLength ?? 0, etag: found.ETag };
+  }
 }
 
-/** An upload in parts. */
-export type PartsUpload = { readonly key: string; readonly uploadId: string };
-
-function* rangesOf(
-  sizeBytes: number,
-  partBytes: number,
-): Generator<ByteRange & { readonly number: number }> {
-  for (let start = 0; start < sizeBytes; start += partBytes)
-    yield {
-      number: start / partBytes + 1,
-      start,
-      end: Math.min(start + partBytes, sizeBytes) - 1,
-    };
-}
-
-function listedObject(client: BucketClient, xml: string): ListedObject {
-  return {
-    key: client.ownKey(decodeURIComponent((textOf(xml, 'Key') ?? '').replaceAll('+', ' '))),
-    sizeBytes: Number(textOf(xml, 'Size')),
-    modifiedAtMs: Date.parse(textOf(xml, 'LastModified') ?? ''),
-  };
-}
-
-function failureText(xml: string): string {
-  return `the bucket failed: ${textOf(xml, 'Code') ?? 'it said no reason'}`;
+function factsOf(sizeBytes = 0, modified?: Date): ObjectFacts {
+  return { sizeBytes, modifiedAtMs: modified?.getTime() ?? 0 };
 }

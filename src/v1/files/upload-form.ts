@@ -50,7 +50,7 @@ type FormWork = {
 export async function withForm(
   limits: FormLimits,
   request: V1Request,
-  { work, sentAs = () => undefined }: FormWork,
+  { work, sentAs }: FormWork,
 ): Promise<void> {
   if (!request.ctx.is('multipart/form-data'))
     throw uploadError('The body must be multipart/form-data.');

@@ -15,7 +15,7 @@ export type BucketFault =
   | 'reset'
   /** The request is done; its answer is lost. */
   | 'lost answer'
-  | { readonly status: number; readonly code: string; readonly region?: string }
+  | { readonly status: number; readonly code: string }
   /** The answer breaks off after so many bytes of its body. */
   | { readonly resetAfterBytes: number }
   /** Bytes of the body of the answer are changed. */
@@ -101,11 +101,10 @@ function handle(endpoint: string, { request, response, fault }: Exchange): void 
 function refuse(
   request: IncomingMessage,
   response: ServerResponse,
-  { status, code, region }: Extract<BucketFault, { status: number }>,
+  { status, code }: Extract<BucketFault, { status: number }>,
 ): void {
   request.resume();
-  const regionText = region === undefined ? '' : `<Region>${region}</Region>`;
-  const body = `<?xml version="1.0"?><Error><Code>${code}</Code><Message>no</Message>${regionText}</Error>`;
+  const body = `<?xml version="1.0"?><Error><Code>${code}</Code><Message>no</Message></Error>`;
   response.writeHead(status, { 'content-type': 'application/xml', connection: 'close' });
   response.end(request.method === 'HEAD' ? undefined : body);
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, onTestFinished, vi } from 'vitest';
 import type { BucketSource } from '../../../src/config/files.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import {
@@ -10,13 +10,17 @@ import {
 import { type BucketProxy, startBucketProxy } from '../../support/processes/bucket-faults.ts';
 import { type BucketServer, startBucketServer } from '../../support/processes/bucket-server.ts';
 
-/** A bucket server for all tests of a file. */
+/** A bucket server for all tests of a file. The environment has its credentials. */
 export function useBucketServer(): () => BucketServer {
   let server: BucketServer | undefined;
   beforeAll(async () => {
     server = await startBucketServer();
+    for (const [name, value] of Object.entries(server.credentials)) vi.stubEnv(name, value);
   });
-  afterAll(async () => await server?.dispose());
+  afterAll(async () => {
+    vi.unstubAllEnvs();
+    await server?.dispose();
+  });
   return () => {
     if (!server) throw new Error('there is no bucket server yet');
     return server;
@@ -36,7 +40,7 @@ export function sourceAt(endpoint: string, more: Partial<BucketSource> = {}): Bu
 }
 
 /** Small parts, so that small files are uploaded and copied in several. */
-export const SMALL_PARTS = { partBytes: 5 * 2 ** 20, copyPartBytes: 5 * 2 ** 20 };
+export const SMALL_PARTS = { partBytes: 5 * 2 ** 20, copyBytes: 5 * 2 ** 20 };
 
 export async function openTestBucket(
   server: BucketServer,
@@ -44,7 +48,6 @@ export async function openTestBucket(
 ): Promise<OpenedBucket> {
   const bucket = await openBucket({
     source: sourceAt(server.endpoint),
-    env: server.credentials,
     log: silentLogger(),
     ...options,
   });
