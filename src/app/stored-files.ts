@@ -4,7 +4,6 @@ import type { DataDir } from '../data-folder/data-dir.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Blobs } from '../upstreams/blobs.ts';
 import type { OpenedBucket } from '../upstreams/bucket/open-bucket.ts';
-import { listLeftoversRarely } from '../upstreams/rare-lists.ts';
 import { createFolderBlobs } from '../upstreams/folder/folder-blobs.ts';
 
 /** The place of the bytes of files: below the data directory, or in a bucket. */
@@ -50,7 +49,7 @@ export function watchFiles(
   }
   const watch = bucket.watch(dir.bucketId);
   return {
-    blobs: listLeftoversRarely(bucket.blobs),
+    blobs: bucket.blobs,
     bucket,
     lost: watch.lost,
     close() {
