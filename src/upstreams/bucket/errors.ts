@@ -48,9 +48,13 @@ export function toBucketError(cause: unknown, call: string): unknown {
   const error = cause as SdkError;
   const { name, message, code = name, $metadata } = error;
   const text = `${message.split('\n')[0]} (${code})`;
-  if (name === 'CredentialsProviderError') return new BucketError(`no credentials: ${text}`);
+  if (name === 'CredentialsProviderError')
+    return new BucketError(`there are ${NO_CREDENTIALS}: ${text}`);
   if ($metadata === undefined) return cause;
   const status = $metadata.httpStatusCode;
   if (status === undefined) return new BucketError(`${call} had no answer: ${text}`);
   return new BucketError(`${call} was refused with ${status}: ${text}`, error);
 }
+
+const NO_CREDENTIALS =
+  'no credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile or a role)';
