@@ -65,15 +65,6 @@ describe('a LoadImage', () => {
     ];
   };
 
-  test.each([
-    [5, 'int'],
-    [null, 'NoneType'],
-    [{ filename: 'x.png' }, 'dict'],
-  ])('of %j, which is no name, is refused with 400', async (image, type) => {
-    const details = `'${type}' object has no attribute 'endswith'`;
-    expect(await refusal(image)).toEqual([400, [['exception_during_inner_validation', details]]]);
-  });
-
   test.each(['temp', 'output'])('of a plain name finds no file uploaded as %s', async (type) => {
     const name = `only-${type}.png`;
     await uploadInput(holdover.url, { bytes: await pngOf(), name, fields: { type } });

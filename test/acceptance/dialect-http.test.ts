@@ -1,6 +1,6 @@
 // Every rule of src/dialects/dialect.ts that a call of HTTP shows: told by its form, and forced.
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import type { Dialect, DialectSetting } from '../../src/dialects/dialect.ts';
+import type { Dialect } from '../../src/dialects/dialect.ts';
 import { call } from '../support/clients/raw-call.ts';
 import { interrupt, pngOf, untilRunning, uploadInput } from '../support/clients/client-helpers.ts';
 import { errorSummary } from '../support/golden/error-summary.ts';
@@ -20,27 +20,16 @@ const FORMS = {
   hosted: { 'X-API-Key': '' },
 } as const satisfies Record<Dialect, Record<string, string>>;
 
-/** The setting of a server, the form of a call to it, and the dialect of the answer. */
-const CASES: readonly (readonly [DialectSetting, Dialect, Dialect])[] = [
-  ['auto', 'local', 'local'],
-  ['auto', 'hosted', 'hosted'],
-  ['local', 'hosted', 'local'],
-  ['hosted', 'local', 'hosted'],
-];
-
-const servers = new Map<DialectSetting, Holdover>();
+let server: Holdover;
 beforeAll(async () => {
-  const settings = [...new Set(CASES.map(([setting]) => setting))];
-  const start = async (setting: DialectSetting) =>
-    servers.set(setting, await startHoldover({ args: ['--dialect', setting] }));
-  await Promise.all(settings.map(start));
+  server = await startHoldover();
 });
-afterAll(() => Promise.all([...servers.values()].map((server) => server.dispose())));
+afterAll(() => server.dispose());
 
-describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect) => {
-  const headers = FORMS[form];
+describe.each(['local', 'hosted'] as const)('a call in %s form', (dialect) => {
+  const headers = FORMS[dialect];
   const isHosted = dialect === 'hosted';
-  const url = () => servers.get(setting)!.url;
+  const url = () => server.url;
   const get = (path: string, more = {}) => call(url(), path, { headers: { ...headers, ...more } });
   const post = (path: string, body: object) =>
     call(url(), path, { method: 'POST', headers, body: JSON.stringify(body) });
@@ -68,21 +57,19 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
   });
 
   test('apiErrors: a refused upgrade too, by the form of the socket', async () => {
-    const { port } = servers.get(setting)!;
-    const login = form === 'hosted' ? '&token=k' : '';
+    const login = isHosted ? '&token=k' : '';
     const text = upgradeText(`/ws?clientId=${'x'.repeat(129)}${login}`);
-    const { status, headers: told, body } = await say(port, text);
+    const { status, headers: told, body } = await say(server.port, text);
     const summary = errorSummary({ status, headers: told, text: body });
     expect(summary).toBe(isHosted ? '400 code invalid_request' : '400 refusal invalid_request');
   });
 
   test('exceptionType: history and jobs say its word, also after a restart', async () => {
-    const args = ['--dialect', setting];
-    let server = await startHoldover({ args, upstream: 'embedded' });
-    await uploadInput(server.url, { bytes: Buffer.from('no picture'), name: 'corrupt.png' });
-    const { body } = await postPrompt(server.url, { prompt: loading('corrupt.png') });
+    let own = await startHoldover({ upstream: 'embedded' });
+    await uploadInput(own.url, { bytes: Buffer.from('no picture'), name: 'corrupt.png' });
+    const { body } = await postPrompt(own.url, { prompt: loading('corrupt.png') });
     const id = body.prompt_id as string;
-    const ask = (path: string) => getJson(`${server.url}${path}`, headers);
+    const ask = (path: string) => getJson(`${own.url}${path}`, headers);
     await expect.poll(async () => (await ask(`/api/jobs/${id}`)).status, PATIENCE).toBe('failed');
     const word = isHosted ? 'ValidationError' : 'PIL.UnidentifiedImageError';
     const said = async () => [
@@ -96,11 +83,11 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
       JSON.parse((await ask(`/api/job/${id}/status`)).error_message).exception_type,
     ];
     expect(await said()).toEqual(Array(8).fill(word));
-    const { dataDir } = server;
-    await server.kill9();
-    server = await startHoldover({ args, dataDir, upstream: 'embedded' });
+    const { dataDir } = own;
+    await own.kill9();
+    own = await startHoldover({ dataDir, upstream: 'embedded' });
     expect(await said()).toEqual(Array(8).fill(word));
-    await server.dispose();
+    await own.dispose();
   });
 
   test('queueDelete, queueAnswer: a delete ends what runs, or leaves it alone', async () => {
@@ -117,25 +104,25 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
   });
 
   test('queueRunning: one prompt is shown as running, or all; the others can be taken back', async () => {
-    const args = ['--dialect', setting, '--concurrency', '2'];
-    const server = await startHoldover({ args, upstream: 'embedded' });
+    const args = ['--concurrency', '2'];
+    const own = await startHoldover({ args, upstream: 'embedded' });
     const ids: string[] = [];
     for (const seed of [1, 2]) {
-      const { body } = await postPrompt(server.url, { prompt: endless({ seed }) });
+      const { body } = await postPrompt(own.url, { prompt: endless({ seed }) });
       ids.push(body.prompt_id);
-      const status = async () => (await getJson(`${server.url}/api/jobs/${body.prompt_id}`)).status;
+      const status = async () => (await getJson(`${own.url}/api/jobs/${body.prompt_id}`)).status;
       await expect.poll(status, PATIENCE).toBe('in_progress');
     }
     const queue = async () => {
-      const shown = await getJson(`${server.url}/api/queue`, headers);
+      const shown = await getJson(`${own.url}/api/queue`, headers);
       const idsIn = (items: [number, string][]) => items.map(([, id]) => id);
       return [idsIn(shown.queue_running), idsIn(shown.queue_pending)];
     };
     const [first = '', second = ''] = ids;
     expect(await queue()).toEqual(isHosted ? [[first, second], []] : [[first], [second]]);
-    await call(server.url, '/api/queue', { method: 'POST', headers, body: '{"clear":true}' });
+    await call(own.url, '/api/queue', { method: 'POST', headers, body: '{"clear":true}' });
     await expect.poll(queue, PATIENCE).toEqual(isHosted ? [[first, second], []] : [[first], []]);
-    await server.dispose();
+    await own.dispose();
   });
 
   test('queueItem: the members of a prompt stand in its server’s order', async () => {
@@ -169,7 +156,7 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
   );
 
   test('subfolder: a bare name finds an upload in a folder, or does not', async () => {
-    const stem = `${setting}-${form}`;
+    const stem = `of-${dialect}`;
     const upload = async (subfolder: string, r: number) => {
       const fields = { subfolder, overwrite: 'true' };
       const file = { bytes: await pngOf({ r, g: 0, b: 0 }), name: `${stem}.png`, fields };
@@ -188,7 +175,7 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
     const slashed = [`one/${one.name}`, `two/${two.name}`];
     expect([await runs(slashed[0]!), await runs(slashed[1]!)]).toEqual([200, 200]);
     const local = { bytes: await pngOf(), name: `own-${stem}.png`, fields: { subfolder: 'x' } };
-    await uploadInput(url(), local, setting === 'hosted' ? headers : FORMS.local);
+    await uploadInput(url(), local, FORMS.local);
     expect(await runs(local.name)).toBe(isHosted ? 200 : 400);
     const left = async () => (await getJson(`${url()}/prompt`)).exec_info.queue_remaining;
     await expect.poll(left, PATIENCE).toBe(0);
@@ -215,7 +202,7 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
   test('viewWithoutName: nothing is found, or a field is missing', async () => {
     for (const path of ['/view', '/api/view']) {
       const { status } = await get(`${path}?type=input`);
-      expect(status).toBe(isHosted && (setting === 'hosted' || path === '/api/view') ? 400 : 404);
+      expect(status).toBe(isHosted && path === '/api/view' ? 400 : 404);
     }
   });
 
@@ -239,13 +226,13 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
   });
 
   test('serviceTrouble: a service that is away has the status its document names', async () => {
-    const away = ['--upstream', 'http://127.0.0.1:9', '--dialect', setting];
-    const server = await startHoldover({ args: away, upstream: 'embedded' });
+    const away = ['--upstream', 'http://127.0.0.1:9'];
+    const own = await startHoldover({ args: away, upstream: 'embedded' });
     const body = JSON.stringify({ prompt: { '9': { class_type: 'SaveImage', inputs: {} } } });
     const init = { method: 'POST', headers, body };
-    const posted = errorSummary(await call(server.url, '/api/prompt', init));
-    const info = errorSummary(await call(server.url, '/api/object_info', { headers }));
-    await server.dispose();
+    const posted = errorSummary(await call(own.url, '/api/prompt', init));
+    const info = errorSummary(await call(own.url, '/api/object_info', { headers }));
+    await own.dispose();
     expect([posted, info]).toEqual(
       isHosted
         ? ['503 hosted refusal upstream_unavailable', '503 code object_info_unavailable']
@@ -255,11 +242,21 @@ describe.each(CASES)('--dialect %s, a call in %s form', (setting, form, dialect)
 });
 
 test.each([
+  ['local', 'hosted', 404],
+  ['hosted', 'local', 400],
+] as const)('--dialect %s decides for a call in %s form', async (setting, form, status) => {
+  const own = await startHoldover({ args: ['--dialect', setting] });
+  const answer = await call(own.url, '/api/view?type=input', { headers: FORMS[form] });
+  await own.dispose();
+  expect(answer.status).toBe(status);
+});
+
+test.each([
   ['redirect', [302, 302, 302]],
   ['stream', [200, 200, 200]],
 ] as const)('--view %s decides in either dialect', async (view, statuses) => {
-  const server = await startHoldover({ args: ['--view', view] });
-  await uploadInput(server.url, { bytes: Buffer.from('bytes'), name: 'seen.txt' });
+  const own = await startHoldover({ args: ['--view', view] });
+  await uploadInput(own.url, { bytes: Buffer.from('bytes'), name: 'seen.txt' });
   const query = '?type=input&filename=seen.txt';
   const found = [];
   for (const [path, form] of [
@@ -267,9 +264,9 @@ test.each([
     ['/api/view', 'local'],
     ['/api/view', 'hosted'],
   ] as const) {
-    found.push((await call(server.url, path + query, { headers: FORMS[form] })).status);
+    found.push((await call(own.url, path + query, { headers: FORMS[form] })).status);
   }
-  await server.dispose();
+  await own.dispose();
   expect(found).toEqual(statuses);
 });
 

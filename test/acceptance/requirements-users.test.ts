@@ -171,16 +171,6 @@ describe('34: on the embedded engine without a token', () => {
     await Promise.all(sockets.map((socket) => socket.close()));
   });
 
-  test('a prompt without a client_id is received by its user’s sockets only', async () => {
-    const [hers, his] = [await socketOf(alice, 'hers'), await socketOf(bob, 'his')];
-    const id = await submit(alice, flat({ color: 344 }), { client_id: undefined });
-    await hers.until((f) => f.kind === 'text' && f.data.prompt_id === id);
-    await expect.poll(() => hers.outline().at(-1)).toBe('status:0');
-    expect(new Set(hers.outline(id))).toEqual(new Set(['progress_state']));
-    expect(his.outline(id)).toEqual([]);
-    await Promise.all([hers.close(), his.close()]);
-  });
-
   test('users never see or change each other’s history', async () => {
     const id = await submit(alice, flat({ color: 345 }));
     await expect.poll(() => entryOf(holdover.url, id, alice)).toBeDefined();
