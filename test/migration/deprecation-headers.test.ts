@@ -182,7 +182,7 @@ describe('in a brownout of one client', () => {
 test('a prompt that was accepted before a brownout runs to its end', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'holdover-brownout-'));
   holdover = await startHoldover({ upstream: 'embedded', dataDir });
-  const { body } = await postPrompt(holdover.url, { prompt: growing({ steps: 200, side: 128 }) });
+  const { body } = await postPrompt(holdover.url, { prompt: growing({ steps: 60, side: 128 }) });
   await holdover.terminate();
   holdover = await startHoldover({
     upstream: 'embedded',

@@ -24,3 +24,19 @@ test('long addresses of refused calls are kept no longer than they are shown', (
   expect(heapBytes() - before).toBeLessThan(15_000_000);
   expect(buffer.entries('user-9').at(-1)?.m).toBe('POST /prompt/2999 -> 405 (1 ms)\n');
 });
+
+test('a user has the last 300 lines, without queries; calls that only read are not among them', () => {
+  const buffer = createLogBuffer({ now: () => 0, startLine: 'started', onEntry: () => {} });
+  const log = buffer.wrap(silentLogger());
+  const call = { event: 'request.answered', user: 'busy', status: 200, ms: 1 };
+  for (let i = 0; i < 310; i++)
+    log.info({ ...call, method: 'POST', url: `/settings/s${i}?a=hidden` }, 'request answered');
+  log.info({ ...call, method: 'GET', url: '/queue' }, 'request answered');
+  const [start, ...lines] = buffer.entries('busy').map(({ m }) => m);
+  expect([start, lines.length, lines[0]]).toEqual([
+    'started\n',
+    300,
+    'POST /settings/s10 -> 200 (1 ms)\n',
+  ]);
+  expect(lines.at(-1)).toBe('POST /settings/s309 -> 200 (1 ms)\n');
+});
