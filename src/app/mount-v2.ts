@@ -3,7 +3,7 @@ import type Koa from 'koa';
 import type { ModelRouter } from '../models/router.ts';
 import { createRateLimiter } from '../lib/rate-limiter.ts';
 import { externalJobOfEngine, externalJobOfService } from '../prompts/external-job.ts';
-import { createFindJobId, withPromptIds } from '../prompts/find-by-prompt-id.ts';
+import { PromptIdJobs, createFindJobId } from '../prompts/find-by-prompt-id.ts';
 import type { Prompts } from '../prompts/prompts.ts';
 import type { JobCall } from '../upstreams/passthrough/job-call-observer.ts';
 import type { PassThrough } from '../upstreams/passthrough/pass-through.ts';
@@ -21,7 +21,7 @@ export function mountEmbeddedV2(services: Services): Koa.Middleware[] {
       maxUploadBytes: config.maxUploadBytes,
       limitUploads: services.files.limitUploads,
       bodies,
-      jobs: withPromptIds(upstream.runner.jobs, { livePrompts: prompts.live, ledger }),
+      jobs: new PromptIdJobs(upstream.runner.jobs, { livePrompts: prompts.live, ledger }).jobs,
       log: logs.log,
       spoolDir: store.dir.spool,
       addresses: auth.addresses,

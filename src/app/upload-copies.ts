@@ -19,19 +19,7 @@ import {
   isGone,
   ok,
 } from '../protocol/job-api.ts';
-
-/** Copies of uploads to a service that may lose them, or be unavailable. */
-export type UploadCopies = {
-  /** The same service. Files that it lacks or cannot deliver are read from the copies. */
-  readonly jobs: JobApi;
-  /**
-   * Uploads a file again. Returns the id of the new asset; `undefined` when there is no copy of it
-   * here.
-   */
-  reupload(caller: Caller, file: ResolvedFile): Promise<string | undefined>;
-  /** Resolves when no copy is being written. */
-  copiesStored(): Promise<void>;
-};
+import type { Asset } from '../protocol/v2.ts';
 
 type UploadCopiesOptions = {
   readonly jobs: JobApi;
@@ -50,81 +38,144 @@ const BATCH = 100;
 /** The codes with which the service, or the engine behind it, cannot deliver the file now. */
 const UNAVAILABLE_CODES = new Set(['upstream_unreachable', 'upstream_error']);
 
-/** Wraps a service: each upload to it is also copied into the data directory. */
-export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
-  const { jobs, ledger, blobs, spoolDir, log, now } = options;
-  // Changes are made one after the other, so that a copy that is being written is not removed.
-  const inOrder = createMutex();
+/**
+ * Copies each upload to a service into the data directory. Services may lose uploads, or be unavailable: files that
+ * they lack or cannot deliver are read from the copies.
+ */
+export class UploadCopies {
+  /** The same service, with copies. */
+  readonly jobs: JobApi;
+  readonly #options: UploadCopiesOptions;
+  /** Changes are made one after the other, so that a copy that is being written is not removed. */
+  readonly #inOrder = createMutex();
 
-  async function storeCopy(
-    { user }: Caller,
-    { file, contentType, filePath }: AssetUpload,
-  ): Promise<void> {
+  constructor(options: UploadCopiesOptions) {
+    this.#options = options;
+    this.jobs = {
+      ...options.jobs,
+      content: (...args) => this.#content(...args),
+      createAsset: (...args) => this.#createAsset(...args),
+    };
+  }
+
+  /** Resolves when the copies of all earlier uploads are stored. */
+  copiesStored(): Promise<void> {
+    return this.#inOrder(async () => {});
+  }
+
+  /**
+   * Uploads a file again. Returns the id of the new asset; `undefined` when there is no copy of it
+   * here.
+   */
+  async reupload(caller: Caller, resolvedFile: ResolvedFile): Promise<string | undefined> {
+    const { jobs, ledger } = this.#options;
+    await this.copiesStored();
+    const row = await ledger.files.get(caller.user, resolvedFile);
+    // The name may stand for other bytes now; the prompt was not sent with those.
+    const file = row?.hash === resolvedFile.hash ? await this.#spoolCopy(resolvedFile) : undefined;
+    if (!row || !file) return undefined;
+    const contentType = contentTypeFor(resolvedFile.filename);
+    const filePath = uploadPathOf(resolvedFile);
+    const upload = { file, contentType, filePath, expectedHash: file.hash };
+    const sent = await jobs.createAsset(caller, upload);
+    if (!sent.ok) return undefined;
+    await putUnlessChanged(ledger, row, sent.value.id);
+    return sent.value.id;
+  }
+
+  async #createAsset(caller: Caller, upload: AssetUpload): Promise<Result<Asset>> {
+    // Sending removes the file of the upload, so the copy gets a name of its own before.
+    const linked = await this.#linkUpload(caller, upload);
+    let isSent = false;
+    try {
+      const sent = await this.#options.jobs.createAsset(caller, upload);
+      isSent = sent.ok;
+      return sent;
+    } finally {
+      // The client does not wait until the copy is on the disk.
+      if (linked && isSent) void this.#storeLinked(caller, { ...upload, file: linked });
+      else if (linked) await rm(linked.path, { force: true });
+    }
+  }
+
+  async #content(caller: Caller, assetId: string, range?: ByteRange): Promise<Result<Content>> {
+    const answer = await this.#options.jobs.content(caller, assetId, range);
+    if (answer.ok || !(isGone(answer.error) || UNAVAILABLE_CODES.has(answer.error.code)))
+      return answer;
+    await this.copiesStored();
+    const copy = await this.#openCopy(caller, assetId, range);
+    return copy ? ok(copy) : answer;
+  }
+
+  async #storeCopy({ user }: Caller, { file, contentType, filePath }: AssetUpload): Promise<void> {
+    const { ledger, blobs, now } = this.#options;
     await blobs.moveIntoPlace(file);
     const { hash, sizeBytes } = file;
     const id = `${COPY_ID_PREFIX}${randomUUID()}`;
     const row = { id, user, hash, sizeBytes, contentType, filePath, createdAtMs: now() };
     await ledger.assets.insert({ ...row, tagsJson: null, expiresAtMs: null, jobId: null });
     await blobs.markRecorded(hash);
-    await enforceBudget();
+    await this.#enforceBudget();
   }
 
-  async function enforceBudget(): Promise<void> {
+  async #enforceBudget(): Promise<void> {
+    const { ledger, budgetBytes } = this.#options;
     for (const row of await ledger.assets.oldest(BATCH)) {
-      if ((await ledger.assets.totalBytes()) <= options.budgetBytes) return;
-      if (row.id.startsWith(COPY_ID_PREFIX)) await removeCopy(row);
+      if ((await ledger.assets.totalBytes()) <= budgetBytes) return;
+      if (row.id.startsWith(COPY_ID_PREFIX)) await this.#removeCopy(row);
     }
   }
 
-  async function removeCopy({ id, hash }: AssetRow): Promise<void> {
+  async #removeCopy({ id, hash }: AssetRow): Promise<void> {
+    const { ledger, blobs } = this.#options;
     await blobs.markUnrecorded(hash);
     await ledger.assets.remove(id);
     if ((await ledger.assets.countByHash(hash)) === 0) await blobs.remove(hash);
     else await blobs.markRecorded(hash);
   }
 
-  /** Resolves when the copies of all earlier uploads are stored. */
-  const copiesStored = (): Promise<void> => inOrder(async () => {});
-
   /** Logs a failed copy. The upload itself succeeded, and a copy is not guaranteed. */
-  function logNotCopied(error: unknown): void {
-    log.warn({ event: 'uploads.not_kept', err: error }, 'an upload could not be copied');
+  #logNotCopied(error: unknown): void {
+    this.#options.log.warn(
+      { event: 'uploads.not_kept', err: error },
+      'an upload could not be copied',
+    );
   }
 
   /** Links or copies the bytes of an upload to a new path. Returns `undefined` when a copy exists, or that fails. */
-  async function linkUpload(
-    { user }: Caller,
-    { file }: AssetUpload,
-  ): Promise<SpooledFile | undefined> {
+  async #linkUpload({ user }: Caller, { file }: AssetUpload): Promise<SpooledFile | undefined> {
+    const { ledger, spoolDir } = this.#options;
     if (await ledger.assets.byHash(user, file.hash)) return undefined;
     const path = join(spoolDir, `${COPY_ID_PREFIX}${randomUUID()}`);
     try {
       await linkOrCopy(file.path, path);
       return { ...file, path };
     } catch (error) {
-      logNotCopied(error);
+      this.#logNotCopied(error);
       return undefined;
     }
   }
 
-  async function storeLinked(caller: Caller, upload: AssetUpload): Promise<void> {
+  async #storeLinked(caller: Caller, upload: AssetUpload): Promise<void> {
     try {
-      await inOrder(async () => {
+      await this.#inOrder(async () => {
         const { file } = upload;
-        if (!(await ledger.assets.byHash(caller.user, file.hash))) await storeCopy(caller, upload);
+        if (!(await this.#options.ledger.assets.byHash(caller.user, file.hash)))
+          await this.#storeCopy(caller, upload);
       });
     } catch (error) {
-      logNotCopied(error);
+      this.#logNotCopied(error);
     } finally {
       await rm(upload.file.path, { force: true });
     }
   }
 
-  async function openCopy(
+  async #openCopy(
     { user }: Caller,
     assetId: string,
     range: ByteRange | undefined,
   ): Promise<Content | undefined> {
+    const { ledger, blobs } = this.#options;
     const row = await ledger.files.byAsset(user, assetId);
     if (!row || row.hash === null) return undefined;
     const size = await blobs.sizeOf(row.hash);
@@ -144,66 +195,14 @@ export function createUploadCopies(options: UploadCopiesOptions): UploadCopies {
     };
   }
 
-  async function content(
-    caller: Caller,
-    assetId: string,
-    range?: ByteRange,
-  ): Promise<Result<Content>> {
-    const answer = await jobs.content(caller, assetId, range);
-    if (answer.ok || !(isGone(answer.error) || UNAVAILABLE_CODES.has(answer.error.code)))
-      return answer;
-    await copiesStored();
-    const copy = await openCopy(caller, assetId, range);
-    return copy ? ok(copy) : answer;
-  }
-
-  async function spoolCopy(file: ResolvedFile): Promise<AssetUpload['file'] | undefined> {
+  async #spoolCopy(file: ResolvedFile): Promise<AssetUpload['file'] | undefined> {
+    const { blobs, spoolDir } = this.#options;
     const sizeBytes = file.hash === null ? undefined : await blobs.sizeOf(file.hash);
     if (sizeBytes === undefined || file.hash === null) return undefined;
     const path = join(spoolDir, `${COPY_ID_PREFIX}${randomUUID()}`);
     if (!(await blobs.copyTo(file.hash, path))) return undefined;
     return { path, sizeBytes, hash: file.hash };
   }
-
-  return {
-    copiesStored,
-    jobs: {
-      ...jobs,
-      content,
-      async createAsset(caller, upload) {
-        // Sending removes the file of the upload, so the copy gets a name of its own before.
-        const linked = await linkUpload(caller, upload);
-        let isSent = false;
-        try {
-          const sent = await jobs.createAsset(caller, upload);
-          isSent = sent.ok;
-          return sent;
-        } finally {
-          // The client does not wait until the copy is on the disk.
-          if (linked && isSent) void storeLinked(caller, { ...upload, file: linked });
-          else if (linked) await rm(linked.path, { force: true });
-        }
-      },
-    },
-    async reupload(caller, resolvedFile) {
-      await copiesStored();
-      const row = await ledger.files.get(caller.user, resolvedFile);
-      // The name may stand for other bytes now; the prompt was not sent with those.
-      const file = row?.hash === resolvedFile.hash ? await spoolCopy(resolvedFile) : undefined;
-      if (!row || !file) return undefined;
-      const contentType = contentTypeFor(resolvedFile.filename);
-      const upload = {
-        file,
-        contentType,
-        filePath: uploadPathOf(resolvedFile),
-        expectedHash: file.hash,
-      };
-      const sent = await jobs.createAsset(caller, upload);
-      if (!sent.ok) return undefined;
-      await putUnlessChanged(ledger, row, sent.value.id);
-      return sent.value.id;
-    },
-  };
 }
 
 async function putUnlessChanged(

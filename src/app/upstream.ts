@@ -151,7 +151,7 @@ async function openRemote(
   // Imported on demand: these are a third of all modules, and the embedded engine starts sooner
   // without them.
   const { createRemoteJobs } = await import('../upstreams/remote/remote-jobs.ts');
-  const { createUploadCopies } = await import('./upload-copies.ts');
+  const { UploadCopies } = await import('./upload-copies.ts');
   const { log, dir, isWatched, keylessUser } = options;
   const { url, key, assetMode, redirectHosts } = upstream;
   const { labels, ...limits } = upstream.limits as Partial<RemoteLimits> & Labels;
@@ -168,7 +168,7 @@ async function openRemote(
     // Submissions without capacity wait in the outbox, where clients can see them.
     limits: { submitBudgetMs: 0, ...limits },
   });
-  const uploadCopies = createUploadCopies({
+  const uploadCopies = new UploadCopies({
     jobs: remote,
     ledger: options.ledger,
     blobs: options.blobs,

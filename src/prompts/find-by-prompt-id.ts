@@ -19,28 +19,35 @@ export function createFindJobId({ livePrompts, ledger }: PromptSources): FindJob
   };
 }
 
-/** Returns the same port, in which a job is also found by the `prompt_id` that its client chose. */
-export function withPromptIds(jobs: JobApi, sources: PromptSources): JobApi {
-  const findJobId = createFindJobId(sources);
+/** Finds a job also by the `prompt_id` that its client chose: v2 clients read jobs that v1 clients submitted. */
+export class PromptIdJobs {
+  /** The same port, with these ids. */
+  readonly jobs: JobApi;
+  readonly #findJobId: FindJobId;
+
+  constructor(jobs: JobApi, sources: PromptSources) {
+    this.#findJobId = createFindJobId(sources);
+    this.jobs = {
+      ...jobs,
+      get: (caller, id) => this.#askByEitherId(caller, id, (jobId) => jobs.get(caller, jobId)),
+      workflow: (caller, id) =>
+        this.#askByEitherId(caller, id, (jobId) => jobs.workflow(caller, jobId)),
+      events: (caller, id, signal) =>
+        this.#askByEitherId(caller, id, (jobId) => jobs.events(caller, jobId, signal)),
+      cancel: (caller, id) =>
+        this.#askByEitherId(caller, id, (jobId) => jobs.cancel(caller, jobId)),
+    };
+  }
 
   /** Asks for a job with this id first, then for the job of the prompt with this id. */
-  async function askByEitherId<T>(
+  async #askByEitherId<T>(
     { user }: Caller,
     id: string,
     request: (jobId: string) => Promise<Result<T>>,
   ): Promise<Result<T>> {
     const answer = await request(id);
     if (answer.ok || answer.error.status !== 404) return answer;
-    const jobId = await findJobId(user, id);
+    const jobId = await this.#findJobId(user, id);
     return jobId === undefined || jobId === id ? answer : await request(jobId);
   }
-
-  return {
-    ...jobs,
-    get: (caller, id) => askByEitherId(caller, id, (jobId) => jobs.get(caller, jobId)),
-    workflow: (caller, id) => askByEitherId(caller, id, (jobId) => jobs.workflow(caller, jobId)),
-    events: (caller, id, signal) =>
-      askByEitherId(caller, id, (jobId) => jobs.events(caller, jobId, signal)),
-    cancel: (caller, id) => askByEitherId(caller, id, (jobId) => jobs.cancel(caller, jobId)),
-  };
 }
