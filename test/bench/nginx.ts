@@ -29,7 +29,7 @@ function configOf({ dir, port, server }: { dir: string; port: number; server: st
     .join('\n  ');
   return `${user}
 daemon off;
-worker_processes 1;
+master_process off;
 pid ${join(dir, 'nginx.pid')};
 error_log ${join(dir, 'error.log')} crit;
 events { worker_connections 1024; }
@@ -49,7 +49,7 @@ http {
 }
 
 /** A port that was free a moment ago. */
-export async function freePort(): Promise<number> {
+async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 
-/** The choice of benchmarks for one run. */
+/** The choice of benches for one run. */
 export type BenchOptions = {
   /** Empty: all there are. */
   readonly names: readonly string[];
@@ -9,8 +9,6 @@ export type BenchOptions = {
   readonly against?: string;
 };
 
-const ROUNDS = 5;
-
 /** Reads a command line; throws an error whose message says what is wrong with it. */
 export function benchOptions(argv: readonly string[]): BenchOptions {
   const { values, positionals } = parseArgs({
@@ -18,7 +16,7 @@ export function benchOptions(argv: readonly string[]): BenchOptions {
     options: { against: { type: 'string' }, rounds: { type: 'string' } },
     allowPositionals: true,
   });
-  const { against, rounds = String(ROUNDS) } = values;
+  const { against, rounds = '5' } = values;
   if (!/^[1-9]\d*$/.test(rounds)) throw new Error(`--rounds takes a number from 1, not ${rounds}`);
   return { names: positionals, rounds: Number(rounds), ...(against !== undefined && { against }) };
 }

@@ -6,7 +6,6 @@ import { fileURLToPath } from 'node:url';
 
 /** A running program under measurement, or one that helps to measure. */
 export type Program = {
-  readonly pid: number;
   /** The address it serves. */
   readonly url: string;
   /** Processor time of the process, its threads and its children so far. */
@@ -27,7 +26,6 @@ type Start = {
   readonly command: string;
   readonly args: readonly string[];
   readonly side: Side;
-  readonly env?: NodeJS.ProcessEnv;
   /** Where its standard error goes; else to ours. */
   readonly logFile?: string;
   /** Given: it is reached there; else it prints `serving URL`. */
@@ -46,7 +44,7 @@ export function isInstalled(command: string): boolean {
 }
 
 /** A command line that runs on one side's processor. */
-export function pinned(side: Side, command: string, args: readonly string[]): [string, string[]] {
+function pinned(side: Side, command: string, args: readonly string[]): [string, string[]] {
   return canPin() ? ['taskset', ['-c', CPU_OF[side], command, ...args]] : [command, [...args]];
 }
 
@@ -55,13 +53,12 @@ export async function startProgram(start: Start): Promise<Program> {
   const [command, args] = pinned(start.side, start.command, start.args);
   const log = start.logFile === undefined ? 'inherit' : openSync(start.logFile, 'a');
   const stdio: StdioOptions = ['ignore', 'pipe', log, 'ipc'];
-  const child = spawn(command, args, { stdio, env: { ...process.env, ...start.env } });
+  const child = spawn(command, args, { stdio });
   if (log !== 'inherit') closeSync(log);
   const url =
     start.url ?? (await soon(servedAt(child), `${start.command} ${start.args.join(' ')}`));
   const pid = child.pid ?? 0;
   return {
-    pid,
     url,
     cpuNs: () => cpuNsOf(pid),
     rssBytes: () => statusField(pid, 'VmRSS'),
@@ -94,18 +91,13 @@ async function soon<T>(work: Promise<T>, what: string): Promise<T> {
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
-/** Starts one of the programs beside this file. */
+/** Starts one of the programs beside this file; by default it is part of the load. */
 export function startOurs(
   name: string,
-  options: Pick<Start, 'side' | 'env'> & {
-    readonly args?: readonly string[];
-    /** Of Node. */
-    readonly flags?: readonly string[];
-  },
+  { side = 'load', args = [] }: { readonly side?: Side; readonly args?: readonly string[] } = {},
 ): Promise<Program> {
   const path = fileURLToPath(new URL(`./programs/${name}.js`, import.meta.url));
-  const { args = [], flags = [], ...rest } = options;
-  return startProgram({ command: process.execPath, args: [...flags, path, ...args], ...rest });
+  return startProgram({ command: process.execPath, args: [path, ...args], side });
 }
 
 function servedAt(child: ChildProcess): Promise<string> {
@@ -113,9 +105,7 @@ function servedAt(child: ChildProcess): Promise<string> {
     let text = '';
     child.stdout?.on('data', (chunk: Buffer) => {
       text += chunk.toString();
-      const url = /^(?:serving|To see the GUI go to:|=+ Running on) (\S+)(?: =+)?$/m.exec(
-        text,
-      )?.[1];
+      const url = /^(?:serving|To see the GUI go to:) (\S+)$/m.exec(text)?.[1];
       if (url !== undefined) resolve(url);
     });
     child.once('exit', (code) => reject(new Error(`${child.spawnargs.join(' ')}: exit ${code}`)));
@@ -126,7 +116,7 @@ function cpuNsOf(pid: number): number {
   return [pid, ...childrenOf(pid)].reduce((sum, id) => sum + threadsNs(id), 0);
 }
 
-export function childrenOf(pid: number): number[] {
+function childrenOf(pid: number): number[] {
   try {
     const ids = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
     return ids === '' ? [] : ids.split(' ').map(Number);

@@ -1,100 +1,94 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { accept } from './accept.ts';
-import { benchesAgainst } from './against/benches.ts';
-import type { Bench } from './bench.ts';
-import { bodies } from './bodies.ts';
+import { type Bench, type Checkout, checkoutAt, commitOf } from './bench.ts';
 import { download } from './download.ts';
-import { engine } from './engine.ts';
-import { fanout } from './fanout.ts';
-import { graphs } from './graphs.ts';
+import { THIS_CHECKOUT } from './holdover.ts';
 import { idle } from './idle.ts';
-import { latency } from './latency.ts';
-import type { Row } from './measure.ts';
-import { objectInfo } from './object-info.ts';
-import { type BenchOptions, benchOptions } from './options.ts';
-import { passthrough } from './passthrough.ts';
+import { type Row, compare } from './measure.ts';
+import { benchOptions } from './options.ts';
 import { type Program, isInstalled } from './program.ts';
-import { prompt } from './prompt.ts';
-import { type Report, asMarkdown, asText, conditions } from './report.ts';
-import { replicas } from './replicas.ts';
-import { scale } from './scale.ts';
-import { sse } from './sse.ts';
+import { prompts } from './prompts.ts';
+import { asMarkdown, cellsOf, load, machine } from './report.ts';
+import { accepted, passed } from './small-calls.ts';
 import { start } from './start.ts';
 import { upload } from './upload.ts';
 
 const BENCHES: readonly Bench[] = [
-  passthrough,
-  prompt,
-  latency,
+  prompts('embedded'),
+  prompts('relayed'),
+  accepted,
+  passed,
   upload,
   download,
-  fanout,
   idle,
-  sse,
-  objectInfo,
-  accept,
-  engine,
-  bodies,
-  graphs,
-  replicas,
-  scale,
   start,
 ];
 
 const OUTPUT = fileURLToPath(new URL('../../../../bench-output', import.meta.url));
 
-type Run = { readonly rounds: number; readonly rows: Row[]; readonly troubles: string[] };
+type Run = { readonly rounds: number; readonly checkout?: Checkout };
 
-/** Runs one benchmark; one that fails is reported, and those after it still run. */
-async function runOne(bench: Bench, { rounds, rows, troubles }: Run): Promise<void> {
+/** A command that is missing, and whatever goes wrong, is thrown. */
+async function runOne(bench: Bench, { rounds, checkout }: Run): Promise<readonly Row[]> {
   const missing = bench.needs.filter((command) => !isInstalled(command));
-  if (missing.length > 0) {
-    return void troubles.push(`${bench.name} did not run: ${missing.join(', ')} not installed`);
-  }
+  if (missing.length > 0) throw new Error(`${missing.join(', ')} not installed`);
   const workDir = mkdtempSync(join(OUTPUT, 'work-'));
   const programs: Program[] = [];
+  const keep = async (starting: Promise<Program>) => {
+    const program = await starting;
+    programs.push(program);
+    return program;
+  };
   try {
-    const found = await bench.run({
-      workDir,
-      rounds,
-      async keep(starting) {
-        const program = await starting;
-        programs.push(program);
-        return program;
-      },
-    });
-    rows.push(...found);
-    process.stdout.write(asText(found));
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    troubles.push(`${bench.name} broke off: ${reason}`);
+    const contestants = await bench.prepare({ workDir, keep, ...(checkout && { checkout }) });
+    const reference = checkout?.commit ?? bench.program ?? '';
+    return await compare(contestants, { bench: bench.name, reference, rounds });
   } finally {
     await Promise.all(programs.map((program) => program.stop()));
     rmSync(workDir, { recursive: true, force: true });
   }
 }
 
-async function main({ names, rounds, against }: BenchOptions): Promise<void> {
-  const benches = against === undefined ? BENCHES : benchesAgainst(against);
-  const unknown = names.filter((name) => !benches.some((bench) => bench.name === name));
+/** Those of these names that have a reference. */
+function chosen(names: readonly string[], checkout: Checkout | undefined): readonly Bench[] {
+  const possible = BENCHES.filter(({ program }) => checkout ?? program);
+  const unknown = names.filter((name) => !possible.some((bench) => bench.name === name));
   if (unknown.length > 0) {
-    const known = benches.map(({ name }) => name).join(', ');
-    throw new Error(`no such benchmark: ${unknown.join(', ')}; there are ${known}`);
+    const known = possible.map(({ name }) => name).join(', ');
+    throw new Error(`no such bench: ${unknown.join(', ')}; there are ${known}`);
   }
+  return possible.filter(({ name }) => names.length === 0 || names.includes(name));
+}
+
+/** A bench that fails is reported, and those after it still run. */
+async function main(argv: readonly string[]): Promise<void> {
+  const { names, rounds, against } = benchOptions(argv);
+  const checkout = against === undefined ? undefined : checkoutAt(against);
+  const benches = chosen(names, checkout);
   mkdirSync(OUTPUT, { recursive: true });
   const rows: Row[] = [];
   const troubles: string[] = [];
-  const before = conditions();
-  const startedAt = performance.now();
+  const before = load();
   for (const bench of benches) {
-    if (names.length > 0 && !names.includes(bench.name)) continue;
-    process.stdout.write(`\n${bench.name}\n`);
-    await runOne(bench, { rounds, rows, troubles });
+    try {
+      const found = await runOne(bench, { rounds, ...(checkout && { checkout }) });
+      rows.push(...found);
+      process.stdout.write(found.map((row) => `${cellsOf(row).join(' | ')}\n`).join(''));
+    } catch (error) {
+      troubles.push(`${bench.name}: ${error instanceof Error ? error.message : String(error)}`);
+    }
   }
-  const seconds = Math.round((performance.now() - startedAt) / 1000);
-  const report: Report = { before, after: conditions(), seconds, rounds, rows, troubles };
+  const report = {
+    at: new Date().toISOString(),
+    commit: commitOf(THIS_CHECKOUT),
+    machine: machine(),
+    rounds,
+    seconds: Math.round(performance.now() / 1000),
+    load: [before, load()],
+    rows,
+    troubles,
+  };
   writeFileSync(join(OUTPUT, 'results.json'), `${JSON.stringify(report, null, 2)}\n`);
   writeFileSync(join(OUTPUT, 'table.md'), asMarkdown(report));
   process.stdout.write(`\n${asMarkdown(report)}`);
@@ -102,7 +96,7 @@ async function main({ names, rounds, against }: BenchOptions): Promise<void> {
 }
 
 try {
-  await main(benchOptions(process.argv.slice(2)));
+  await main(process.argv.slice(2));
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
   process.exitCode = 2;

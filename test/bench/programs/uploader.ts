@@ -1,44 +1,40 @@
 // Sends one file as a multipart form, bytes made in memory, and tells how long it took.
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { connect } from 'node:net';
+import { Readable } from 'node:stream';
+import { request } from 'undici';
 import { answer, ready } from './serve.ts';
 
-const CHUNK = randomBytes(256 * 1024);
-const BOUNDARY = 'bench-0123456789abcdef';
+export type Upload = { readonly url: string; readonly bytes: number };
+export type Sent = { readonly ms: number; readonly status: number };
 
-answer(async ({ url, bytes }: { readonly url: string; readonly bytes: number }) => {
+const CHUNK = randomBytes(250_000);
+const BOUNDARY = 'bench-0123456789abcdef';
+const HEAD =
+  `--${BOUNDARY}\r\nContent-Disposition: form-data; name="overwrite"\r\n\r\ntrue\r\n` +
+  `--${BOUNDARY}\r\nContent-Disposition: form-data; name="image"; filename="bench.bin"\r\n` +
+  'Content-Type: application/octet-stream\r\n\r\n';
+const TAIL = `\r\n--${BOUNDARY}--\r\n`;
+
+answer(async ({ url, bytes }: Upload): Promise<Sent> => {
+  // Never the same file twice: what is known would not be sent on.
+  randomBytes(16).copy(CHUNK);
   const startedAt = performance.now();
-  const status = await send(new URL(url), bytes);
-  return { ms: performance.now() - startedAt, status };
+  const { statusCode, body } = await request(`${url}/upload/image`, {
+    method: 'POST',
+    headers: {
+      'content-type': `multipart/form-data; boundary=${BOUNDARY}`,
+      'content-length': String(HEAD.length + bytes + TAIL.length),
+    },
+    body: Readable.from(form(bytes)),
+    headersTimeout: 0,
+  });
+  await body.dump();
+  return { ms: performance.now() - startedAt, status: statusCode };
 });
 ready();
 
-async function send(url: URL, bytes: number): Promise<number> {
-  // Never the same file twice: what is known would not be sent on.
-  randomBytes(16).copy(CHUNK);
-  const head =
-    field('overwrite', 'true') +
-    `--${BOUNDARY}\r\nContent-Disposition: form-data; name="image"; filename="bench.bin"\r\n` +
-    'Content-Type: application/octet-stream\r\n\r\n';
-  const tail = `\r\n--${BOUNDARY}--\r\n`;
-  const socket = connect(Number(url.port), url.hostname);
-  const answered = once(socket, 'data') as Promise<[Buffer]>;
-  socket.write(
-    `POST ${url.pathname} HTTP/1.1\r\nHost: ${url.host}\r\n` +
-      `Content-Type: multipart/form-data; boundary=${BOUNDARY}\r\n` +
-      `Content-Length: ${head.length + bytes + tail.length}\r\n\r\n${head}`,
-  );
-  for (let left = bytes; left > 0; left -= CHUNK.length) {
-    const isRoom = socket.write(left < CHUNK.length ? CHUNK.subarray(0, left) : CHUNK);
-    if (!isRoom) await once(socket, 'drain');
-  }
-  socket.write(tail);
-  const [first] = await answered;
-  socket.destroy();
-  return Number(/^HTTP\/1\.1 (\d+)/.exec(first.toString('latin1'))?.[1] ?? 599);
-}
-
-function field(name: string, value: string): string {
-  return `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
+async function* form(bytes: number): AsyncGenerator<Buffer> {
+  yield Buffer.from(HEAD);
+  for (let left = bytes; left > 0; left -= CHUNK.length) yield CHUNK.subarray(0, left);
+  yield Buffer.from(TAIL);
 }
