@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { createHash } from 'blake3';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+import { uploadInput } from '../support/clients/client-helpers.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type Recorder, connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { LASTING_STEPS, flat, lasting } from '../support/graphs/workflows.ts';
@@ -56,11 +56,6 @@ function history(): Promise<{ [promptId: string]: Entry }> {
 
 function imagesOf(entry: Entry | undefined) {
   return Object.values(entry?.outputs ?? {}).flatMap(({ images = [] }) => images);
-}
-
-async function untilIdle(): Promise<void> {
-  const left = async () => (await getJson(`${server.url}/prompt`)).exec_info.queue_remaining;
-  await expect.poll(left, { timeout: 30_000, interval: 50 }).toBe(0);
 }
 
 async function view(image: { filename: string; subfolder: string; type: string }): Promise<number> {
@@ -130,68 +125,6 @@ function randomFrom(seed: number): () => number {
     return state / 2 ** 32;
   };
 }
-
-test('amid a stream of prompts, six times: each acknowledged one ends once, with its picture', async () => {
-  const random = randomFrom(41);
-  const acknowledged: string[] = [];
-  for (let round = 0; round < 6; round++) {
-    let alive = true;
-    const stream = async (lane: number): Promise<void> => {
-      for (let i = 0; alive; i++) {
-        const prompt = flat({ prefix: `r${round}l${lane}n${i}`, color: round * 1000 + i });
-        const answer = await postPrompt(server.url, { prompt }).catch(() => undefined);
-        if (answer?.status === 200) acknowledged.push(answer.body.prompt_id);
-      }
-    };
-    const before = acknowledged.length;
-    const lanes = [stream(0), stream(1)];
-    await vi.waitFor(() => expect(acknowledged.length).toBeGreaterThan(before), 30_000);
-    await new Promise((resolve) => setTimeout(resolve, random() * 250));
-    alive = false;
-    await restart();
-    await Promise.all(lanes);
-  }
-  expect(new Set(acknowledged).size).toBe(acknowledged.length);
-  await untilIdle();
-
-  const done = await history();
-  expect(Object.keys(done)).toEqual(expect.arrayContaining(acknowledged));
-  const names = Object.values(done).flatMap((entry) =>
-    imagesOf(entry).map(({ filename }) => filename),
-  );
-  expect(new Set(names).size).toBe(names.length);
-  // A job in which the process died three times is given up, with an error; none is run twice.
-  for (const entry of Object.values(done)) {
-    expect(imagesOf(entry)).toHaveLength(entry.status.status_str === 'success' ? 1 : 0);
-    for (const image of imagesOf(entry)) expect(await view(image)).toBe(200);
-  }
-  const files: string[] = await getJson(`${server.url}/internal/files/output`);
-  expect(files.map((name) => name.replace(/ \[output\]$/, '')).toSorted()).toEqual(
-    names.toSorted(),
-  );
-  expect(await damagedBlobs()).toEqual([]);
-  expect(server.log()).not.toMatch(/"level":[56]0/);
-});
-
-test('right after an upload was answered: the file is there, byte for byte', async () => {
-  for (let round = 0; round < 2; round++) {
-    const bytes = await pngOf({ r: round, g: 1, b: 2 });
-    const [kept] = await Promise.all([
-      uploadInput(server.url, { name: `kept-${round}.png`, bytes }),
-      uploadInput(server.url, {
-        name: `cut-${round}.bin`,
-        bytes: Buffer.alloc(8 << 20, round),
-      }).catch(() => {}),
-    ]);
-    await restart();
-    const query = new URLSearchParams(kept);
-    query.set('filename', kept.name);
-    const seen = await fetch(`${server.url}/view?${query}`);
-    expect(Buffer.from(await seen.arrayBuffer())).toEqual(bytes);
-  }
-  expect(await damagedBlobs()).toEqual([]);
-  expect(await readdir(join(dataDir, 'spool'))).toEqual([]);
-});
 
 test('amid uploads: none is half there, whatever was said', async () => {
   const random = randomFrom(7);

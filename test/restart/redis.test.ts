@@ -6,7 +6,6 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } fro
 import { Redis } from 'ioredis';
 import { openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
-import { untilRunning } from '../support/clients/client-helpers.ts';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
@@ -62,21 +61,6 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
     expect(await readdir(dataDir)).not.toEqual(
       expect.arrayContaining([expect.stringMatching(/\.db|secret/)]),
     );
-  });
-
-  test('a prompt that ran and one that waited go on after a kill -9', async () => {
-    const ids = ['runs', 'waits'];
-    for (const prompt_id of ids) await postPrompt(server.url, { prompt: lasting(), prompt_id });
-    await untilRunning(server.url);
-    await server.kill9();
-    server = await start();
-    for (const id of ids) {
-      await expect
-        .poll(() => successIn(id), { timeout: 30_000 })
-        .toMatchObject({
-          status_str: 'success',
-        });
-    }
   });
 
   test('a Redis that dies in the middle of a run and comes back costs no client anything', async () => {
