@@ -258,7 +258,7 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
     onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
     const ranBefore = await finishedAt(engine);
     const first = await inFront({ dataDir });
-    const prompts = [lasting({ seed: 8, prefix: 'on' }), flat({ color: 7 })];
+    const prompts = [growing({ seed: 8, prefix: 'on', steps: 80 }), flat({ color: 7 })];
     const ids = [];
     for (const prompt of prompts)
       ids.push((await postPrompt(first.url, { prompt })).body.prompt_id);

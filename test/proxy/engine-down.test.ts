@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { entryOf } from '../support/clients/client-helpers.ts';
+import { entryOf, untilRunning } from '../support/clients/client-helpers.ts';
+import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { getJson, postPrompt } from '../support/clients/v1-client.ts';
-import { flat } from '../support/graphs/workflows.ts';
+import { endless, flat, growing } from '../support/graphs/workflows.ts';
 import { type Stack, editQueue, notRun, openStack } from './open.ts';
 
 // The engine behind the real self-hosted server goes away: the server answers, and has nothing to say.
@@ -11,12 +12,16 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 const SOON = { timeout: 20_000, interval: 50 };
 const EMPTY = { running: [], pending: [] };
 
-describe.skipIf(notRun !== '')(`while the engine behind comfy-api-proxy is down${notRun}`, () => {
+describe.skipIf(notRun !== '')(`when the engine behind comfy-api-proxy fails${notRun}`, () => {
   let stack: Stack;
+  let fresh: Holdover | undefined;
   beforeAll(async () => {
     stack = await openStack();
   });
-  afterAll(() => stack?.close());
+  afterAll(async () => {
+    await stack?.close();
+    await fresh?.dispose();
+  });
 
   const refused = async () => {
     const { status, body } = await postPrompt(stack.holdover.url, { prompt: flat({ color: 3 }) });
@@ -62,5 +67,43 @@ describe.skipIf(notRun !== '')(`while the engine behind comfy-api-proxy is down$
     expect(await answer.text()).toMatch(/engine behind it/);
     await stack.front.up();
     expect((await view()).status).toBe(200);
+  });
+
+  test('an engine that died ends what ran, and what waited is sent again', async () => {
+    const { holdover, engine } = stack;
+    const head = await stack.post(endless({ seed: 5 }));
+    expect(await untilRunning(holdover.url)).toBe(head);
+    const waiting = [await stack.post(flat({ color: 1 })), await stack.post(flat({ color: 2 }))];
+    await expect.poll(() => stack.queue()).toEqual({ running: [head], pending: waiting });
+
+    await stack.front.down();
+    await engine.kill9();
+    fresh = await startHoldover({ upstream: 'embedded', port: engine.port });
+    await stack.front.up();
+
+    for (const id of waiting) {
+      await expect.poll(() => entryOf(holdover.url, id), { timeout: 60_000 }).toBeDefined();
+      expect((await entryOf(holdover.url, id)).status.status_str).toBe('success');
+    }
+    await expect.poll(() => entryOf(holdover.url, head), { timeout: 30_000 }).toBeDefined();
+    expect((await entryOf(holdover.url, head)).status.status_str).toBe('error');
+    expect(await stack.queue()).toEqual({ running: [], pending: [] });
+  }, 120_000);
+
+  // `POST /api/jobs/{id}/cancel` is new: the server answers 200 to every cancel all the same.
+  test('an older engine: a prompt that was not cancelled stays in the queue, runs, and the log says why, once', async () => {
+    const { holdover } = stack;
+    stack.front.answer('POST', /^\/api\/jobs\//, (_, res) => void res.writeHead(404).end());
+    const head = await stack.post(growing({ steps: 80, prefix: 'head' }));
+    expect(await untilRunning(holdover.url)).toBe(head);
+    const waiting = [await stack.post(flat({ color: 21 })), await stack.post(flat({ color: 22 }))];
+    expect((await editQueue(holdover, { delete: waiting })).status).toBe(200);
+    expect(await stack.queue()).toEqual({ running: [head], pending: waiting });
+    expect(await stack.remaining()).toBe(3);
+    for (const id of [head, ...waiting]) {
+      const entry = await vi.waitUntil(() => entryOf(holdover.url, id), { timeout: 40_000 });
+      expect(entry.status.status_str).toBe('success');
+    }
+    expect(holdover.log().split('upstream.cancel_ignored')).toHaveLength(2);
   });
 });
