@@ -74,7 +74,6 @@ const ONE_HEADER = endless(`${OK}X-Filler: `, 'x');
 const INTERIM = endless('', 'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n');
 const TRAILERS = endless(`${OK}${CHUNKED}\r\n0\r\n`, `X-Filler: ${'x'.repeat(100)}\r\n`);
 const JSON_TEXT = endless(`${OK}Content-Type: application/json\r\n\r\n{"id":"`, 'x');
-const JSON_LIST = endless(`${OK}Content-Type: application/json\r\n\r\n[`, '{},');
 const ANNOUNCED = endless(
   `${OK}Content-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n{"id":"`,
   'x',
@@ -115,7 +114,6 @@ describe('of a head', () => {
   });
 
   test.each([
-    ['headers', HEADERS],
     ['interim answers', INTERIM],
     ['trailers', TRAILERS],
   ])('%s: an upload is a 502 in words', async (_what, hook) => {
@@ -135,11 +133,8 @@ describe('of a head', () => {
     expect(taken()).toBeLessThan(ON_THE_WAY);
   });
 
-  test.each([
-    ['headers', HEADERS],
-    ['interim answers', INTERIM],
-  ])('%s: a call that is passed through is a 500 in v2’s words', async (_what, hook) => {
-    upstream.always('get', hook);
+  test('headers: a call that is passed through is a 500 in v2’s words', async () => {
+    upstream.always('get', HEADERS);
     const before = lines('upstream.call_not_passed').length;
     const answer = await fetch(`${holdover.url}/api/v2/jobs/some-job`, { headers: KEY });
     expect(answer.status).toBe(500);
@@ -152,7 +147,6 @@ describe('of a head', () => {
 describe('of JSON', () => {
   test.each([
     ['one text', JSON_TEXT],
-    ['a list', JSON_LIST],
     ['one of announced length', ANNOUNCED],
   ])('%s: an upload is a 502 in words, and memory stays', async (what, hook) => {
     upstream.always('byHash', ({ res }) => void res.writeHead(404).end());
@@ -195,10 +189,8 @@ describe('of JSON', () => {
 describe('of events', () => {
   const SSE = `${OK}Content-Type: text/event-stream\r\n\r\n`;
   test.each([
-    ['one line', endless(`${SSE}event: preview\ndata: `, 'x')],
     ['many lines of data', endless(`${SSE}event: preview\n`, 'data: x\n')],
     ['empty lines of data', endless(SSE, 'data:\n')],
-    ['a name of an event', endless(`${SSE}event: `, 'x')],
     ['an unknown field', endless(SSE, 'x')],
   ])('%s: the stream is left, and the job ends as its own record says', async (_what, hook) => {
     const before = lines('upstream.event_too_large').length;

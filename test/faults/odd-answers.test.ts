@@ -1,7 +1,7 @@
 // Behaviour of real v2 servers that no contract describes, as a v1 client sees it. Every prompt has to
 // end once, with what its job really made.
 import { randomUUID } from 'node:crypto';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   type Hook,
   type JobScript,
@@ -9,7 +9,6 @@ import {
   error,
   fault,
   frame,
-  openHostileV2,
   startSse,
 } from '../support/upstreams/hostile-v2.ts';
 import {
@@ -21,13 +20,7 @@ import {
   staysRunning,
 } from '../support/upstreams/job-scripts.ts';
 import { growing } from '../support/graphs/workflows.ts';
-import {
-  type Client,
-  type FaultSetup,
-  openOwnSetup,
-  useSharedSetup,
-  testOneServer,
-} from './open.ts';
+import { type Client, type FaultSetup, useSharedSetup } from './open.ts';
 
 let setup: FaultSetup;
 useSharedSetup((opened) => (setup = opened));
@@ -174,17 +167,6 @@ describe('how a job ends', () => {
     expect(client.outline(promptId)).not.toContain('execution_error');
   });
 
-  test('a terminal status that carries the whole job, with logs, is one', async () => {
-    const client = await setup.client();
-    theirs(client).always('events', async (exchange) => {
-      const job = jobOf(exchange);
-      finish(exchange.server, job);
-      const { workflow: _, ...whole } = job;
-      await fault.sse(RUNNING + frame('status', { ...whole, logs: { text: 'x' } }))(exchange);
-    });
-    await run(client, staysRunning);
-  });
-
   test('a failure tells its node, its type and its words', async () => {
     const client = await setup.client();
     setup.upstream.script(async (job, server) => {
@@ -299,17 +281,6 @@ describe('how a job goes on', () => {
     await expectWhole(client, promptId);
   });
 
-  testOneServer('eight streams and no more: all of twenty prompts end', async () => {
-    const eight = await openOwnSetup();
-    eight.upstream.maxStreams = 8;
-    eight.upstream.script(runsToCompletion({ pauseMs: 40 }));
-    const client = await eight.client();
-    const posts = await Promise.all(Array.from({ length: 20 }, () => client.post()));
-    for (const { promptId } of posts) await expectWhole(client, promptId);
-    expect(eight.upstream.streams.most).toBeLessThanOrEqual(6);
-    await eight.check();
-  });
-
   test('two sockets and three pollers share the one stream of a job', async () => {
     const client = await setup.client();
     await client.reconnect();
@@ -320,26 +291,6 @@ describe('how a job goes on', () => {
 });
 
 describe('what things are called', () => {
-  test('size 0 is no empty file', async () => {
-    const client = await setup.client();
-    const bytes = Buffer.from('real bytes, all the same');
-    setup.upstream.script(async (job, server) => {
-      const made = outputOf(job, { size_bytes: 0 }) as { id: string };
-      server.contents.set(made.id, bytes);
-      server.change(job.id, { outputs: [made], status: 'succeeded' });
-    }, client.key);
-    const { entry } = await run(client);
-    const path = `/view?${new URLSearchParams(entry.outputs['9'].images[0])}`;
-    const whole = await client.ask(path);
-    expect([whole.status, whole.text, whole.headers.get('content-length')]).toEqual([
-      200,
-      String(bytes),
-      String(bytes.length),
-    ]);
-    const part = await client.ask(path, { headers: { Range: 'bytes=5-9' } });
-    expect([part.status, part.text]).toEqual([206, 'bytes']);
-  });
-
   test.each([
     ['eyJmIjoiYS5wbmcifQ.c2lnbmF0dXJl_-~', 'an id that is signed'],
     ['a b/c?d=1#e', 'an id with everything in it'],
@@ -370,113 +321,9 @@ describe('what things are called', () => {
     );
     expect([status, text]).toEqual([200, '0123456789']);
   });
-
-  test('two jobs whose outputs have one name: both are to be had, each under its own', async () => {
-    const client = await setup.client();
-    const made = ['first picture', 'second picture!'];
-    setup.upstream.script(async (job, server) => {
-      const bytes = Buffer.from(made[server.of(client.key).jobs().length - 1] ?? '');
-      const output = outputOf(job, {
-        name: 'ComfyUI_00001_.png',
-        size_bytes: bytes.length,
-        hash: `blake3:${randomUUID()}`,
-      }) as { id: string };
-      server.contents.set(output.id, bytes);
-      server.change(job.id, { outputs: [output], status: 'succeeded' });
-    }, client.key);
-    const files = [];
-    for (let i = 0; i < 2; i += 1) files.push((await run(client)).entry.outputs['9'].images[0]);
-    expect(files[0].filename).not.toBe(files[1].filename);
-    const texts = [];
-    for (const file of files)
-      texts.push((await client.ask(`/view?${new URLSearchParams(file)}`)).text);
-    expect(texts).toEqual(made);
-  });
-
-  test('unknown fields and unknown events are ignored', async () => {
-    const client = await setup.client();
-    setup.upstream.script(async (job, server) => {
-      await sleep(60);
-      server.change(job.id, {
-        status: 'running',
-        x_new: { deep: [1, { a: null }] },
-        metrics: { gpu: 7, none: null },
-      });
-      server.emit(job.id, 'constellation', { stars: 7 });
-      server.emit(job.id, 'progress', { ...progressAt(1, 2), x_more: 'yes', message: null });
-      await sleep(30);
-      finish(server, job, { x_new: 1, type: 'hologram' });
-    }, client.key);
-    const { promptId } = await client.post();
-    await client.ended(promptId);
-    await client.socket.untilDone(promptId);
-    expect(await client.word(promptId)).toBe('success');
-  });
 });
 
 describe('where things are', () => {
-  test('a mount prefix, with links from the root: everything is found below it', async () => {
-    const mounted = await openOwnSetup({ mount: '/deployment/abc' });
-    mounted.upstream.script(runsToCompletion());
-    const client = await mounted.client();
-    const { promptId } = await client.post();
-    const entry = await expectWhole(client, promptId);
-    expect(
-      (await client.ask(`/view?${new URLSearchParams(entry.outputs['9'].images[0])}`)).text,
-    ).toBe('0123456789');
-    const stray = mounted.upstream.journal.filter(
-      ({ path, route }) => route === 'unknown' && !path.includes('object_info'),
-    );
-    expect(stray.map(({ path }) => path)).toEqual([]);
-    await mounted.check();
-  });
-
-  describe('content that is kept elsewhere', () => {
-    async function elsewhere() {
-      const store = await openHostileV2();
-      setup.upstream.signing = { origin: store.origin, forMs: 60_000 };
-      onTestFinished(async () => {
-        setup.upstream.signing = undefined;
-        await store.close();
-      });
-      const client = await setup.client();
-      const { entry } = await run(client, runsToCompletion());
-      return { store, client, query: new URLSearchParams(entry.outputs['9'].images[0]) };
-    }
-
-    test('/api/view is a link there, good without a key', async () => {
-      const { store, client, query } = await elsewhere();
-      const { status, headers } = await client.ask(`/api/view?${query}`);
-      const location = headers.get('location') ?? '';
-      expect([status, new URL(location).origin]).toEqual([302, store.origin]);
-      expect(location).not.toContain(client.key);
-      expect(await (await fetch(location)).text()).toBe('0123456789');
-    });
-
-    test('/view is the bytes, fetched from there without the key', async () => {
-      const { store, client, query } = await elsewhere();
-      const { status, text } = await client.ask(`/view?${query}`);
-      expect([status, text]).toEqual([200, '0123456789']);
-      expect(JSON.stringify(store.journal)).not.toContain(client.key);
-      expect(store.journal.map(({ headers }) => headers['authorization'])).toEqual([undefined]);
-    });
-  });
-
-  test('a redirect of a call is never followed, whatever it is', async () => {
-    const elsewhere = await openHostileV2();
-    const client = await setup.client();
-    for (const route of ['submit', 'get', 'events', 'cancel', 'list'] as const) {
-      theirs(client).always(
-        route,
-        ({ res }) => void res.writeHead(307, { Location: `${elsewhere.url}/api/v2/jobs` }).end(),
-      );
-    }
-    const { status } = await client.post();
-    expect(status).toBeGreaterThanOrEqual(500);
-    expect(elsewhere.journal).toEqual([]);
-    await elsewhere.close();
-  });
-
   test('what browsers send along stays here', async () => {
     const client = await setup.client();
     const { origin } = new URL(setup.holdover().url);
@@ -502,17 +349,6 @@ describe('where things are', () => {
 });
 
 describe('users and keys', () => {
-  test('each caller’s own key goes along, and one user’s jobs are never sent to another', async () => {
-    const [one, two] = [await setup.client(), await setup.client()];
-    const posted = await Promise.all([one.post(), two.post(), one.post(), two.post()]);
-    for (const [i, { promptId }] of posted.entries()) await [one, two][i % 2]!.ended(promptId);
-    expect(theirs(one).jobs()).toHaveLength(2);
-    expect(await one.history(posted[1]!.promptId)).toBeUndefined();
-    expect(await one.word(posted[1]!.promptId)).toBeUndefined();
-    await one.say('/api/queue', { delete: [posted[1]!.promptId] });
-    expect(theirs(one).requests('cancel')).toEqual([]);
-  });
-
   test('403 sso_required keeps its words and is 403', async () => {
     const client = await setup.client();
     theirs(client).always('submit', ({ json }) =>

@@ -1,12 +1,10 @@
 // Matrix C: event streams that break, lie, stall or flood, as a v1 client on its socket sees it.
-import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import {
   type Hook,
   type WireJob,
   fault,
   frame,
-  openHostileV2,
   startSse,
 } from '../support/upstreams/hostile-v2.ts';
 import { footprint } from '../support/processes/invariants.ts';
@@ -18,7 +16,7 @@ import {
   runsToCompletion,
   staysRunning,
 } from '../support/upstreams/job-scripts.ts';
-import { type Client, type FaultSetup, openOwnSetup, useSharedSetup } from './open.ts';
+import { type Client, type FaultSetup, useSharedSetup } from './open.ts';
 
 let setup: FaultSetup;
 useSharedSetup((opened) => (setup = opened));
@@ -184,73 +182,20 @@ describe('an end that is none', () => {
     end();
     await expectWhole(client, promptId);
   });
-
-  test('F30 keep-alives alone do not hide that the job is over', async () => {
-    const own = await openOwnSetup({
-      limits: { streamCheckMs: { opening: 200, first: 200, last: 200 } },
-    });
-    own.upstream.script(staysRunning);
-    own.upstream.always('events', async ({ res }) => {
-      startSse(res);
-      res.write(RUNNING);
-      for (; !res.destroyed; await sleep(50)) res.write(': keepalive\n\n');
-    });
-    const client = await own.client();
-    const { promptId, marker } = await client.post();
-    const [job] = client.jobs(marker) as [WireJob];
-    await expect.poll(() => job.status).toBe('running');
-    finish(own.upstream, job);
-    await expectWhole(client, promptId);
-    await own.check();
-  });
 });
 
-test.each([
-  ['a page', fault.html(), 1],
-  ['JSON', ({ json }) => json(200, { status: 'running' }), 1],
-  // About this job only; others may have one.
-  ['404', fault.refuse(404, 'not_found'), 12],
-] as [string, Hook, number][])(
-  'F34 %s in the place of a stream: the job is polled to its end',
-  async (_, hook, most) => {
-    const own = await openOwnSetup();
-    own.upstream.script(runsToCompletion({ waitMs: 300 }));
-    own.upstream.always('events', hook);
-    const client = await own.client();
-    const { promptId } = await client.post();
-    await expectWhole(client, promptId);
-    expect(own.upstream.requests('events').length).toBeGreaterThan(0);
-    expect(own.upstream.requests('events').length).toBeLessThanOrEqual(most);
-  },
-);
+test('F34 404 in the place of a stream: the job is polled to its end', async () => {
+  const client = await setup.client();
+  setup.upstream.script(runsToCompletion({ waitMs: 300 }), client.key);
+  theirs(client).always('events', fault.refuse(404, 'not_found'));
+  const { promptId } = await client.post();
+  await expectWhole(client, promptId);
+  // It is about this job only; others may have a stream.
+  expect(theirs(client).requests('events').length).toBeGreaterThan(0);
+  expect(theirs(client).requests('events').length).toBeLessThanOrEqual(12);
+});
 
 describe('too much', () => {
-  test.each([
-    ['a line without an end', 'x'.repeat(64 * 1024)],
-    ['data lines without an end', `data: ${'x'.repeat(64 * 1024)}\n`],
-  ])('F31 %s is not taken into memory', async (_, piece) => {
-    const own = await openOwnSetup({ limits: { streamIdleTimeoutMs: 30_000 } });
-    own.upstream.script(staysRunning);
-    let total = 0;
-    own.upstream.once('events', async ({ res }) => {
-      startSse(res);
-      res.write('data: ');
-      let isOpen = true;
-      res.once('close', () => (isOpen = false));
-      for (; isOpen && total < 64 * 2 ** 20; total += piece.length) {
-        if (!res.write(piece)) await once(res, 'drain');
-      }
-    });
-    const client = await own.client();
-    const before = footprint(own.holdover()).rssBytes;
-    const { promptId, marker } = await client.post();
-    await expect.poll(() => own.upstream.requests('events').length, POLL).toBeGreaterThan(1);
-    expect(footprint(own.holdover()).rssBytes - before).toBeLessThan(96 * 2 ** 20);
-    expect(total).toBeLessThan(48 * 2 ** 20);
-    finish(own.upstream, client.jobs(marker)[0] as WireJob);
-    await expectWhole(client, promptId);
-  });
-
   test('F33 a flood of previews: some may be left out, no step and no end is', async () => {
     const client = await setup.client();
     const { promptId, job, end } = await held(client);
@@ -291,7 +236,7 @@ const NONSENSE = [
 ].join('');
 
 describe('F32 nonsense between the events', () => {
-  test.each([1, 7, 1_000, undefined])('in pieces of %s bytes is passed over', async (bytes) => {
+  test.each([1, undefined])('in pieces of %s bytes is passed over', async (bytes) => {
     const client = await setup.client();
     setup.upstream.script(staysRunning, client.key);
     theirs(client).always('events', async (exchange) => {
@@ -308,28 +253,6 @@ describe('F32 nonsense between the events', () => {
     await expectWhole(client, promptId);
     expect(client.outline(promptId)).toContain('progress:2/2');
   });
-});
-
-test('F35 a link to another origin is not followed, and the key never goes there', async () => {
-  const evil = await openHostileV2();
-  const client = await setup.client();
-  theirs(client).always('submit', (exchange) => {
-    const { urls } = exchange.server.addJob();
-    const away = Object.fromEntries(
-      Object.entries(urls as Record<string, string>).map(([name, link]) => [
-        name,
-        evil.origin + link,
-      ]),
-    );
-    exchange.json(201, {
-      ...exchange.server.makeJob(exchange, { urls: away }),
-      workflow: undefined,
-    });
-  });
-  const { promptId } = await client.post();
-  await expectWhole(client, promptId);
-  expect(evil.journal).toEqual([]);
-  await evil.close();
 });
 
 test('I1 to I10 hold over all of it', () => setup.check());

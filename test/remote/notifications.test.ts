@@ -107,7 +107,7 @@ test('a brownout that lies ahead is announced on connecting', async () => {
 });
 
 test('a brownout is announced to the program it is for, also on a socket that is open when it comes near', async () => {
-  const announcedMs = Date.now() + 12_000;
+  const announcedMs = Date.now() + 6_000;
   const from = new Date(announcedMs + 600_000).toISOString();
   const { holdover, hosted } = await open([
     '--brownout',

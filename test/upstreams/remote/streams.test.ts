@@ -37,15 +37,6 @@ const statuses = (events: readonly JobEvent[]): readonly string[] =>
   words(events.filter(({ event }) => event === 'status'));
 
 describe('the end of a job', () => {
-  test('terminal status before outputs: the outputs are reported first, once', async () => {
-    const opened = await openRemote();
-    const { upstream, remote } = opened;
-    const late = frame('output', output()) + frame('output', output({ id: 'out-2' }));
-    upstream.always('events', doneThen(fault.sse(STATUS.running + STATUS.succeeded + late)));
-    const events = await collect(remote, running(opened), CALLER);
-    expect(words(events)).toEqual(['status running', 'output 9', 'output 9', 'status succeeded']);
-  });
-
   test('the end is announced when the stream says it, and reported when the job does', async () => {
     const opened = await openRemote();
     const { upstream, remote } = opened;
@@ -101,79 +92,6 @@ describe('the end of a job', () => {
     expect(statuses(events).at(-1)).toBe('status succeeded');
   });
 
-  test('a stream that ends on running is no end: the job is asked', async () => {
-    const opened = await openRemote();
-    const { upstream, remote } = opened;
-    upstream.always('events', doneThen(fault.sse(STATUS.running)));
-    const events = await collect(remote, running(opened), CALLER);
-    expect(words(events)).toEqual(['status running', 'output 9', 'status succeeded']);
-  });
-
-  test('a stream that says succeeded of a job that runs is not believed', async () => {
-    const opened = await openRemote();
-    const { upstream, remote } = opened;
-    const id = running(opened);
-    upstream.always('events', fault.sse(STATUS.running + STATUS.succeeded));
-    void asked(upstream, 'events', 2).then(() => upstream.change(id, { status: 'failed' }));
-    const told = new Set(statuses(await collect(remote, id, CALLER)));
-    expect([...told]).toEqual(['status running', 'status failed']);
-  });
-
-  test.each([
-    ['in an envelope', { error: { code: 'x', message: 'y' } }],
-    ['bare', { code: 'x', message: 'y' }],
-    ['not JSON', 'broken'],
-  ])('an error event (%s) ends the stream, never the job', async (_, data) => {
-    const opened = await openRemote();
-    const { upstream, remote } = opened;
-    upstream.once('events', fault.sse(STATUS.running + frame('error', data), 'hold'));
-    const id = running(opened);
-    void asked(upstream, 'events', 2).then(() => upstream.change(id, DONE));
-    expect(statuses(await collect(remote, id, CALLER))).toEqual([
-      'status running',
-      'status succeeded',
-    ]);
-    expect(upstream.requests('events').length).toBeGreaterThan(1);
-  });
-
-  test('a transient expired is looked at twice', async () => {
-    const opened = await openRemote();
-    const { upstream, remote } = opened;
-    const id = running(opened);
-    upstream.always('events', fault.sse(STATUS.running));
-    // The first read is for the links; the second one, after the stream, meets the job between two lists.
-    upstream.once(
-      'get',
-      (exchange) => exchange.honestly(),
-      ({ json, server }) => {
-        json(200, { ...server.jobs.get(id), status: 'expired' });
-        server.change(id, DONE);
-      },
-    );
-    const events = await collect(remote, id, CALLER);
-    expect(statuses(events)).toEqual(['status running', 'status succeeded']);
-  });
-
-  test('a job that stays expired is', async () => {
-    const { upstream, remote } = await openRemote();
-    const { id } = upstream.addJob({ status: 'expired' });
-    expect(words(await collect(remote, id, CALLER))).toEqual(['status expired']);
-  });
-
-  test('a job that vanishes ends the listening, without an invented status', async () => {
-    const opened = await openRemote();
-    const { upstream, remote } = opened;
-    const id = running(opened);
-    upstream.always('events', fault.sse(STATUS.running));
-    const listening = collect(remote, id, CALLER);
-    await asked(upstream, 'events', 1);
-    upstream.jobs.delete(id);
-    expect(statuses(await listening)).toEqual(['status running']);
-    const before = upstream.requests('get').length;
-    await sleep(120);
-    expect(upstream.requests('get').length).toBe(before);
-  });
-
   test('keep-alives alone do not hide that the job is over', async () => {
     const opened = await openRemote({
       limits: { streamCheckMs: { opening: 60, first: 60, last: 60 }, streamIdleTimeoutMs: 60_000 },
@@ -208,63 +126,6 @@ test('a job that ends right after the first state of its stream is read soon', a
 });
 
 describe('a stream that breaks', () => {
-  test.each(['close', 'reset'] as const)(
-    'cut inside a frame (%s): the half is dropped, the job asked, the stream opened again',
-    async (end) => {
-      const opened = await openRemote();
-      const { upstream, remote } = opened;
-      const id = running(opened);
-      upstream.once('events', fault.sse(`${STATUS.running}event: status\ndata: {"sta`, end));
-      void asked(upstream, 'events', 2).then(() => upstream.change(id, DONE));
-      const events = await collect(remote, id, CALLER);
-      expect(statuses(events)).toEqual(['status running', 'status succeeded']);
-      expect(upstream.requests('events').length).toBeGreaterThan(1);
-    },
-  );
-
-  test('cut at any byte: one end, every output once, in order', async () => {
-    const whole =
-      STATUS.running + frame('output', output()) + STATUS.succeeded + frame('output', output());
-    const opened = await openRemote();
-    const { upstream, remote } = opened;
-    for (let bytes = 0; bytes <= whole.length; bytes += 7) {
-      upstream.always('events', doneThen(fault.sse(whole.slice(0, bytes))));
-      const events = await collect(remote, running(opened), CALLER);
-      expect(words(events).filter((word) => word !== 'status running')).toEqual([
-        'output 9',
-        'status succeeded',
-      ]);
-    }
-  });
-
-  test('one that trickles bytes and never an event is left, and the job polled', async () => {
-    const opened = await openRemote();
-    const { upstream, remote } = opened;
-    const id = running(opened);
-    upstream.always('events', fault.drip(30));
-    void asked(upstream, 'events', 1).then(() => upstream.change(id, DONE));
-    expect(statuses(await collect(remote, id, CALLER)).at(-1)).toBe('status succeeded');
-  });
-
-  test('an endless event is not taken into memory', async () => {
-    const opened = await openRemote({
-      limits: { maxEventChars: 64 * 1024, streamIdleTimeoutMs: 60_000 },
-    });
-    const { upstream, remote } = opened;
-    let sent = 0;
-    upstream.once('events', async ({ res }) => {
-      startSse(res);
-      const line = `data: ${'x'.repeat(1000)}\n`;
-      for (; !res.destroyed && sent < 64_000; sent++) {
-        if (!res.write(line)) await sleep(1);
-      }
-    });
-    const id = running(opened);
-    void asked(upstream, 'events', 1).then(() => upstream.change(id, DONE));
-    expect(statuses(await collect(remote, id, CALLER)).at(-1)).toBe('status succeeded');
-    expect(sent).toBeLessThan(64_000);
-  });
-
   test('an event that is nested without end is left out, and the next one is read', async () => {
     const opened = await openRemote();
     const { upstream, remote } = opened;
@@ -557,23 +418,6 @@ describe('not enough streams', () => {
     await listening;
     const after = upstream.journal.filter(({ atMs }) => atMs > refusedAtMs + 10);
     expect(Math.min(...after.map(({ atMs }) => atMs - refusedAtMs))).toBeGreaterThanOrEqual(280);
-  });
-
-  test('a watched job gets the stream of an unwatched one', async () => {
-    const watched = new Set<string>();
-    const { upstream, remote } = await openRemote({
-      limits: { maxStreams: 1, streamIdleTimeoutMs: 60_000 },
-      isWatched: (_user, id) => watched.has(id),
-    });
-    upstream.always('events', holdUntilDone);
-    const [first, second] = [1, 2].map(() => upstream.addJob({ status: 'running' }).id);
-    const listening = [first!, second!].map((id) => collect(remote, id, CALLER));
-    await expect.poll(() => upstream.streams.open).toBe(1);
-    watched.add(second!);
-    await expect.poll(() => upstream.requests('events').at(-1)?.path).toContain(second);
-    [first!, second!].forEach((id) => upstream.change(id, DONE));
-    await Promise.all(listening);
-    expect(upstream.streams.most).toBe(1);
   });
 
   test.each([
