@@ -30,21 +30,10 @@ const nasty = fc.oneof(
 );
 
 describe('safeName', () => {
-  test.each([
-    'a.png',
-    'cat (1).png',
-    'a.tar.gz',
-    '猫.png',
-    'e\u0301.png',
-    '-rf',
-    '~',
-    'v..2.png',
-    '100%.png',
-    '10:30.png',
-    'a'.repeat(255),
-    'CONSOLE.png',
-    '👩‍🚀.png',
-  ])('takes %s', (name) => expect(safeName(name)).toBe(name));
+  test.each(['cat (1).png', '猫.png', '-rf', 'v..2.png', '10:30.png', 'CONSOLE.png', '👩‍🚀.png'])(
+    'takes %s',
+    (name) => expect(safeName(name)).toBe(name),
+  );
 
   test.each([
     '',
@@ -86,30 +75,16 @@ describe('safeName', () => {
 describe('safeFolder', () => {
   test.each([
     ['', ''],
-    ['.', ''],
     ['a/..', ''],
-    ['s/t', 's/t'],
-    ['s/t/', 's/t'],
-    ['s//t', 's/t'],
+    ['s//t/', 's/t'],
     ['s/./t', 's/t'],
     ['s/../t', 't'],
-    ['models/checkpoints', 'models/checkpoints'],
   ])('resolves %j to %j', (given, folder) => expect(safeFolder(given)).toBe(folder));
 
-  test.each([
-    '/',
-    '/etc',
-    '..',
-    '../x',
-    'a/../..',
-    'a/../../b',
-    'a\\b',
-    'a\0b',
-    '.git',
-    'a/.git',
-    'a /b',
-    'a/'.repeat(2048),
-  ])('refuses %j', (given) => expect(safeFolder(given)).toBeUndefined());
+  test.each(['/etc', 'a/../../b', 'a\\b', 'a\0b', 'a/.git', 'a /b', 'a/'.repeat(2048)])(
+    'refuses %j',
+    (given) => expect(safeFolder(given)).toBeUndefined(),
+  );
 
   test('a safe folder and a safe name never leave the root, and are stable', () => {
     fc.assert(

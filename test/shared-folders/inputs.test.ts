@@ -36,32 +36,6 @@ describe.each(['embedded', 'remote'] as const)('with the %s upstream', (upstream
     expect(await run(server, loading('sub/dog.png'))).toHaveLength(1);
   });
 
-  // Wrappers that run beside the server put a file there and name it so; v1 takes the path of any file.
-  test('a file of the folder is loaded by its whole path, none of elsewhere', async () => {
-    const { server, input } = await share({}, { upstream });
-    await fill(input, { 'cat.png': await pngOf(), 'sub/dog.png': await pngOf() });
-    expect(await run(server, loading(join(input, 'cat.png')))).toHaveLength(1);
-    expect(await run(server, loading(join(input, 'sub', 'dog.png')))).toHaveLength(1);
-    const elsewhere = await tempFolder('elsewhere');
-    await fill(elsewhere, { 'cat.png': await pngOf() });
-    for (const path of [join(elsewhere, 'cat.png'), `${input}/../cat.png`, `${input}x/cat.png`])
-      expect((await postPrompt(server.url, { prompt: loading(path) })).status).toBe(400);
-  });
-
-  test('a file that was changed is read anew, one that was removed is gone', async () => {
-    const { server, input } = await share({}, { upstream });
-    const name = { filename: 'note.txt', type: 'input' };
-    await fill(input, { 'note.txt': 'one' });
-    expect(await viewText(server, name)).toBe('one');
-    await fill(input, { 'note.txt': 'two' });
-    expect(await viewText(server, name)).toBe('two');
-    await rm(join(input, 'note.txt'));
-    expect(await viewText(server, name)).toBe('status 404');
-    expect(await getJson(`${server.url}/internal/files/input`)).toEqual([]);
-    await fill(input, { 'note.txt': 'three' });
-    expect(await viewText(server, name)).toBe('three');
-  });
-
   test('an upload appears in the folder, and counts on beside what is there', async () => {
     const { server, input } = await share({}, { upstream });
     await fill(input, { 'note.txt': 'theirs' });
@@ -89,6 +63,32 @@ describe.each(['embedded', 'remote'] as const)('with the %s upstream', (upstream
     await uploadInput(server.url, { bytes: Buffer.from('x'), name: 'mine.txt' }, KEY);
     expect(await filesIn(input)).toEqual(['cat.png']);
   });
+});
+
+// Wrappers that run beside the server put a file there and name it so; v1 takes the path of any file.
+test('a file of the folder is loaded by its whole path, none of elsewhere', async () => {
+  const { server, input } = await share();
+  await fill(input, { 'cat.png': await pngOf(), 'sub/dog.png': await pngOf() });
+  expect(await run(server, loading(join(input, 'cat.png')))).toHaveLength(1);
+  expect(await run(server, loading(join(input, 'sub', 'dog.png')))).toHaveLength(1);
+  const elsewhere = await tempFolder('elsewhere');
+  await fill(elsewhere, { 'cat.png': await pngOf() });
+  for (const path of [join(elsewhere, 'cat.png'), `${input}/../cat.png`, `${input}x/cat.png`])
+    expect((await postPrompt(server.url, { prompt: loading(path) })).status).toBe(400);
+});
+
+test('a file that was changed is read anew, one that was removed is gone', async () => {
+  const { server, input } = await share();
+  const name = { filename: 'note.txt', type: 'input' };
+  await fill(input, { 'note.txt': 'one' });
+  expect(await viewText(server, name)).toBe('one');
+  await fill(input, { 'note.txt': 'two' });
+  expect(await viewText(server, name)).toBe('two');
+  await rm(join(input, 'note.txt'));
+  expect(await viewText(server, name)).toBe('status 404');
+  expect(await getJson(`${server.url}/internal/files/input`)).toEqual([]);
+  await fill(input, { 'note.txt': 'three' });
+  expect(await viewText(server, name)).toBe('three');
 });
 
 test('nothing outside is read: neither through links nor by names that lead out', async () => {

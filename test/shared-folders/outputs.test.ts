@@ -11,7 +11,6 @@ vi.setConfig({ testTimeout: 120_000 });
 /** Machines that run tests are busy. */
 const PATIENTLY = { timeout: 30_000 };
 
-/** The folders behave the same on either upstream. */
 describe.each(['embedded', 'remote'] as const)('with the %s upstream', (upstream) => {
   test('an output is there under its name and subfolder when its prompt has ended', async () => {
     const { server, output } = await share({}, { upstream });
@@ -25,27 +24,27 @@ describe.each(['embedded', 'remote'] as const)('with the %s upstream', (upstream
       expect(bytes.equals(await viewBytes(server, image))).toBe(true);
     }
   });
+});
 
-  test('files that are there are never written over: their names are taken', async () => {
-    const { server, output } = await share({}, { upstream });
-    await fill(output, { 'flat_00001_.png': 'not ours', 'day/flat_00001_.png': 'not ours' });
-    const [first] = await run(server, flat());
-    const [second] = await run(server, flat({ prefix: 'day/flat' }));
-    expect([first?.filename, second?.filename]).toEqual(['flat_00002_.png', 'flat_00002_.png']);
-    expect(await textOf(output, 'flat_00001_.png')).toBe('not ours');
-    expect(await textOf(output, 'day/flat_00001_.png')).toBe('not ours');
-  });
+test('files that are there are never written over: their names are taken', async () => {
+  const { server, output } = await share();
+  await fill(output, { 'flat_00001_.png': 'not ours', 'day/flat_00001_.png': 'not ours' });
+  const [first] = await run(server, flat());
+  const [second] = await run(server, flat({ prefix: 'day/flat' }));
+  expect([first?.filename, second?.filename]).toEqual(['flat_00002_.png', 'flat_00002_.png']);
+  expect(await textOf(output, 'flat_00001_.png')).toBe('not ours');
+  expect(await textOf(output, 'day/flat_00001_.png')).toBe('not ours');
+});
 
-  test('only files of the keyless user; previews never', async () => {
-    const { server, output } = await share({}, { upstream });
-    const key = { 'X-API-Key': 'anyone' };
-    await run(server, flat({ prefix: 'theirs' }), key);
-    await run(server, flat({ color: 3, class_type: 'PreviewImage' }));
-    expect(await filesIn(output)).toEqual([]);
-    await fill(output, { 'flat_00007_.png': 'not theirs' });
-    const [image] = await run(server, flat(), key);
-    expect(image?.filename).toBe('flat_00001_.png');
-  });
+test('only files of the keyless user; previews never', async () => {
+  const { server, output } = await share();
+  const key = { 'X-API-Key': 'anyone' };
+  await run(server, flat({ prefix: 'theirs' }), key);
+  await run(server, flat({ color: 3, class_type: 'PreviewImage' }));
+  expect(await filesIn(output)).toEqual([]);
+  await fill(output, { 'flat_00007_.png': 'not theirs' });
+  const [image] = await run(server, flat(), key);
+  expect(image?.filename).toBe('flat_00001_.png');
 });
 
 test('the counter goes on after the highest number in the folder, as on the v1 server', async () => {

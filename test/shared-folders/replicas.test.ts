@@ -11,7 +11,7 @@ import { filesIn, textOf, viewBytes } from './open.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
-const ROUNDS = 6;
+const ROUNDS = 3;
 /** Of different lengths: times alone tell nothing of what comes in the same millisecond. */
 const TEXTS = ['one', 'three', 'forty-two'];
 
