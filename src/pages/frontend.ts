@@ -1,22 +1,18 @@
 import type { Dirent } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { basename, extname, join, relative, sep } from 'node:path';
+import { basename, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type Koa from 'koa';
-import { contentType } from 'mime-types';
 import { packageUrl } from '../lib/package-url.ts';
-import { type CompressedFile, createCompressor } from '../http/compression.ts';
 import { sendEmpty } from '../dialects/errors.ts';
-import { isCopyCurrent } from '../http/file-headers.ts';
-import { type StaticFile, findBelow, sendFile } from '../http/static-file.ts';
+import { type StaticFile, findBelow } from '../http/static-file.ts';
 import { START_PATHS } from './home-page.ts';
+import { createFileSender } from './send-file.ts';
 import { type Templates, serveTemplateList } from './templates.ts';
 
 /** A browser front end in a folder, as v1's `--front-end-root` mounts one. */
 export type Frontend = ReturnType<typeof createFrontend>;
 
-/** Types worth making smaller; pictures, fonts and archives are small already. */
-const COMPRESSIBLE = /^(text\/|application\/(javascript|json|manifest\+json|xml|wasm)|image\/svg)/;
 /** Names bundlers make from the content, with eight characters of a hash before the extension. */
 const HASHED_NAME = /-(?=[\w-]{0,7}(\d|(?<!-)[A-Z_]))[\w-]{8}(\.\w+){1,2}$/;
 const PICTURE = /\.(jpe?g|png|ppm|bmp|pgm|tiff?|webp)$/;
@@ -28,17 +24,11 @@ const BUNDLED_FOLDER = fileURLToPath(packageUrl('page/extensions/'));
 const MAX_EXTENSIONS = 10_000;
 
 export function createFrontend(root: string, templates: Templates) {
-  const compress = createCompressor();
-
-  async function serve(ctx: Koa.Context, file: StaticFile): Promise<void> {
-    const type = contentType(extname(file.path)) || 'application/octet-stream';
-    ctx.set('Content-Type', type);
+  const sendFile = createFileSender();
+  const serve = (ctx: Koa.Context, file: StaticFile): Promise<void> => {
     ctx.set(cacheHeadersOf(ctx.path));
-    if (!COMPRESSIBLE.test(type)) return sendFile(ctx, file);
-    ctx.vary('Accept-Encoding');
-    const compressed = await compress(ctx, file);
-    return compressed ? sendCompressed(ctx, compressed) : sendFile(ctx, file);
-  }
+    return sendFile(ctx, file);
+  };
 
   return {
     /** Serves its files where no route of the old API answers. */
@@ -67,21 +57,6 @@ function findBundled(templates: Templates, path: string): Promise<StaticFile | u
   if (BUNDLED_EXTENSION.test(path))
     return findBelow(BUNDLED_FOLDER, path.replace(BUNDLED_EXTENSION, ''));
   return templates.find(path);
-}
-
-function sendCompressed(ctx: Koa.Context, compressed: CompressedFile): Promise<void> | void {
-  ctx.set('Content-Encoding', compressed.encoding);
-  if ('file' in compressed) return sendFile(ctx, compressed.file);
-  ctx.status = 200;
-  ctx.set('ETag', compressed.etag);
-  if (isCopyCurrent(ctx.req, compressed)) {
-    ctx.remove('Content-Encoding');
-    ctx.status = 304;
-    return;
-  }
-  const type = ctx.response.get('Content-Type');
-  ctx.body = compressed.bytes;
-  ctx.set('Content-Type', type);
 }
 
 /** Pages ask for it whether or not there is one. */

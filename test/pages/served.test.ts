@@ -1,4 +1,3 @@
-import { readFileSync, readdirSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { call } from '../support/clients/raw-call.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
@@ -112,19 +111,6 @@ describe('what the page is made of', () => {
     }
     return [...found].filter((path) => path !== '/');
   }
-
-  test('is written without HTML made of texts', () => {
-    const names = readdirSync('page', { recursive: true, encoding: 'utf8' });
-    const sources = names.filter((name) => /\.tsx?$/.test(name));
-    expect(sources.length).toBeGreaterThan(20);
-    for (const name of sources) {
-      const text = readFileSync(`page/${name}`, 'utf8');
-      expect([name, /innerHTML|insertAdjacentHTML|document\.write|eval\(/i.test(text)]).toEqual([
-        name,
-        false,
-      ]);
-    }
-  });
 
   test('loads less than 60 KB at first, compressed', async () => {
     const headers = { 'Accept-Encoding': 'br' };
