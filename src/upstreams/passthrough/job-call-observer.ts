@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { parseWithinLimits } from '../../http/json-body.ts';
 import type { Caller } from '../../protocol/job-api.ts';
-import type { ProxyExchange, BodyCopy, CallObserver } from './proxy-exchange.ts';
+import type { ProxyExchange, CallObserver } from './proxy-exchange.ts';
 import { type JsonObject, isJsonObject } from '../../protocol/json.ts';
 import { decodedPart } from '../../protocol/request-target.ts';
 import { IS_TERMINAL, type JobStatus } from '../../protocol/v2.ts';
@@ -56,40 +56,34 @@ export function createJobCallObserver(onJobCall: (call: JobCall) => void) {
   let openCopyBytes = 0;
 
   function observeSubmission({ req, res }: ProxyExchange, caller: Caller): CallObserver {
-    let requestCopy: Promise<Buffer | undefined> = Promise.resolve(undefined);
+    let requestBytes: Promise<Buffer | undefined> = Promise.resolve(undefined);
     return {
       onRequest() {
         const maxBytes = Number(req.headers['content-length'] ?? MAX_COPY_BYTES.body);
         const isTooLong = maxBytes > MAX_COPY_BYTES.body;
         if (isTooLong || openCopyBytes + maxBytes > MAX_OPEN_COPY_BYTES) return;
         openCopyBytes += maxBytes;
-        const bodyCopy = createBodyCopy(maxBytes);
-        copyBody(req, bodyCopy);
-        requestCopy = bodyCopy.bytes.finally(() => (openCopyBytes -= maxBytes));
+        requestBytes = copyOf(req, maxBytes).whole.finally(() => (openCopyBytes -= maxBytes));
       },
-      onAnswer({ status, coding }) {
-        if (!isSuccess(status)) return undefined;
-        const bodyCopy = createBodyCopy(MAX_COPY_BYTES.submitted);
-        const body = () => jsonOf(requestCopy, req.headers['content-encoding']);
-        void jsonOf(bodyCopy.bytes, coding).then((answered) => {
-          const job = answered ?? jobAtStart(bodyCopy.start());
-          if (job) onJobCall({ kind: 'submitted', caller, job, body, response: res });
+      onAnswer({ status, coding, body }) {
+        if (!isSuccess(status)) return;
+        const answer = copyOf(body, MAX_COPY_BYTES.submitted);
+        const requestBody = () => jsonOf(requestBytes, req.headers['content-encoding']);
+        void jsonOf(answer.whole, coding).then((answered) => {
+          const job = answered ?? jobAtStart(answer.start());
+          if (job) onJobCall({ kind: 'submitted', caller, job, body: requestBody, response: res });
         });
-        return bodyCopy;
       },
     };
   }
 
   function observeRead({ req }: ProxyExchange, caller: Caller, jobId: string): CallObserver {
     return {
-      onRequest() {},
-      onAnswer({ status, coding }) {
-        if (!isSuccess(status)) return undefined;
-        const bodyCopy = createBodyCopy(MAX_COPY_BYTES.read);
-        void jsonOf(bodyCopy.bytes, coding).then((job) => {
+      onAnswer({ status, coding, body }) {
+        if (!isSuccess(status)) return;
+        void jsonOf(copyOf(body, MAX_COPY_BYTES.read).whole, coding).then((job) => {
           if (hasEnded(job)) onJobCall({ kind: 'fetched', caller, jobId, request: req });
         });
-        return bodyCopy;
       },
     };
   }
@@ -110,41 +104,33 @@ export function createJobCallObserver(onJobCall: (call: JobCall) => void) {
     const jobId = decodedPart(CANCEL_PATH.exec(path)?.[1]);
     if (jobId === undefined) return undefined;
     return {
-      onRequest() {},
       onAnswer({ status }) {
         if (isSuccess(status)) onJobCall({ kind: 'cancelled', caller, jobId });
-        return undefined;
       },
     };
   };
 }
 
-/** Copies all bytes of a message while they pass. */
-export function copyBody(message: Readable, bodyCopy: BodyCopy | undefined): void {
-  if (!bodyCopy) return;
-  message.on('data', (chunk: Buffer) => bodyCopy.add(chunk));
-  message.once('end', () => bodyCopy.end('whole'));
-  message.once('close', () => bodyCopy.end('cut off'));
-}
+/** A copy of a message, which is made while the message passes. */
+type MessageCopy = {
+  /** `undefined` when the message is too long or was cut off. */
+  readonly whole: Promise<Buffer | undefined>;
+  start(): Buffer | undefined;
+};
 
-function createBodyCopy(
-  maxBytes: number,
-): BodyCopy & { readonly bytes: Promise<Buffer | undefined>; start(): Buffer | undefined } {
+function copyOf(message: Readable, maxBytes: number): MessageCopy {
   let chunks: Buffer[] = [];
   let size = 0;
-  let resolve: (bytes: Buffer | undefined) => void = () => {};
-  const bytes = new Promise<Buffer | undefined>((then) => (resolve = then));
-  return {
-    bytes,
-    add(chunk) {
+  const whole = new Promise<Buffer | undefined>((resolve) => {
+    message.on('data', (chunk: Buffer) => {
       size += chunk.length;
-      if (size <= maxBytes) return void chunks.push(chunk);
-      chunks = chunks.slice(0, 1);
-      resolve(undefined);
-    },
-    start: () => chunks[0],
-    end: (how) => resolve(how === 'whole' && size <= maxBytes ? Buffer.concat(chunks) : undefined),
-  };
+      if (size <= maxBytes) chunks.push(chunk);
+      else chunks = chunks.slice(0, 1);
+    });
+    message.once('end', () => resolve(size <= maxBytes ? Buffer.concat(chunks) : undefined));
+    message.once('close', () => resolve(undefined));
+  });
+  return { whole, start: () => chunks[0] };
 }
 
 /**

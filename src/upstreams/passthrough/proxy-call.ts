@@ -5,7 +5,6 @@ import { buffer } from 'node:stream/consumers';
 import { createInterimAnswerCounter } from '../interim-answers.ts';
 import { writeAnswerHead, flushHead } from './answer-head.ts';
 import { toHeaderObject } from './headers.ts';
-import { copyBody } from './job-call-observer.ts';
 
 /**
  * `answered`: nothing is left to send, or the client has disconnected. `unreachable`: nothing was
@@ -87,7 +86,7 @@ export function createProxyCall({
     if (answer.headers['content-length'] === undefined) flushHead(res);
     stage = 'answering';
     const coding = answer.headers['content-encoding'];
-    copyBody(body, proxyRequest.observer?.onAnswer({ status, coding }));
+    proxyRequest.observer?.onAnswer({ status, coding, body });
     body.on('error', abortAnswer);
     res.on('error', () => res.destroy());
     res.once('finish', () => {

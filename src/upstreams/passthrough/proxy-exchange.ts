@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
 import type { RawHeaders } from './headers.ts';
 
 /** A call and its response. */
@@ -9,21 +10,16 @@ export type ProxyExchange = {
   respond?: boolean | undefined;
 };
 
-/** The copy of a message, which is made while the message passes. */
-export type BodyCopy = {
-  add(chunk: Buffer): void;
-  end(how: 'whole' | 'cut off'): void;
-};
-
 /** Observes one call. The call does not depend on it. */
 export type CallObserver = {
-  /** Called before the body begins to flow. */
-  onRequest(): void;
-  /** Returns the receiver of a copy of the answer, if the answer is of interest. */
-  onAnswer(head: {
+  /** Called before the body of the request begins to flow. */
+  onRequest?(): void;
+  /** Called before the body of the answer begins to flow. */
+  onAnswer(answer: {
     readonly status: number;
     readonly coding: string | undefined;
-  }): BodyCopy | undefined;
+    readonly body: Readable;
+  }): void;
 };
 
 /** Returns the headers that are added to an answer with this status. */

@@ -67,7 +67,7 @@ export function createRelay(origin: string, limits: Partial<RelayLimits> = {}): 
             call.fail(error),
           );
           // Not called earlier, since a listener makes the bytes flow.
-          proxyRequest.observer?.onRequest();
+          proxyRequest.observer?.onRequest?.();
         } catch (error) {
           call.fail(error as Error);
         }

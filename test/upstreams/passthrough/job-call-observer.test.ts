@@ -14,16 +14,22 @@ function submissionOf(body: object): IncomingMessage {
   return Object.assign(Readable.from([bytes]), { method: 'POST', headers }) as never;
 }
 
+/** Observes one submission whose answer has these bytes. */
+function submit(
+  observe: ReturnType<typeof createJobCallObserver>,
+  req: IncomingMessage,
+  ...answer: readonly Buffer[]
+): void {
+  const observer = observe({ req, res: {} as ServerResponse }, '/api/v2/jobs', ANNA);
+  observer?.onRequest?.();
+  observer?.onAnswer({ status: 201, coding: undefined, body: Readable.from(answer) });
+}
+
 test('a job is noticed whose answer repeats a workflow of megabytes', async () => {
   const onJobCall = vi.fn<(call: JobCall) => void>();
-  const observe = createJobCallObserver(onJobCall);
   const workflow = { 1: { class_type: 'Load', inputs: { image: 'A'.repeat(3_900_000) } } };
-  const req = submissionOf({ workflow });
-  const observer = observe({ req, res: {} as ServerResponse }, '/api/v2/jobs', ANNA);
-  observer?.onRequest();
-  const copy = observer?.onAnswer({ status: 201, coding: undefined });
-  copy?.add(Buffer.from(JSON.stringify({ id: 'j', status: 'queued', x_workflow: workflow })));
-  copy?.end('whole');
+  const answer = JSON.stringify({ id: 'j', status: 'queued', x_workflow: workflow });
+  submit(createJobCallObserver(onJobCall), submissionOf({ workflow }), Buffer.from(answer));
   await expect.poll(() => onJobCall.mock.calls).toHaveLength(1);
   const [[call] = []] = onJobCall.mock.calls;
   expect(call).toMatchObject({ kind: 'submitted', job: { id: 'j' } });
@@ -33,15 +39,13 @@ test('a job is noticed whose answer repeats a workflow of megabytes', async () =
 test('an answer that is cut off, or too long and no job, is none', async () => {
   const onJobCall = vi.fn<(call: JobCall) => void>();
   const observe = createJobCallObserver(onJobCall);
-  const req = { method: 'POST', headers: {} } as IncomingMessage;
-  const observer = observe({ req, res: {} as ServerResponse }, '/api/v2/jobs', ANNA);
-  const page = observer?.onAnswer({ status: 200, coding: undefined });
-  page?.add(Buffer.from('<html>'));
-  page?.add(Buffer.alloc(6 * 2 ** 20));
-  page?.end('whole');
-  const half = observer?.onAnswer({ status: 200, coding: undefined });
-  half?.add(Buffer.from('{"no":"job"'));
-  half?.end('cut off');
+  submit(observe, submissionOf({}), Buffer.from('<html>'), Buffer.alloc(6 * 2 ** 20));
+  const observer = observe({ req: submissionOf({}), res: {} as never }, '/api/v2/jobs', ANNA);
+  const body = new Readable({ read() {} });
+  observer?.onAnswer({ status: 200, coding: undefined, body });
+  body.push('{"no":"job"}');
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  body.destroy();
   await new Promise((resolve) => setTimeout(resolve, 20));
   expect(onJobCall).not.toHaveBeenCalled();
 });
@@ -51,12 +55,7 @@ test('of many submissions at a time, each workflow is copied', async () => {
   const observe = createJobCallObserver(onJobCall);
   const answer = Buffer.from('{"id":"j","status":"queued"}');
   for (let seed = 0; seed < 100; seed++) {
-    const req = submissionOf({ workflow: { 1: { inputs: { seed } } } });
-    const observer = observe({ req, res: {} as ServerResponse }, '/api/v2/jobs', ANNA);
-    observer?.onRequest();
-    const copy = observer?.onAnswer({ status: 201, coding: undefined });
-    copy?.add(answer);
-    copy?.end('whole');
+    submit(observe, submissionOf({ workflow: { 1: { inputs: { seed } } } }), answer);
   }
   await expect.poll(() => onJobCall.mock.calls).toHaveLength(100);
   const seeds = onJobCall.mock.calls.map(
