@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import type { Asset, Job, Output } from '../../src/protocol/v2.ts';
+import type { Asset, Job } from '../../src/protocol/v2.ts';
 import { BucketError } from '../../src/upstreams/bucket/errors.ts';
 import { createFolderBlobs } from '../../src/upstreams/folder/folder-blobs.ts';
 import { graph } from '../support/app/jobs.ts';
@@ -33,37 +33,6 @@ function withoutExpiry(job: unknown): unknown {
     name === 'url_expires_at' ? 'later' : member,
   );
 }
-
-function reading(id: string) {
-  const file = { __type: 'core/ASSET', info: { id } };
-  return graph({ 1: ['Load', { file }], 2: ['Save', { value: ['1', 0], prefix: 'read' }] });
-}
-
-test('an uploaded file goes through a job and comes back, links followed all the way', async () => {
-  const app = await createEngineApp();
-  const uploaded = await app.ask('/api/v2/assets', form('41'));
-  expect(uploaded.status).toBe(201);
-  const asset = uploaded.json() as Asset;
-  const job = (await app.submit(reading(asset.id))).json() as Job;
-  const reader = await app.listen(job.urls.events);
-  const events = await reader.rest();
-  expect(events.at(-1)).toMatchObject({ event: 'status', data: { status: 'succeeded' } });
-  const done = (await app.ask(job.urls.self)).json() as Job;
-  expect(withoutExpiry(events.at(-1)?.data)).toEqual(withoutExpiry(done));
-  expect(done).toMatchObject({ status: 'succeeded', metadata: { label: 'x' } });
-  const [output] = done.outputs as [Output];
-  expect(events.filter(({ event }) => event === 'output')).toMatchObject([
-    { data: { id: output.id } },
-  ]);
-  const content = await app.ask(output.url);
-  expect([content.status, content.body.length, content.headers.etag]).toEqual([
-    200,
-    output.size_bytes,
-    `"${output.hash}"`,
-  ]);
-  const tail = await app.ask(output.url, { headers: { Range: 'bytes=-1' } });
-  expect([tail.status, tail.body]).toEqual([206, content.body.subarray(-1)]);
-});
 
 test('an upload that cannot be stored is answered 503 and leaves no file', async () => {
   const dir = await tempDir();
