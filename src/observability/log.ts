@@ -28,7 +28,7 @@ export function createLogger({ level }: { readonly level: string }): Logger {
       // Messages of libraries may contain addresses and headers.
       hooks: { streamWrite: withoutCredentialsIn },
     },
-    batchedDestination(2),
+    pino.destination({ dest: 2, sync: true }),
   );
 }
 
@@ -56,28 +56,6 @@ export function logProcessErrors(log: Pick<Logger, 'warn' | 'fatal'>): void {
     log.fatal({ event: 'process.uncaught_exception', err: error }, 'uncaught exception');
     process.exit(1);
   });
-}
-
-/** Lines of one turn of the event loop are written together; an exit takes none along. */
-function batchedDestination(fd: number) {
-  const out = pino.destination({ dest: fd, sync: true });
-  let pending = '';
-  let scheduled: NodeJS.Immediate | undefined;
-
-  function flushSync(): void {
-    scheduled = undefined;
-    const lines = pending;
-    pending = '';
-    if (lines !== '') out.write(lines);
-  }
-  process.once('exit', flushSync);
-  return {
-    flushSync,
-    write(line: string) {
-      pending += line;
-      scheduled ??= setImmediate(flushSync);
-    },
-  };
 }
 
 /** A log that goes nowhere, for tests and tools. */
