@@ -1,12 +1,9 @@
 import { signal } from '@preact/signals';
 import type { ClientsAnswer } from '../../src/console/api-types.ts';
 import check from 'icon:circle-check';
-import code from 'icon:code-xml';
 import { ago, count, dateTime, plural } from '../lib/format.ts';
 import { linkTo } from '../lib/route.ts';
 import { NoAnswer, useAnswer } from '../lib/answer.tsx';
-import { CodeBlock } from '../lib/code.tsx';
-import { DialogButton } from '../lib/dialog.tsx';
 import { Empty, type Scope, ScopeChoice } from '../lib/ui.tsx';
 import { nameOf } from './agent-name.ts';
 import { now, session } from '../state.ts';
@@ -45,7 +42,7 @@ export function ClientsView() {
         <p>
           {plural(clients.length, 'client')} called v1 in the last 90 days;{' '}
           {ready === 0 ? 'none' : count(ready)} of them {ready < 2 ? 'is' : 'are'} ready to leave
-          it. Each bar shows how many of the calls v2 has too.
+          it. Each bar shows how many of the calls v2 has too. The page of a job writes its v2 code.
         </p>
       )}
       {answer === undefined && <NoAnswer what="report" fault={fault} onRetry={read} />}
@@ -62,11 +59,7 @@ export function ClientsView() {
       )}
       <div class="clients">
         {clients.map((client) => (
-          <ClientCard
-            key={`${client.user} ${client.agent}`}
-            client={client}
-            isOwn={whose === 'own'}
-          />
+          <ClientCard key={`${client.user} ${client.agent}`} client={client} />
         ))}
       </div>
     </div>
@@ -79,9 +72,8 @@ const VERDICT_CLASSES = {
   'needs v1': 'is-failed',
 } as const;
 
-function ClientCard({ client, isOwn }: { readonly client: Client; readonly isOwn: boolean }) {
+function ClientCard({ client }: { readonly client: Client }) {
   const { agent, verdict, routes } = client;
-  const submits = routes.some(({ route }) => route === 'POST /prompt');
   const id = `client-${client.user}-${agent}`.replaceAll(/\W+/g, '-');
   return (
     <section class="panel client" aria-labelledby={id}>
@@ -110,7 +102,6 @@ function ClientCard({ client, isOwn }: { readonly client: Client; readonly isOwn
           <CallItem key={route.route} call={route} />
         ))}
       </ul>
-      {submits && isOwn && <ClientCode client={client} />}
     </section>
   );
 }
@@ -162,30 +153,5 @@ function CallItem({ call }: { readonly call: Call }) {
         </p>
       </details>
     </li>
-  );
-}
-
-/** Writes the latest workflows of the client as a program that uses v2. */
-function ClientCode({ client }: { readonly client: Client }) {
-  const pathFor = (language: string): string => {
-    const ids = client.client_ids.length === 0 ? [''] : client.client_ids;
-    const query = [['language', language], ...ids.map((id) => ['client_id', id])];
-    return `holdover/api/clients/code?${new URLSearchParams(query)}`;
-  };
-  return (
-    <DialogButton
-      icon={code}
-      text="Write its v2 code"
-      label={`v2 code of ${client.agent}`}
-      dialogClass="is-wide"
-    >
-      <h2>
-        v2 code of <bdi>{nameOf(client.agent)}</bdi>
-      </h2>
-      <p class="muted">
-        Its latest workflows, each once: uploads, submissions and downloads as v2 calls.
-      </p>
-      <CodeBlock pathFor={pathFor} />
-    </DialogButton>
   );
 }

@@ -153,7 +153,7 @@ function LastClient() {
           Inspect its calls
         </a>
         <a class="button is-small" href={linkTo('clients')}>
-          Its v2 code
+          Its v1 calls
         </a>
       </span>
     </p>

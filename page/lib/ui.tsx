@@ -193,8 +193,7 @@ async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = document.createElement('textarea');
   area.value = text;
-  // Nothing outside an open dialog can be selected.
-  (document.querySelector('dialog[open]') ?? document.body).append(area);
+  document.body.append(area);
   area.select();
   document.execCommand('copy');
   area.remove();

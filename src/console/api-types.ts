@@ -265,5 +265,5 @@ export type ServerAnswer = {
   }[];
 };
 
-/** `GET /holdover/api/clients/code?client_id=&language=` has the form of `CodeAnswer`. */
+/** `GET /holdover/api/clients?scope=` */
 export type ClientsAnswer = { readonly clients: readonly ReportedClient[] };

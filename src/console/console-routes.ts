@@ -58,7 +58,6 @@ const PATHS = [
   'job',
   'job/code',
   'clients',
-  'clients/code',
   'server',
   'traffic',
   'traffic/entry',
@@ -140,7 +139,7 @@ export function jobHandlers(services: ConsoleServices): ConsoleHandlers {
       const language = readLanguage(request.query);
       const { row } = await find(request);
       const baseUrl = addresses.of(request.ctx.req)?.base ?? '';
-      return writeCode(services, { caller: request.caller, rows: [row], language, baseUrl });
+      return writeCode(services, { caller: request.caller, row, language, baseUrl });
     },
   };
 }

@@ -2,12 +2,7 @@ import { V1Error, invalidRequest, plainError } from '../dialects/errors.ts';
 import type { PromptRow } from '../ledger/ledger.ts';
 import { planFrom } from '../migration/plan-session.ts';
 import { CODE_FILES, LANGUAGES, type Language, codeOf } from '../migration/session-code.ts';
-import {
-  type Session,
-  type SessionEvent,
-  type SessionJob,
-  endedJob,
-} from '../migration/session.ts';
+import { type Session, type SessionEvent, endedJob } from '../migration/session.ts';
 import { withoutSecrets } from '../migration/without-secrets.ts';
 import { submittedFiles, submittedWorkflow } from '../prompts/submitted-workflow.ts';
 import { isJsonObject, parseJson } from '../protocol/json.ts';
@@ -19,17 +14,16 @@ type CodeServices = { readonly jobs: Pick<JobApi, 'get' | 'asset'> };
 
 type CodeRequest = {
   readonly caller: Caller;
-  /** The rows in the order of their submission. */
-  readonly rows: readonly PromptRow[];
+  readonly row: PromptRow;
   readonly language: Language;
   /** The address of v2 in the code. */
   readonly baseUrl: string;
 };
 
-/** The most characters of workflows that are written as code: the event loop waits for it. */
+/** The most characters of a workflow that is written as code: the event loop waits for it. */
 const MAX_WORKFLOW_CHARS = 2_000_000;
 
-const TOO_LONG = 'The workflows have more than 2 million characters, too many to write as code.';
+const TOO_LONG = 'The workflow has more than 2 million characters, too many to write as code.';
 
 /** Returns the language that the query names. Throws a 400 when there is none. */
 export function readLanguage(query: URLSearchParams): Language {
@@ -39,13 +33,13 @@ export function readLanguage(query: URLSearchParams): Language {
 }
 
 /**
- * Returns the v2 code that uploads the inputs of these prompts, runs them and downloads their
- * outputs. Throws a 413 when their workflows are too long.
+ * Returns the v2 code that uploads the inputs of a prompt, runs it and downloads its outputs. Throws a 413 when its
+ * workflow is too long.
  */
 export async function writeCode(services: CodeServices, request: CodeRequest): Promise<CodeAnswer> {
-  const { caller, language, baseUrl, rows } = request;
-  const chars = rows.reduce((sum, { graphJson }) => sum + graphJson.length, 0);
-  if (chars > MAX_WORKFLOW_CHARS) throw new V1Error(413, plainError('workflow_too_long', TOO_LONG));
+  const { caller, language, baseUrl, row } = request;
+  if (row.graphJson.length > MAX_WORKFLOW_CHARS)
+    throw new V1Error(413, plainError('workflow_too_long', TOO_LONG));
   const session = withoutSecrets(await sessionOf(services, request), [caller.credential ?? '']);
   const plan = planFrom(session);
   return {
@@ -56,19 +50,15 @@ export async function writeCode(services: CodeServices, request: CodeRequest): P
   };
 }
 
-/** Returns the session of a client that submitted these prompts and fetched all their outputs. */
-async function sessionOf({ jobs }: CodeServices, { caller, rows }: CodeRequest): Promise<Session> {
-  const events: SessionEvent[] = [];
-  const ended = new Map<string, SessionJob>();
-  for (const row of rows) {
-    const jobId = row.jobId ?? row.key;
-    events.push(...(await uploadsOf(jobs, caller, row)), submitEvent(row, jobId));
-    const job = row.jobId === null ? undefined : await jobs.get(caller, row.jobId);
-    if (!job?.ok) continue;
-    ended.set(jobId, endedJob(job.value));
-    events.push(...downloadsOf(job.value));
-  }
-  return { calls: [], events, jobs: ended, usedSocket: false };
+/** Returns the session of a client that submitted this prompt and fetched all its outputs. */
+async function sessionOf({ jobs }: CodeServices, { caller, row }: CodeRequest): Promise<Session> {
+  const jobId = row.jobId ?? row.key;
+  const submission = [...(await uploadsOf(jobs, caller, row)), submitEvent(row, jobId)];
+  const job = row.jobId === null ? undefined : await jobs.get(caller, row.jobId);
+  const session = { calls: [], events: submission, jobs: new Map(), usedSocket: false };
+  if (!job?.ok) return session;
+  const events = [...submission, ...downloadsOf(job.value)];
+  return { ...session, events, jobs: new Map([[jobId, endedJob(job.value)]]) };
 }
 
 async function uploadsOf(

@@ -192,8 +192,8 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
     await page.close();
   });
 
-  test('copies from a dialog where the browser has no clipboard of its own', async () => {
-    await submit({ prompt: flat(), client_id: 'copied' }, '');
+  test('copies where the browser has no clipboard of its own', async () => {
+    await submit({ prompt: flat(), prompt_id: 'copied' }, '');
     const page = await browser.newPage();
     await page.addInitScript(() => {
       Object.defineProperty(navigator, 'clipboard', { value: undefined });
@@ -201,8 +201,8 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
         document.title = (document.activeElement as HTMLTextAreaElement).value;
       });
     });
-    await page.goto(`${holdover.url}#/clients`);
-    await page.getByRole('button', { name: 'Write its v2 code' }).first().click();
+    await page.goto(`${holdover.url}#/jobs/copied`);
+    await page.getByRole('button', { name: 'v2 code' }).click();
     await page.getByRole('button', { name: 'Copy the code' }).click();
     await page.getByText('Copied', { exact: true }).waitFor();
     expect(await page.title()).toContain('EmptyImage');
