@@ -12,7 +12,7 @@ import { withOpen } from './with-open.ts';
 import { createLogger } from '../observability/log.ts';
 import { LOCAL_USER } from '../auth/identity.ts';
 import { createFileCopier } from './import/copy.ts';
-import { importFiles, budgetWarnings, refuseQuota, scanFiles } from './import/files.ts';
+import { importFiles, scanFiles } from './import/files.ts';
 import { type ImportOutcome, failuresOf, reportText } from './import/report.ts';
 import { type Account, accountsIn, importUser, scanUserFolder } from './import/user-data.ts';
 import { type UserFiles, userFilesInBucket, userFilesInFolder } from './import/user-files.ts';
@@ -23,14 +23,7 @@ import { runCommand } from './shared-options.ts';
 /** Flags that the import shares with the server, and its own. */
 type Settings = Pick<Flags, (typeof SERVER_OPTIONS)[number]> & { readonly user: string };
 
-const SERVER_OPTIONS = [
-  'dataDir',
-  ...FILES_FLAGS,
-  'maxUploadSize',
-  'diskBudget',
-  'upstream',
-  'ledger',
-] as const;
+const SERVER_OPTIONS = ['dataDir', ...FILES_FLAGS, 'maxUploadSize', 'upstream', 'ledger'] as const;
 
 /** `holdover import DIR`: imports the files of a v1 server. Resolves with the exit code. */
 export function importCommand(argv: readonly string[]): Promise<number> {
@@ -96,11 +89,9 @@ async function importAll(
   const isRemote = settings.upstream !== 'embedded';
   const scannedFiles = isRemote ? undefined : await scanFiles(source, settings);
   const found = scannedFiles?.found ?? [];
-  const warnings = await budgetWarnings({ settings, ledger, user: LOCAL_USER }, found);
   const userFolder = join(source, 'user', account.id);
   const label = `user/${account.id}`;
   const scanned = await scanUserFolder(userFolder, label);
-  refuseQuota(scanned);
   const progress = createProgress();
   const onBytes = progress.start(totalOf([...found, ...scanned.found]));
   const common = {
@@ -117,7 +108,7 @@ async function importAll(
     const options = { ...common, settings: ledger.settings, userFiles, label };
     const user = await importUser(options, userFolder, scanned);
     const others = accounts.filter(({ id }) => id !== account.id);
-    return { source, dataDir, files, account, user, others, warnings };
+    return { source, dataDir, files, account, user, others };
   } finally {
     progress.stop();
   }

@@ -227,11 +227,6 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
         expect(await ledger.prompts.hasJob('j2')).toBe(false);
       });
 
-      test('a number may be a fraction or below zero', async () => {
-        await ledger.prompts.insert(prompt('a', { number: -0.5 }));
-        expect((await ledger.prompts.find('ann', 'p-a'))?.number).toBe(-0.5);
-      });
-
       test('the highest number counts without its sign, and is -1 before the first prompt', async () => {
         expect(await ledger.prompts.highestNumber()).toBe(-1);
         await ledger.prompts.insert(prompt('a', { number: 3 }));
@@ -252,14 +247,6 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
         const graphJson = '{"seed": 18446744073709551615, "x": 5.0, "t": "é🦊\\u0000\\ud800"}';
         await ledger.prompts.insert(prompt('a', { graphJson }));
         expect((await ledger.prompts.find('ann', 'p-a'))?.graphJson).toBe(graphJson);
-      });
-
-      test('a key is accepted once', async () => {
-        await ledger.prompts.insert(prompt('a'));
-        await expect(ledger.prompts.insert(prompt('a', { user: 'bob' }))).rejects.toThrow(
-          'could not be written',
-        );
-        expect(await ledger.prompts.live()).toEqual([prompt('a')]);
       });
     });
 
@@ -515,13 +502,6 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
         await ledger.files.put(file('x.png', { assetId: 'a1' }));
         expect((await ledger.files.byAsset('ann', 'a1'))?.filename).toBe('x.png');
         expect(await ledger.files.byAsset('bob', 'a1')).toBeUndefined();
-      });
-
-      test('a removed name is free again', async () => {
-        await ledger.files.put(file('x.png'));
-        await ledger.files.remove('ann', file('x.png'));
-        expect(await ledger.files.get('ann', file('x.png'))).toBeUndefined();
-        expect(await ledger.files.claim(file('x.png'))).toBe(true);
       });
     });
 

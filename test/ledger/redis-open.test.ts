@@ -81,10 +81,10 @@ describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, ()
     );
   });
 
-  test('but was written by a newer version is refused', async () => {
+  test('but was written by another version is refused', async () => {
     await admin.commands.set('holdover:schema', '99');
     await expect(opened()).rejects.toThrow(
-      `the ledger ${server.url} cannot be used: a newer Holdover wrote it (schema 99)`,
+      `the ledger ${server.url} was written by another version of Holdover (schema 99, this one has 2)`,
     );
   });
 

@@ -44,11 +44,6 @@ describe.skipIf(redisMissing() !== '')(`a Redis that was emptied${redisMissing()
     await expectEnds(LATER, 'redis has lost the data of this ledger');
   });
 
-  test('and has another ledger now ends its processes', async () => {
-    await admin.multi().flushall().set('holdover:id', 'another').exec();
-    await expectEnds(LATER, 'redis has the data of another ledger now');
-  });
-
   test('that dies and comes back with its data ends no process', async () => {
     await redis.kill9();
     await redis.restart();

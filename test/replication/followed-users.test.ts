@@ -56,19 +56,6 @@ test('a user without calls is no longer followed when the frames of ended prompt
   expect([events, users.has('ann')]).toEqual([['open ann', 'close ann'], false]);
 });
 
-test('a needed user is followed, and stays followed', async () => {
-  const { users, events, needed, pass } = open();
-  needed.add('ann');
-  await users.update();
-  pass(10 * IDLE_MS);
-  await users.update();
-  expect([events, users.has('ann')]).toEqual([['open ann'], true]);
-  needed.delete('ann');
-  pass(IDLE_MS - 1);
-  await users.update();
-  expect(users.has('ann')).toBe(true);
-});
-
 test('a failed attempt rejects all calls that wait for it, and the next call tries again', async () => {
   const { users, events, fail } = open();
   fail(new Error('away'));
@@ -78,13 +65,6 @@ test('a failed attempt rejects all calls that wait for it, and the next call tri
   fail(undefined);
   await users.follow('ann');
   expect(users.has('ann')).toBe(true);
-});
-
-test('a missed prompt is discovered', async () => {
-  const { users, shown } = open();
-  await users.follow('ann');
-  await users.resync('ann');
-  expect(shown).toEqual(new Set(['k']));
 });
 
 test.each([true, false])(

@@ -57,16 +57,6 @@ test('entries are applied once and in order; a gap is read from the store', asyn
   expect(stream.hasEnded()).toBe(true);
 });
 
-test('the leader writes entries, and ignores the messages about them', async () => {
-  const { stream, stored, events, subscriber, receive } = open();
-  stream.startNew('token');
-  await stream.subscribe(subscriber, 'its start');
-  await stream.append(ATTACHED);
-  await receive(1, ATTACHED);
-  expect(events).toEqual(['1 attached']);
-  expect(stored).toEqual([ATTACHED]);
-});
-
 test('an end counts as applied when a subscriber got it', async () => {
   const { stream, subscriber } = open([ATTACHED, RECORDED]);
   await stream.catchUp();

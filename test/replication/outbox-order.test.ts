@@ -1,7 +1,5 @@
 // Whose turn it is, is the same at every server, also among equal numbers.
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { fault } from '../support/upstreams/hostile-v2.ts';
-import { nameOf } from '../support/upstreams/job-scripts.ts';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { redisMissing } from '../support/processes/redis.ts';
 import {
   type TestUser,
@@ -9,7 +7,6 @@ import {
   createTestUser,
   openReplicas,
 } from '../support/processes/replicas.ts';
-import { flat } from '../support/graphs/workflows.ts';
 
 vi.setConfig({ testTimeout: 40_000, hookTimeout: 90_000 });
 
@@ -61,20 +58,4 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
       }
     },
   );
-
-  test('prompts of equal numbers in the outboxes of several servers are submitted in the order of their arrival', async () => {
-    const who = createTestUser();
-    replicas.upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '0' }));
-    const admit = () => replicas.upstream.always('submit', (exchange) => exchange.honestly());
-    onTestFinished(admit);
-    const before = replicas.upstream.jobs.size;
-    const names = [...Array(9).keys()].map((i) => `came${i}`);
-    for (const [i, prefix] of names.entries()) {
-      await who.post(url(i), { prompt: flat({ prefix }), number: 7 });
-    }
-    admit();
-    const made = () => [...replicas.upstream.jobs.values()].slice(before).map(nameOf);
-    await expect.poll(made, { timeout: 20_000 }).toHaveLength(names.length);
-    expect(made()).toEqual(names.map((name) => `${name}_00001_.png`));
-  });
 });

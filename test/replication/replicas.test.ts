@@ -168,27 +168,6 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expect(third.outline(promptId)).toEqual([]);
   });
 
-  async function endedAt(who: TestUser, at: number): Promise<string> {
-    const promptId = await who.post(url(at));
-    await jobOf(promptId);
-    step(promptId, 1);
-    await end(promptId);
-    const left = async () => (await who.get(`${url(at)}/prompt`)).exec_info;
-    await expect.poll(left, { timeout: 10_000 }).toEqual({ queue_remaining: 0 });
-    return promptId;
-  }
-
-  test('a server that knew nothing of a user sends a late socket the prompt that has ended', async () => {
-    const who = createTestUser('key-of-a-late-user');
-    const promptId = await endedAt(who, 0);
-    const late = await who.listen(wsUrl(1));
-    await late.untilDone(promptId);
-    expect(late.outline(promptId).slice(0, 4)).toEqual(START);
-    expectEndOnce(late, promptId);
-    const later = await who.listen(wsUrl(2));
-    expect(later.outline(promptId)).toEqual([]);
-  });
-
   test.each([
     ['killed', (holdover: Holdover): Promise<unknown> => holdover.kill9()],
     [

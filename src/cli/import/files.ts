@@ -10,12 +10,9 @@ import { contentTypeOf } from '../../http/file-headers.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
 import type { FileCopier } from './copy.ts';
 import { type FoundFile, type LeftOut, type Scan, scan } from './scan.ts';
-import { InvalidSetting } from '../../config/invalid-setting.ts';
 import type { Flags } from '../../config/flags.ts';
-import { LIMITS } from '../../config/limits.ts';
 import { MEBIBYTE } from '../../config/parse-values.ts';
 import { safeName } from '../../files/safe-name.ts';
-import { megabytes } from '../printable-name.ts';
 import { totalOf } from '../progress.ts';
 
 /** A file in `input` or `output` of the v1 server. */
@@ -170,19 +167,13 @@ async function recordOne(
   return isNamed;
 }
 
-/** The settings that limit an import. */
-export type ImportLimits = Pick<Flags, 'maxUploadSize' | 'diskBudget'>;
-
-/** The share of the budget to leave free. With less, new results are soon removed to make space for newer ones. */
-const MIN_FREE_SHARE = 0.2;
-
 /** The files of `input` and `output` to import, and those that are left out. */
 export type FilesToImport = Omit<Scan, 'found'> & { readonly found: readonly FileToImport[] };
 
 /** Finds the files of `input` and `output` of a v1 server that can be imported. */
 export async function scanFiles(
   source: string,
-  { maxUploadSize }: ImportLimits,
+  { maxUploadSize }: Pick<Flags, 'maxUploadSize'>,
 ): Promise<FilesToImport> {
   const isKeptName = (name: string): boolean => safeName(name) !== undefined;
   const rules = { maxBytes: Math.round(maxUploadSize * MEBIBYTE), isKeptName };
@@ -196,46 +187,4 @@ export async function scanFiles(
     leftOut: [...input.leftOut, ...output.leftOut],
     failed: [...input.failed, ...output.failed],
   };
-}
-
-/**
- * Returns warnings when the imported files leave little of the disk budget, and throws when they exceed it. Imported
- * files are never removed automatically.
- */
-export async function budgetWarnings(
-  {
-    settings,
-    ledger,
-    user,
-  }: { readonly settings: ImportLimits; readonly ledger: Ledger; readonly user: string },
-  files: readonly FileToImport[],
-): Promise<readonly string[]> {
-  let neededBytes = await ledger.assets.totalBytes();
-  for (const file of files) {
-    const existing = await ledger.files.get(user, file);
-    if (!isSameFile(existing, file)) neededBytes += file.sizeBytes;
-  }
-  const budgetBytes = settings.diskBudget * MEBIBYTE;
-  const advisedMegabytes = Math.ceil(neededBytes / (1 - MIN_FREE_SHARE) / MEBIBYTE);
-  if (neededBytes > budgetBytes) {
-    throw new InvalidSetting(
-      `with these files ${megabytes(neededBytes)} would be stored, and --disk-budget is ` +
-        `${settings.diskBudget} MB: set it to at least ${advisedMegabytes} here and for the server`,
-    );
-  }
-  if (neededBytes <= budgetBytes * (1 - MIN_FREE_SHARE)) return [];
-  return [
-    `Little of --disk-budget (${settings.diskBudget} MB) is left for new results, which are removed first ` +
-      `when it is used up: start the server with at least --disk-budget ${advisedMegabytes}.`,
-  ];
-}
-
-/** Throws when the files exceed the quota of a user, who then could save no more files. */
-export function refuseQuota({ found }: Scan): void {
-  const { bytes } = totalOf(found);
-  if (bytes <= LIMITS.userdataBytes) return;
-  throw new InvalidSetting(
-    `the user's files are ${megabytes(bytes)}, and a user may have ${megabytes(LIMITS.userdataBytes)}: ` +
-      'move some away',
-  );
 }

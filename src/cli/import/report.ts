@@ -12,12 +12,11 @@ export type ImportOutcome = {
   readonly account: Account;
   readonly user: UserImportResult;
   readonly others: readonly Account[];
-  readonly warnings: readonly string[];
 };
 
 /** Returns the text that is printed at the end. It lists everything that was left out. */
 export function reportText(outcome: ImportOutcome): string {
-  const { source, dataDir, files, account, user, others, warnings } = outcome;
+  const { source, dataDir, files, account, user, others } = outcome;
   const lines = [
     `Imported ${printableName(source)} into ${printableName(dataDir)}.`,
     files ? filesLine(files) : REMOTE_UPSTREAM,
@@ -28,7 +27,6 @@ export function reportText(outcome: ImportOutcome): string {
       (other) =>
         `User ${accountText(other)} was left: --user ${printableName(other.id)} imports it.`,
     ),
-    ...warnings,
     'History is not imported: prompts in saved pictures stay in the pictures.',
   ];
   return `${lines.join('\n')}\n`;

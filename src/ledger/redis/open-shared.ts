@@ -16,7 +16,7 @@ const REACH_WITHIN_MS = 5000;
 /** The lease of a start. It lasts longer than it takes to rename a dozen folders. */
 const START = { name: 'start', leaseMs: 30_000 };
 /** The version of the stored keys and values. */
-const SCHEMA = 1;
+const SCHEMA = '2';
 
 /** Settings of Redis with which an acknowledged command survives a crash and is never evicted. */
 const DURABLE_SETTINGS = {
@@ -27,7 +27,7 @@ const DURABLE_SETTINGS = {
 
 /**
  * Opens the ledger. Throws an error with one sentence for the operator when Redis cannot be reached within
- * `reachWithinMs`, refuses access, has an interrupted restore, or was written by a newer version.
+ * `reachWithinMs`, refuses access, has an interrupted restore, or was written by another version.
  */
 export async function openSharedRedis(options: OpenOptions): Promise<SharedRedis> {
   const { url, reachWithinMs = REACH_WITHIN_MS } = options;
@@ -55,7 +55,7 @@ async function open(
   try {
     await connectWithin(links, reachWithinMs);
     await refuseCluster(links);
-    await refuseNewer(links);
+    await refuseOtherVersion(links);
     if (!restore) await refuseUnfinishedRestore(links);
     await warnOfLoss(links.commands, log);
     const newId = Buffer.from(restore?.ledgerId ?? randomUUID());
@@ -122,10 +122,13 @@ async function connectWithin({ commands }: RedisConnections, withinMs: number): 
   if (!isReachable) throw new Error(`cannot be used: ${reason}`);
 }
 
-async function refuseNewer(links: RedisConnections): Promise<void> {
-  const version = await setOnce(links, 'schema', Buffer.from(String(SCHEMA)));
-  if (Number(version.toString()) <= SCHEMA) return;
-  throw new Error(`cannot be used: a newer Holdover wrote it (schema ${version.toString()})`);
+async function refuseOtherVersion(links: RedisConnections): Promise<void> {
+  const version = (await setOnce(links, 'schema', Buffer.from(SCHEMA))).toString();
+  if (version === SCHEMA) return;
+  throw new Error(
+    `was written by another version of Holdover (schema ${version}, this one has ${SCHEMA}): use that version, or ` +
+      'another Redis',
+  );
 }
 
 /** The scripts and transactions name keys of several slots, which a node of a Redis Cluster refuses. */

@@ -90,6 +90,11 @@ describe.skipIf(missing !== '')(`to another ledger and another place of files${m
     for (const id of ['runs', 'waits']) await isDone(shared, id);
     expect((await own.serverStateOf(shared)).pictures).toEqual(state.pictures);
     expect(await readdir(dataDir)).not.toContain('blobs');
+    const files = { args: place.slice(0, 4), env: bucket.credentials };
+    expect(await own.restore(into, await tempFolder('other'), files)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('belongs to a ledger already'),
+    });
 
     const back = await tempFolder('backups');
     const saved = await own.backup(dataDir, back, { args: place, env: bucket.credentials });

@@ -1,12 +1,11 @@
 // Over a Redis ledger: a backup while servers run, and the check.
 import { randomBytes } from 'node:crypto';
-import { copyFile, readFile, rm } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { uploadInput } from '../../support/clients/client-helpers.ts';
 import type { Holdover } from '../../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../../support/processes/redis.ts';
-import { runCommandHere } from '../../support/processes/run-command.ts';
 import { tempFolder } from '../../support/graphs/v1-folders.ts';
 import * as own from './open.ts';
 
@@ -23,11 +22,6 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
   let before: own.ServerState;
 
   const env = () => ({ HOLDOVER_LEDGER: redis.url });
-  const checkNow = async (folder: string, ...args: readonly string[]) => {
-    const ran = await runCommandHere(['check', '--data-dir', folder, '--json', ...args], env());
-    return { code: ran.code, report: JSON.parse(ran.stdout) };
-  };
-
   beforeEach(async () => {
     ({ dataDir, into } = await own.folders());
     redis = await startRedis();
@@ -82,31 +76,5 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
     await server.terminate();
     const repaired = await own.check(dataDir, '--repair', '--ledger', env().HOLDOVER_LEDGER);
     expect(repaired.code).toBe(0);
-  });
-
-  test('the check finds what is missing, damaged, and without a record; --repair adopts', async () => {
-    expect(await checkNow(dataDir)).toMatchObject({
-      code: 0,
-      report: {
-        ledger: { kind: 'redis', state: 'ok' },
-        secret: 'elsewhere',
-        recorded: { files: 3 },
-      },
-    });
-    await server.terminate();
-    const [one = '', two = ''] = await own.blobsIn(dataDir);
-    const kept = join(await tempFolder('kept'), 'one');
-    await copyFile(own.blobIn(dataDir, one), kept);
-    await rm(own.blobIn(dataDir, one));
-    await own.flipByte(own.blobIn(dataDir, two));
-    const { code, report } = await checkNow(dataDir);
-    expect([code, report.trouble.map(({ why }: { why: string }) => why).toSorted()]).toEqual([
-      1,
-      ['damaged', 'missing'],
-    ]);
-    expect(report.trouble[0].names).toHaveLength(1);
-    await copyFile(kept, own.blobIn(dataDir, one));
-    await own.flipByte(own.blobIn(dataDir, two));
-    expect((await checkNow(dataDir)).code).toBe(0);
   });
 });

@@ -1,5 +1,5 @@
 // holdover import DIR: what a v1 server had is there under the same names.
-import { mkdir, readdir, symlink, truncate, utimes, writeFile } from 'node:fs/promises';
+import { readdir, symlink, truncate, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { entryOf, pngOf } from '../../support/clients/client-helpers.ts';
@@ -220,19 +220,6 @@ describe('before it begins', () => {
     expect(code).toBe(2);
     expect(stderr).toMatch(/has neither input nor output nor user in it/);
     expect(await readdir(dataDir)).toEqual([]);
-  });
-
-  test('files beyond the disk budget are refused with the budget that would do', async () => {
-    const { source, dataDir } = await folders();
-    await mkdir(join(source, 'output'));
-    await writeFile(join(source, 'output/large.bin'), '');
-    await truncate(join(source, 'output/large.bin'), 20 * 1024 * 1024);
-    const refused = await importFrom(source, dataDir, { args: ['--disk-budget', '16'] });
-    expect(refused.code).toBe(2);
-    expect(refused.stderr).toContain('--disk-budget is 16 MB: set it to at least 25 here');
-    const tight = await importFrom(source, dataDir, { args: ['--disk-budget', '21'] });
-    expect(tight.code).toBe(0);
-    expect(tight.stdout).toContain('start the server with at least --disk-budget 25');
   });
 
   test('with a remote upstream settings and saved files alone, and it says so', async () => {

@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import { StopRequest } from '../../../src/upstreams/stop-request.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { createRedisRuns } from '../../../src/upstreams/distributed/redis-runs.ts';
-import { workerLost } from '../../../src/upstreams/jobs/job-lifecycle.ts';
 import type { QueueStop } from '../../../src/upstreams/jobs/job-queue.ts';
 import type { JobRun, WriteResult } from '../../../src/upstreams/jobs/job-run.ts';
 import { JobRunner } from '../../../src/upstreams/jobs/job-runner.ts';
@@ -85,8 +84,6 @@ function open(answers: { readonly [act: string]: readonly (WriteResult | Error)[
 
 const output = (id: string) => ({ id, job_id: 'j' }) as never;
 
-const succeeded = async (): Promise<JobEnd> => ({ status: 'succeeded' });
-
 test('an end is decided in Redis and stored in the ledger, and unused files are removed', async () => {
   const { acts, run } = open();
   const outcome = await run(async (job) => {
@@ -95,28 +92,6 @@ test('an end is decided in Redis and stored in the ledger, and unused files are 
   });
   expect(outcome).toBe('over');
   expect(acts).toEqual(['end succeeded', 'ledger succeeded', 'expire', 'extend', 'remove stray']);
-});
-
-test('a cancel that came first decides the end', async () => {
-  const { acts, run } = open({ end: ['cancel'] });
-  await run(succeeded);
-  expect(acts.slice(0, 3)).toEqual(['end succeeded', 'end canceled', 'ledger canceled']);
-});
-
-test('a stale end writes nothing', async () => {
-  const { acts, run } = open({ end: ['stale'] });
-  expect(await run(succeeded)).toBe('over');
-  expect(acts).toEqual(['end succeeded', 'stillAlive']);
-});
-
-test('a job is requeued every second until Redis takes it', async () => {
-  const { acts, clock, runs, begin } = open({ requeue: [new Error('OOM'), new Error('OOM')] });
-  const requeued = runs.requeue(await begin());
-  await clock.advance(1999);
-  expect(acts).toEqual(['requeue 1', 'requeue 1']);
-  await clock.advance(1);
-  await requeued;
-  expect(acts).toHaveLength(3);
 });
 
 test('a job whose lease is lost is not requeued any more', async () => {
@@ -169,11 +144,4 @@ test('a stale reply to an event loses the lease, a cancel stops the job', async 
   canceled.job.feed.emit({ event: 'progress', data: {} as never });
   await new Promise((resolve) => setImmediate(resolve));
   expect([canceled.isLost, canceled.job.status]).toEqual([false, 'canceling']);
-});
-
-test('the error of a job whose workers crashed too often says how often', () => {
-  expect(workerLost(3)).toMatchObject({
-    status: 'failed',
-    error: { code: 'worker_lost', message: 'the server died 3 times while running this job' },
-  });
 });

@@ -192,18 +192,6 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     await expectOneEnd(socket, id);
   });
 
-  test('a Redis that dies and comes back loses no prompt', async () => {
-    await worker();
-    const socket = await listen();
-    const id = await send(lasting({ prefix: 'survives' }));
-    const waiting = await send(flat({ prefix: 'waits' }));
-    await socket.until(inTheMiddle(id), 60_000);
-    await redis.kill9();
-    await redis.restart();
-    await expectOneEnd(socket, id);
-    await expectOneEnd(socket, waiting);
-  });
-
   test('a server that was killed finds the prompt that a worker has run meanwhile', async () => {
     await worker();
     const socket = await listen();

@@ -17,35 +17,6 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   const waitingOnly = { limits: { concurrency: 0 } };
   const submit = { workflow: TINY_WORKFLOWS.saving(1), extraData: {} };
 
-  test('runs the lowest order first, and reports the position of each job', async () => {
-    const setup = await openQueueSetup(redis());
-    const front = await startQueued(setup, waitingOnly);
-    const ids: string[] = [];
-    for (const order of [5, -3, 1])
-      ids.push(value(await front.submit(ANNA, { ...submit, order })).id);
-    const [late = '', first = '', second = ''] = ids;
-    const places = await Promise.all(ids.map(async (id) => value(await front.get(ANNA, id))));
-    expect(places.map((job) => job.queue_position)).toEqual([2, 0, 1]);
-    await startQueued(setup);
-    await Promise.all(ids.map((id) => collect(front, id)));
-    const started = async (id: string) => value(await front.get(ANNA, id)).started_at ?? '';
-    const times = [await started(first), await started(second), await started(late)];
-    expect(times).toEqual(times.toSorted());
-  });
-
-  test('a process without workers or subscriptions gets no messages about jobs', async () => {
-    const setup = await openQueueSetup(redis());
-    const { links, keys } = openServices(setup);
-    const { commands } = links;
-    const listeners = () => commands.pubsub('CHANNELS', `${keys.runChannels}*`);
-    const front = await startQueued(setup, waitingOnly);
-    value(await front.submit(ANNA, submit));
-    expect(await listeners()).toEqual([]);
-    expect(await commands.client('LIST')).not.toContain('cmd=xread');
-    await startQueued(setup);
-    await expect.poll(listeners).toEqual([expect.stringMatching(/:cancel$/)]);
-  });
-
   test('distinguishes large numbers that differ a little', async () => {
     const { queue } = openServices(await openQueueSetup(redis()));
     const orders = [1500.5, 1500.25, 1e15 + 1, 1e15, -1e15];
