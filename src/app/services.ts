@@ -25,7 +25,6 @@ import {
 import { type LivePrompt, type LivePrompts, createLivePrompts } from '../prompts/live-prompts.ts';
 import { type PendingReason, pendingRow } from '../prompts/pending-reason.ts';
 import type { PromptEventLog } from '../prompts/prompt-event-log.ts';
-import { PROMPT_DURABILITY } from '../prompts/durability.ts';
 import { type Prompts, createPrompts } from '../prompts/prompts.ts';
 import type { SharedCounter } from '../prompts/submission.ts';
 import type { PromptSpans } from '../tracing/prompt-spans.ts';
@@ -243,7 +242,7 @@ function openPrompts(parts: PromptParts): Prompts {
     spans: parts.spans,
     log: logs.log,
     history: config.history,
-    durability: PROMPT_DURABILITY[isRemote ? 'service' : 'ledger'],
+    durability: isRemote ? 'fsync' : 'soon',
     mayLoseJobs: isRemote,
     mayRerunJobs: runner.mayRerunJobs ?? false,
     mayAcceptPartially: isRemote,

@@ -61,12 +61,7 @@ export type StoredPlan = Pick<PromptRow, 'intentJson' | 'targetsJson'>;
 
 /** Only the leader of a prompt may write its progress; writes of other processes are refused. */
 export interface PromptStore {
-  insert(row: PromptRow): Promise<void>;
-  /**
-   * Like `insert`, but resolves as soon as it is certain that later writes of this process are stored after this
-   * one. `stored` settles when the row is written, with the durability of the writes in the same transaction.
-   */
-  insertBeforeLater(row: PromptRow): Promise<{ readonly stored: Promise<void> }>;
+  insert(row: PromptRow, durability?: Durability): Promise<void>;
   /** For a prompt without a job: changes its state. */
   setState(key: string, state: 'outbox' | 'unknown'): Promise<void>;
   /** For a prompt without a job: changes how it is submitted. */

@@ -1,3 +1,4 @@
+import type { Durability } from '../lib/durability.ts';
 import type { Keyring } from '../auth/keyring.ts';
 import type { ResolvedFile } from '../files/resolve-files.ts';
 import type { HistoryLimits, Ledger } from '../ledger/ledger.ts';
@@ -6,7 +7,6 @@ import type { Logger } from '../observability/log.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
 import type { Hub } from '../sockets/hub.ts';
-import type { PromptDurability } from './durability.ts';
 import type { LivePrompts } from './live-prompts.ts';
 import type { PromptEventLog } from './prompt-event-log.ts';
 import type { PromptSpans } from '../tracing/prompt-spans.ts';
@@ -43,7 +43,11 @@ export type PromptContext = {
   readonly mayLoseJobs: boolean;
   /** True when another process may run a job again; it removes the files of the run before. */
   readonly mayRerunJobs: boolean;
-  readonly durability: PromptDurability;
+  /**
+   * The durability of a prompt's record, of the link to its job, and of its history entry. `soon` when the jobs are in
+   * the same ledger: after a power cut both are as they were at an earlier moment.
+   */
+  readonly durability: Durability;
   /**
    * True when prompts of this user wait until the user calls, since the user's key is never stored.
    */

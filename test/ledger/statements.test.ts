@@ -101,17 +101,6 @@ describe('durability', () => {
     expect(executed).toEqual(['BEGIN IMMEDIATE', 'end', 'COMMIT', 'files', 'soon', 'acknowledged']);
   });
 
-  test('a row inserted before later writes shares their commit, and fails with it', async () => {
-    const prompts = openSynced();
-    const { stored } = await prompts.insertBeforeLater(prompt('a'));
-    await prompts.insert(prompt('b'));
-    await stored;
-    expect(executed).toEqual(['BEGIN IMMEDIATE', 'COMMIT', 'sync']);
-    const next = await prompts.insertBeforeLater(prompt('c'));
-    failOn = 'COMMIT';
-    await expect(next.stored).rejects.toThrow('database or disk is full');
-  });
-
   test('`committed` resolves for committed writes, and rejects for failed ones', async () => {
     const noted = noting();
     const writer = createWriter(noted, log);

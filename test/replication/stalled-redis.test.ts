@@ -92,12 +92,13 @@ describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing(
     await ledger.prompts.live();
     const context = {
       ledger,
+      durability: 'fsync' as const,
       promptEventLog: {
         claim,
         discard: (key: string) => promptEventLog.discard(key),
       } as unknown as PromptEventLog,
     };
-    const entering = recordPrompt(prompt(KEY), context, 'before sending');
+    const entering = recordPrompt(prompt(KEY), context);
     await expect(entering).rejects.toThrow('the ledger could not be written');
     expect(promptEventLog.isLeader(KEY)).toBe(false);
     server.resume();

@@ -48,10 +48,6 @@ export function promptStore(
   }
   return {
     insert,
-    async insertBeforeLater(row) {
-      await insert(row);
-      return { stored: Promise.resolve() };
-    },
     setState: (key, state) => update(key, 'unfinished', { state }),
     setPlan: (key, { intentJson, targetsJson }) =>
       update(key, 'unlinked', { intentJson, targetsJson }),

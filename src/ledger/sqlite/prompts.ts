@@ -81,13 +81,10 @@ function liveStore({ db, writer, texts, dropReplaced }: Parts) {
   const withoutLongTexts = (row: PromptRow): PromptRow | Promise<PromptRow> =>
     texts.isLong(row, LONG_COLUMNS) ? texts.put(row.key, row, LONG_COLUMNS) : row;
   return {
-    async insert(row) {
+    async insert(row, durability) {
       const stored = withoutLongTexts(row);
       // A row without long texts is written at once: the next read sees it, even if this call is not awaited.
-      await insert(SQL.values(stored instanceof Promise ? await stored : stored));
-    },
-    async insertBeforeLater(row) {
-      return { stored: insert(SQL.values(await withoutLongTexts(row)), 'soon') };
+      await insert(SQL.values(stored instanceof Promise ? await stored : stored), durability);
     },
     setState: (key, state) => setState([state, key]),
     setPlan: (key, { intentJson, targetsJson }) => setPlan([intentJson, targetsJson, key]),

@@ -131,7 +131,7 @@ export class JobConsumer {
     const { key, promptId, caller } = this.#prompt;
     const state = this.#entryApplier.state();
     const outcome = await toOutcome(this.#prompt, state, this.#options.history.graphBytes);
-    await this.#retryWrite(() => ledger.prompts.finish(key, outcome, durability.history));
+    await this.#retryWrite(() => ledger.prompts.finish(key, outcome, durability));
     reached('after-history');
     await this.#retryWrite(() => promptEventLog.append(key, { kind: 'recorded' }));
     endingPrompts.finish(caller.user, key);

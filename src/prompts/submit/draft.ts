@@ -2,7 +2,6 @@ import { NEW_PROMPT, type PromptRow } from '../../ledger/columns.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import { type SubmissionPlan, toStoredPlan } from './plan.ts';
 import type { PromptContext } from '../context.ts';
-import type { PromptDurability } from '../durability.ts';
 import type { Submission } from '../submission.ts';
 
 /** A checked submission that can be sent upstream. */
@@ -41,34 +40,21 @@ export function toPromptRow(draft: SubmissionDraft, state: 'submitting' | 'outbo
   return Object.assign({}, NEW_PROMPT, known, stored);
 }
 
-/** Resolves when the prompt may be sent; `stored` resolves when its record survives `kill -9`. */
-type Recorded = { readonly stored: Promise<void> };
-
 /**
  * Records the prompt and makes this process its leader. On failure it has neither record nor
  * leader.
  */
 export async function recordPrompt(
   row: PromptRow,
-  { promptEventLog, ledger }: Pick<PromptContext, 'promptEventLog' | 'ledger'>,
-  when: PromptDurability['record'],
-): Promise<Recorded> {
+  {
+    promptEventLog,
+    ledger,
+    durability,
+  }: Pick<PromptContext, 'promptEventLog' | 'ledger' | 'durability'>,
+): Promise<void> {
   await promptEventLog.claim(row);
-  const inserted = insert(row, ledger, when);
+  const inserted = ledger.prompts.insert(row, durability);
   // Not awaited: the ledger may be away for long, and the client is waiting.
-  inserted
-    .then(({ stored }) => stored)
-    .catch(() => promptEventLog.discard(row.key))
-    .catch(() => {});
-  return await inserted;
-}
-
-async function insert(
-  row: PromptRow,
-  { prompts }: PromptContext['ledger'],
-  when: PromptDurability['record'],
-): Promise<Recorded> {
-  if (when === 'with its job') return prompts.insertBeforeLater(row);
-  await prompts.insert(row);
-  return { stored: Promise.resolve() };
+  inserted.catch(() => promptEventLog.discard(row.key)).catch(() => {});
+  await inserted;
 }

@@ -33,7 +33,7 @@ export function createLinkJob({ ledger, durability, follower, jobCanceller }: Li
       ...(graphJson !== undefined && { graphJson }),
       targetsJson: JSON.stringify(plan.outputs),
     };
-    await ledger.prompts.linkJob(prompt.key, link, durability.link);
+    await ledger.prompts.linkJob(prompt.key, link, durability);
     await follower.follow(prompt);
     if (prompt.cancelRequested) await jobCanceller.cancelJob(prompt);
   };

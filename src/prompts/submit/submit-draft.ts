@@ -1,5 +1,6 @@
 import { V1Error, promptFault, retryAfterHeader } from '../../dialects/errors.ts';
 import { reached } from '../../lib/crash-point.ts';
+import type { PromptRow } from '../../ledger/columns.ts';
 import { v2Error } from '../../protocol/job-api.ts';
 import type { NodeErrors } from '../../protocol/v1.ts';
 import { partialNodeErrors } from '../../translate/definition-errors.ts';
@@ -53,12 +54,9 @@ export class DraftSubmitter {
 
   async submit(draft: SubmissionDraft): Promise<Accepted> {
     if (this.#options.outbox.hasWaiting(draft.caller.user)) return this.#queueBehindOthers(draft);
-    const { record } = this.#options.durability;
-    const row = toPromptRow(draft, 'submitting');
-    const { stored } = await this.#refusingStalled(recordPrompt(row, this.#options, record));
+    await this.#record(toPromptRow(draft, 'submitting'));
     reached('after-intent');
     const result = await this.#send(draft);
-    await this.#whenStored(stored, draft, result);
     reached('after-submit');
     try {
       return await this.#apply(draft, result);
@@ -75,8 +73,7 @@ export class DraftSubmitter {
     const reservation = this.#options.outbox.reserve(draft.caller.user);
     if (!reservation) throw toV1Error(toRefusal(OUTBOX_FULL, draft.plan));
     try {
-      const row = toPromptRow(draft, 'outbox');
-      await this.#refusingStalled(recordPrompt(row, this.#options, 'before sending'));
+      await this.#record(toPromptRow(draft, 'outbox'));
       return await this.#putInOutbox(draft, reservation, 0);
     } finally {
       reservation.release();
@@ -84,30 +81,11 @@ export class DraftSubmitter {
   }
 
   /** Rejects with a 503 when another process has taken the prompt over before it was recorded. */
-  async #refusingStalled<T>(recorded: Promise<T>): Promise<T> {
+  async #record(row: PromptRow): Promise<void> {
     try {
-      return await recorded;
+      await recordPrompt(row, this.#options);
     } catch (error) {
       throw error instanceof LeadershipLost ? toV1Error(serverStalled()) : error;
-    }
-  }
-
-  /**
-   * Waits for the record. Without a record the job must not run, not even when it was stored after
-   * it.
-   */
-  async #whenStored(
-    stored: Promise<void>,
-    { caller }: SubmissionDraft,
-    result: SendResult,
-  ): Promise<void> {
-    try {
-      await this.#refusingStalled(stored);
-    } catch (error) {
-      if (result.kind === 'accepted') {
-        await this.#options.jobs.cancel(caller, result.job.id).catch(() => {});
-      }
-      throw error;
     }
   }
 

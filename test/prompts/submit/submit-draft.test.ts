@@ -1,7 +1,5 @@
 // A checked prompt is recorded before it is sent, and answered by what became of it.
-import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { PROMPT_DURABILITY, type PromptDurability } from '../../../src/prompts/durability.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
 import { LeadershipLost } from '../../../src/prompts/prompt-event-log.ts';
@@ -39,9 +37,6 @@ type Given = {
   readonly isLost?: 'before' | 'after';
   /** Of the ledger of the process that took it over. */
   readonly takenAs?: string;
-  readonly durability?: PromptDurability;
-  /** The commit of its record fails. */
-  readonly isDiskFull?: boolean;
   /** The job cannot be linked. */
   readonly isLogFull?: boolean;
 };
@@ -55,14 +50,6 @@ async function submitted(result: object | Error, given: Given = {}) {
     ledger: {
       prompts: {
         insert: async ({ state }: { state: string }) => void events.push(`insert ${state}`),
-        insertBeforeLater: async ({ state }: { state: string }) => {
-          events.push(`insert ${state} before the job`);
-          const stored = setImmediate().then(() => {
-            if (given.isDiskFull) throw new Error('the disk is full');
-            events.push('stored');
-          });
-          return { stored };
-        },
         get: async () => given.takenAs && { promptId: given.takenAs },
         remove: given.isLost === 'after' ? lost : async () => void events.push('remove'),
         setPlan: async () => void events.push('store plan'),
@@ -103,7 +90,7 @@ async function submitted(result: object | Error, given: Given = {}) {
     retryPolicy: DEFAULT_RETRY_POLICY,
     objectInfo: async () => ({}),
     mayAcceptPartially: false,
-    durability: given.durability ?? PROMPT_DURABILITY.service,
+    durability: 'fsync',
     jobs: { cancel: async (_: unknown, id: string) => void events.push(`cancel ${id}`) },
     log: silentLogger(),
   } as unknown as DraftSubmitterOptions);
@@ -212,38 +199,3 @@ test.each<[string, object | Error, Given, string | number, string[]]>([
 ])('a prompt %s', async (_, result, given, answer, events) => {
   expect(await submitted(result, given)).toEqual({ answer, events });
 });
-
-test.each<[string, object | Error, Given, string | number, string[]]>([
-  ['accepted', ACCEPTED, {}, 'j1', ['stored', 'track j1', 'link j1']],
-  [
-    'refused',
-    { kind: 'refused', error, refusal: { status: 400, body: { error: {}, node_errors: {} } } },
-    {},
-    400,
-    ['stored', 'remove', 'discard'],
-  ],
-  [
-    'whose record cannot be stored, though its job was',
-    ACCEPTED,
-    { isDiskFull: true },
-    'the disk is full',
-    ['discard', 'cancel j1'],
-  ],
-  [
-    'whose record and job cannot be stored',
-    new Error('the disk is full'),
-    { isDiskFull: true },
-    'the disk is full',
-    ['discard'],
-  ],
-])(
-  'a prompt stored with its job, %s: nothing is done before it is stored',
-  async (_, result, given, answer, events) => {
-    const durability = PROMPT_DURABILITY.ledger;
-    const first = ['claim', 'insert submitting before the job', 'send'];
-    expect(await submitted(result, { ...given, durability })).toEqual({
-      answer,
-      events: [...first, ...events],
-    });
-  },
-);
