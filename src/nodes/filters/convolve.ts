@@ -1,12 +1,14 @@
 import { type ImageValue, NodeFailure } from '../node.ts';
-import { type LoopContext, eachRow, newImage } from '../tensor.ts';
+import type { LoopContext } from '../tensor.ts';
+import { type AxisOf, axisOf } from '../resample/axis.ts';
+import { resampleBy } from '../resample/resample.ts';
 
 /**
  * A square kernel: `gain` × profile × profile, plus `own` for the pixel itself. The weights of the
  * profile add up to 1.
  */
 type Kernel = {
-  readonly profile: Float64Array;
+  readonly profile: readonly number[];
   readonly gain: number;
   readonly own: number;
 };
@@ -16,7 +18,7 @@ type Kernel = {
  * the radius.
  */
 export const gaussian = (radius: number, sigma: number): Kernel => {
-  const weights = Float64Array.from({ length: 2 * radius + 1 }, (_, i) =>
+  const weights = Array.from({ length: 2 * radius + 1 }, (_, i) =>
     Math.exp(-((i / radius - 1) ** 2) / (2 * sigma * sigma)),
   );
   const sum = weights.reduce((total, weight) => total + weight, 0);
@@ -30,82 +32,33 @@ export const sharpening = ({ profile }: Kernel, alpha: number): Kernel => ({
   own: 1 + alpha * 10,
 });
 
-const radiusOf = ({ profile }: Kernel): number => (profile.length - 1) / 2;
-
-/**
- * Weighs the neighbourhood of every pixel: across rows, then down columns. It is mirrored at the
- * borders, without repeating the edge pixel.
- */
+/** Weighs the neighbourhood of every pixel: across rows, then down columns. */
 export const convolve = (context: LoopContext, image: ImageValue, kernel: Kernel): ImageValue => {
-  const radius = radiusOf(kernel);
+  const { profile, gain, own } = kernel;
+  const radius = (profile.length - 1) / 2;
   if (radius >= image.width || radius >= image.height) {
     const wanted = `a picture larger than ${radius} pixels on both sides`;
     const size = `${image.width} × ${image.height}`;
     const message = `A radius of ${radius} needs ${wanted}; this one is ${size}`;
     throw new NodeFailure('RuntimeError', message);
   }
-  const wide = newImage(context, image);
-  const result = newImage(context, image);
-  eachRow(context, image, (row) => blurAcross(image, wide, kernel, row));
-  eachRow(context, image, (row) => blurDown([image, wide], result, kernel, row));
+  const result = resampleBy(blurAxis(profile))(context, image, image);
+  for (let i = 0; i < result.data.length; i++)
+    result.data[i] = (result.data[i] as number) * gain + own * (image.data[i] as number);
   return result;
 };
+
+/** Mirrors the picture at its borders, without repeating the edge pixel. */
+const blurAxis =
+  (profile: readonly number[]): AxisOf =>
+  (length) => {
+    const radius = (profile.length - 1) / 2;
+    return axisOf(length, (i) =>
+      profile.map((weight, tap) => [reflect(i + tap - radius, length), weight]),
+    );
+  };
 
 const reflect = (i: number, length: number): number => {
   if (i < 0) return -i;
   return i < length ? i : 2 * (length - 1) - i;
-};
-
-const mirrorLine = (
-  { width, channels, data }: ImageValue,
-  line: Float32Array,
-  from: number,
-  radius: number,
-): void => {
-  line.set(data.subarray(from, from + width * channels), radius * channels);
-  for (let x = 1; x <= radius; x++) {
-    for (let c = 0; c < channels; c++) {
-      line[(radius - x) * channels + c] = data[from + x * channels + c] as number;
-      line[(radius + width - 1 + x) * channels + c] = data[
-        from + (width - 1 - x) * channels + c
-      ] as number;
-    }
-  }
-};
-
-const blurAcross = (image: ImageValue, result: ImageValue, kernel: Kernel, row: number): void => {
-  const radius = radiusOf(kernel);
-  const { width, channels } = image;
-  const line = new Float32Array((width + 2 * radius) * channels);
-  mirrorLine(image, line, row * width * channels, radius);
-  for (let i = 0; i < width * channels; i++) {
-    let sum = 0;
-    for (let k = 0; k < kernel.profile.length; k++) {
-      sum += (line[i + k * channels] as number) * (kernel.profile[k] as number);
-    }
-    result.data[row * width * channels + i] = sum;
-  }
-};
-
-const blurDown = (
-  [image, wide]: readonly [ImageValue, ImageValue],
-  result: ImageValue,
-  kernel: Kernel,
-  row: number,
-): void => {
-  const radius = radiusOf(kernel);
-  const length = image.width * image.channels;
-  const top = Math.floor(row / image.height) * image.height;
-  const sums = new Float64Array(length);
-  for (let k = 0; k < kernel.profile.length; k++) {
-    const from = (top + reflect((row % image.height) + k - radius, image.height)) * length;
-    const weight = kernel.profile[k] as number;
-    for (let i = 0; i < length; i++) {
-      sums[i] = (sums[i] as number) + (wide.data[from + i] as number) * weight;
-    }
-  }
-  for (let i = 0; i < length; i++) {
-    const itself = kernel.own * (image.data[row * length + i] as number);
-    result.data[row * length + i] = (sums[i] as number) * kernel.gain + itself;
-  }
 };

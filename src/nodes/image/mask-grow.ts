@@ -18,16 +18,12 @@ export const growMask = typedNode({
     // To shrink is to grow the negative.
     const sign = expand < 0 ? -1 : 1;
     for (let i = 0; i < mask.data.length; i++) grown.data[i] = sign * (mask.data[i] as number);
-    const across = newMask(context, { ...mask, batch: 1 }).data;
     const next = newMask(context, { ...mask, batch: 1 }).data;
+    const shape = isTapered ? 'cross' : 'square';
     for (let i = 0; i < mask.batch; i++) {
       const levels = frameOf(grown, i);
-      // In every step each pixel takes the highest level of its neighbours: four if tapered, else
-      // eight.
       for (let step = 0; step < Math.abs(expand); step++) {
-        spreadAcross(context, { ...mask, data: levels }, across);
-        spreadDown(context, { ...mask, data: across }, isTapered ? levels : across, next);
-        if (sameLevels(levels, next)) break;
+        if (!spread(context, { ...mask, data: levels }, shape, next)) break;
         levels.set(next);
       }
     }
@@ -38,45 +34,30 @@ export const growMask = typedNode({
 
 type Sheet = Pick<MaskValue, 'data' | 'width' | 'height'>;
 
-const spreadAcross = (
+/**
+ * Gives each pixel the highest level of itself and its neighbours: four in a cross, eight in a
+ * square. Returns true when a level has changed.
+ */
+const spread = (
   context: NodeContext,
   { data, width, height }: Sheet,
+  shape: 'cross' | 'square',
   target: Float32Array,
-): void => {
-  for (let y = 0; y < height; y++) {
-    context.check();
-    const [first, last] = [y * width, (y + 1) * width - 1];
-    let before = data[first] as number;
-    for (let i = first; i <= last; i++) {
-      const here = data[i] as number;
-      const after = i < last ? (data[i + 1] as number) : here;
-      const highest = before > here ? before : here;
-      target[i] = after > highest ? after : highest;
-      before = here;
+): boolean => {
+  let isChanged = false;
+  for (let i = 0; i < target.length; i++) {
+    const [x, y] = [i % width, Math.floor(i / width)];
+    if (x === 0) context.check();
+    let highest = data[i] as number;
+    for (let near = 0; near < 9; near++) {
+      const [across, down] = [(near % 3) - 1, Math.floor(near / 3) - 1];
+      const [column, row] = [x + across, y + down];
+      if (shape === 'cross' && across !== 0 && down !== 0) continue;
+      if (column < 0 || column >= width || row < 0 || row >= height) continue;
+      highest = Math.max(highest, data[row * width + column] as number);
     }
+    target[i] = highest;
+    isChanged ||= highest !== data[i];
   }
-};
-
-const spreadDown = (
-  context: NodeContext,
-  { data: across, width, height }: Sheet,
-  vertical: Float32Array,
-  target: Float32Array,
-): void => {
-  for (let y = 0; y < height; y++) {
-    context.check();
-    const up = y > 0 ? -width : 0;
-    const down = y < height - 1 ? width : 0;
-    for (let i = y * width; i < (y + 1) * width; i++) {
-      const [above, below] = [vertical[i + up] as number, vertical[i + down] as number];
-      const highest = above > below ? above : below;
-      const here = across[i] as number;
-      target[i] = here > highest ? here : highest;
-    }
-  }
-};
-
-const sameLevels = (one: Float32Array, other: Float32Array): boolean => {
-  for (let i = 0; i < one.length; i++) if (one[i] !== other[i]) return false;
-  return true;
+  return isChanged;
 };

@@ -14,7 +14,7 @@ export type AxisOf = (source: number, target: number) => Axis;
 type Tap = readonly [index: number, weight: number];
 
 /** All positions get the same number of taps. Missing ones weigh nothing. */
-const axisOf = (target: number, tapsAt: (position: number) => readonly Tap[]): Axis => {
+export const axisOf = (target: number, tapsAt: (position: number) => readonly Tap[]): Axis => {
   const lists = Array.from({ length: target }, (_, position) => tapsAt(position));
   const taps = lists.reduce((most, { length }) => Math.max(most, length), 1);
   const indices = new Int32Array(target * taps);

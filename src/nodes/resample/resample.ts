@@ -8,7 +8,8 @@ import { type LoopContext, type Size, frameOf, newImage, roundHalfEven } from '.
 /** Scales pictures to exactly that size. */
 type Resampler = (context: LoopContext, image: ImageValue, size: Size) => ImageValue;
 
-const resampleBy =
+/** Scales pictures by a table for each side. */
+export const resampleBy =
   (axisOf: AxisOf): Resampler =>
   (context, image, size) => {
     const wide = newImage(context, { ...image, batch: 1, width: size.width });
