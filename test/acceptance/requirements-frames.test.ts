@@ -17,7 +17,7 @@ import {
   getJson,
   postPrompt,
 } from '../support/clients/v1-client.ts';
-import { endless, flat, growing, loading, streaming } from '../support/graphs/workflows.ts';
+import { endless, flat, growing, loading } from '../support/graphs/workflows.ts';
 
 // Requirements of v1 clients on the socket, ranked by how many of them break without it; the numbers are
 // the ranks.
@@ -68,12 +68,6 @@ const counts = (socket: Recorder): number[] =>
   texts(socket).flatMap((f) =>
     f.type === 'status' ? [f.data.status.exec_info.queue_remaining] : [],
   );
-const outlineOf = async (graph: object): Promise<string[]> => {
-  const socket = await open();
-  const id = await post(graph);
-  await socket.untilDone(id);
-  return socket.outline(id);
-};
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** The outcomes a waiting client must survive. */
@@ -139,52 +133,6 @@ describe.each(OUTCOMES)('after $outcome', ({ outcome, graph, stop }) => {
     );
     expect(entry).toMatchObject({ status: { completed: outcome === 'success' } });
   });
-});
-
-test('10: a failure is reported by a frame, by the history in the same words, then by the terminal frame', async () => {
-  const socket = await open();
-  const id = await post(loading('corrupt.png'));
-  await socket.untilDone(id);
-  const error = texts(socket).find(({ type }) => type === 'execution_error')!.data;
-  const fields =
-    'prompt_id node_id node_type executed exception_message exception_type traceback current_inputs current_outputs timestamp';
-  expect(Object.keys(error).toSorted()).toEqual(fields.split(' ').toSorted());
-  expect(error).toMatchObject({
-    prompt_id: id,
-    node_id: '3',
-    node_type: 'LoadImage',
-    executed: [],
-    traceback: expect.any(Array),
-    current_outputs: expect.any(Array),
-  });
-  const { status } = await entryOf(holdover.url, id);
-  expect(status).toMatchObject({ status_str: 'error', completed: false });
-  expect(status.messages.at(-1)).toEqual(['execution_error', error]);
-  expect(socket.outline().slice(-3)).toEqual(['execution_error', 'status:0', 'executing:null']);
-});
-
-test('15: executed comes for every output node with its whole output, cached or not', async () => {
-  const graph = {
-    ...flat({ prefix: 'exec', color: 15 }),
-    '8': flat({ class_type: 'PreviewImage' })['9'],
-  };
-  const outputs = async (): Promise<unknown> => {
-    const socket = await open();
-    const id = await post(graph);
-    await socket.untilDone(id);
-    const executed = texts(socket).filter(
-      ({ type, data }) => type === 'executed' && data.prompt_id === id,
-    );
-    const told = Object.fromEntries(executed.map(({ data }) => [data.node, data.output]));
-    expect(told).toEqual((await entryOf(holdover.url, id)).outputs);
-    return told;
-  };
-  const first = await outputs();
-  expect(first).toEqual({
-    '8': { images: [expect.objectContaining({ type: 'temp' })] },
-    '9': { images: [{ filename: 'exec_00001_.png', subfolder: '', type: 'output' }] },
-  });
-  expect(await outputs()).toEqual(first);
 });
 
 describe('16: queue_remaining counts this user’s live prompts', () => {
@@ -477,14 +425,6 @@ test('23: while a prompt waits, a text frame comes at least every eight seconds'
   expect(Math.max(...silences)).toBeLessThanOrEqual(8000);
 }, 30_000);
 
-test('24, 25: execution_start and execution_cached come first, execution_success before status and end', async () => {
-  const socket = await open();
-  const id = await post(flat({ color: 240 }));
-  await socket.untilDone(id);
-  expect(socket.outline(id).slice(0, 2)).toEqual(['execution_start', 'execution_cached']);
-  expect(socket.outline().slice(-3)).toEqual(['execution_success', 'status:0', 'executing:null']);
-});
-
 describe('30: sockets', () => {
   test('without a clientId the server names one, which then works as client_id', async () => {
     const socket = await open({ clientId: null });
@@ -602,30 +542,6 @@ test('31: a user’s oldest prompt is shown as running while others’ prompts h
   expect((await getJson(`${holdover.url}/api/job/${first}/status`)).status).toBe('queued_waiting');
   await interrupt(holdover.url, other);
   await socket.untilDone(second);
-});
-
-test('33: SaveImageWebsocket delivers PNG as type 1, format 2, while its node executes', async () => {
-  expect(await outlineOf(streaming('33'))).toEqual(
-    expect.arrayContaining(['executing:33', 'binary:1', 'execution_success']),
-  );
-  const socket = await open();
-  const id = await post(streaming('33'));
-  await socket.untilDone(id);
-  const outline = socket.outline(id);
-  expect(outline.indexOf('binary:1')).toBeGreaterThan(outline.indexOf('executing:33'));
-  const [frame] = binaries(socket);
-  expect([frame!.readUInt32BE(0), frame!.readUInt32BE(4)]).toEqual([1, 2]);
-  expect(await formatOf(frame!.subarray(8))).toBe('png 24x16');
-});
-
-test('35: every text frame begins with {"type"', async () => {
-  const socket = await open();
-  socket.send({ type: 'feature_flags', data: {} });
-  for (const graph of [growing({ seed: 350, steps: 3 }), loading('corrupt.png')]) {
-    await socket.untilDone(await post(graph));
-  }
-  expect(texts(socket).length).toBeGreaterThan(10);
-  expect(texts(socket).filter(({ text }) => !text.startsWith('{"type"'))).toEqual([]);
 });
 
 test('36: a failing node’s huge inputs do not make a text frame of 1 MiB', async () => {

@@ -297,17 +297,6 @@ describe('7: uploads', () => {
     expect((await post(await fields())).name).toBe('over.png');
   });
 
-  test('other bytes under a taken name get the next free one', async () => {
-    await post([await image('taken.png')]);
-    expect(
-      (await post([['image', new Blob([new Uint8Array(NOT_A_PICTURE)]), 'taken.png']])).name,
-    ).toBe('taken (1).png');
-  });
-
-  test('a name in any script comes back as it was', async () => {
-    expect((await post([await image('картина 猫.png')])).name).toBe('картина 猫.png');
-  });
-
   test('a bigger upload announced with Expect: 100-continue is taken', async () => {
     const parts = [
       '--b\r\nContent-Disposition: form-data; name=image; filename="expected.bin"\r\n\r\n',
@@ -486,29 +475,6 @@ test.each(['my-own-id', '5d0b3f0e-0000-4000-8000-000000000001', 'UPPER.and_1'])(
 
 describe('32: refusals', () => {
   test.each([
-    ['{"prompt": {}}', 'prompt_no_outputs'],
-    ['{}', 'no_prompt'],
-    ['{"prompt": null}', undefined],
-    ['{"prompt": {"1": {"class_type": "KSampler", "inputs": {}}}}', undefined],
-    [
-      '{"prompt": {"9": {"class_type": "SaveImage", "inputs": {}}}}',
-      'prompt_outputs_failed_validation',
-    ],
-    ['not JSON', undefined],
-  ])('a refused POST /prompt is 400 with error and node_errors: %s', async (body, type) => {
-    const answer = await raw('/prompt', { method: 'POST', body });
-    expect(answer.status).toBe(400);
-    const { error, node_errors } = JSON.parse(answer.body.toString());
-    expect(error).toEqual({
-      type: type ?? expect.any(String),
-      message: expect.any(String),
-      details: expect.any(String),
-      extra_info: expect.any(Object),
-    });
-    expect(typeof node_errors).toBe('object');
-  });
-
-  test.each([
     ['POST', '/queue', 'null'],
     ['POST', '/history', 'nonsense'],
     ['GET', '/history?max_items=many', undefined],
@@ -556,43 +522,4 @@ describe('37: hosted routes', () => {
       expect(JSON.parse(answer.body.toString()).error.type).toBe('prompt_no_outputs');
     },
   );
-
-  test('POST /api/jobs/{id}/cancel ends a running prompt as cancelled', async () => {
-    const { body } = await postPrompt(holdover.url, {
-      prompt: endless({ seed: 37 }),
-      client_id: 'http-side',
-    });
-    await untilRunning(holdover.url);
-    const answer = await raw(`/api/jobs/${body.prompt_id}/cancel`, { method: 'POST' });
-    expect(JSON.parse(answer.body.toString())).toEqual({ cancelled: true });
-    await socket.untilDone(body.prompt_id);
-    expect(await getJson(`${holdover.url}/api/job/${body.prompt_id}/status`)).toMatchObject({
-      status: 'cancelled',
-    });
-  });
-});
-
-describe('38: CORS', () => {
-  test.each(['/prompt', '/api/queue', '/no/such/path'])(
-    'OPTIONS %s is 200 and empty',
-    async (path) => {
-      const answer = await raw(path, { method: 'OPTIONS' });
-      expect(answer).toMatchObject({ status: 200, headers: { 'content-length': '0' } });
-    },
-  );
-
-  test('with --enable-cors-header a preflight allows what clients send', async () => {
-    const open = await startHoldover({ args: ['--enable-cors-header'] });
-    const answer = await fetch(`${open.url}/api/prompt`, {
-      method: 'OPTIONS',
-      headers: { Origin: 'https://app.example', 'Access-Control-Request-Method': 'POST' },
-    });
-    await open.dispose();
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get('access-control-allow-origin')).toBe('*');
-    const allowed = answer.headers.get('access-control-allow-headers')!.toLowerCase().split(/, */);
-    expect(allowed).toEqual(
-      expect.arrayContaining(['content-type', 'authorization', 'comfy-user', 'x-api-key']),
-    );
-  });
 });

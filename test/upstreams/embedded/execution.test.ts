@@ -95,36 +95,6 @@ describe('running a graph', () => {
     ]);
   });
 
-  test('a preview and a picture for the socket belong to the next step', async () => {
-    const engine = await startEngine();
-    const { events, job } = await runJob(
-      engine,
-      graph({ 1: ['Steps', { value: 7, steps: 1 }], 2: ['Socket', { value: ['1', 0] }] }),
-    );
-    const pictures = events.filter(
-      (event) => event.event === 'preview' || event.event === 'output',
-    );
-    expect(pictures.map((event) => event.data.x_with_step)).toEqual([true, true]);
-    expect(words(events).slice(-6, -2)).toEqual([
-      'progress 1/2 2 -',
-      'output 2',
-      'progress 1/2 2 0',
-      'finished 2',
-    ]);
-    expect(job.outputs).toMatchObject([{ x_websocket: true, x_temp: true }]);
-    expect(job.x_ui).toEqual({});
-  });
-
-  test('nodes no output depends on do not run', async () => {
-    const engine = await startEngine();
-    const { events, job } = await runJob(
-      engine,
-      graph({ 1: ['Bug', { seed: 1 }], 2: ['Show', { value: 'text' }] }),
-    );
-    expect(job.status).toBe('succeeded');
-    expect(words(events)).not.toContain('started 1');
-  });
-
   test.each<[string, Graph, string[]]>([
     [
       'runs a node once per item of a list, a shorter list repeating its last item',
@@ -266,13 +236,6 @@ describe('the cache', () => {
     expect(job.outputs[0]?.name).toBe('chain_00002_.txt');
   });
 
-  test('keeps the previous prompt only: A, B, A runs A again', async () => {
-    const engine = await startEngine();
-    const other = graph({ 1: ['Number', { value: 6 }], 2: ['Show', { value: ['1', 0] }] });
-    for (const workflow of [CHAIN, other]) await runJob(engine, workflow);
-    expect((await runJob(engine, CHAIN)).job.x_cached_nodes).toEqual([]);
-  });
-
   test('is not shared between users', async () => {
     const engine = await startEngine();
     await runJob(engine, CHAIN);
@@ -297,36 +260,6 @@ describe('the cache', () => {
     });
     await runJob(engine, workflow);
     expect((await runJob(engine, workflow)).job.x_cached_nodes).toEqual(['1']);
-  });
-
-  test('identical nodes of one graph run once; the later ones only finish', async () => {
-    const engine = await startEngine();
-    const { events, job } = await runJob(
-      engine,
-      graph({
-        1: ['Number', { value: 9 }],
-        2: ['Number', { value: 9 }],
-        3: ['Save', { value: ['1', 0], prefix: 'same' }],
-        4: ['Save', { value: ['2', 0], prefix: 'same' }],
-        5: ['Save', { value: ['1', 0], prefix: 'same' }],
-      }),
-    );
-    const ui = { files: [{ x_asset: job.outputs[0]?.id }] };
-    expect(nodeEvents(events)).toEqual([
-      ['started', '1'],
-      ['finished', '1'],
-      ['started', '3'],
-      ['finished', '3', ui],
-      ['finished', '5', ui],
-      ['finished', '2', null],
-      ['finished', '4', ui],
-    ]);
-    expect(job.outputs.map(({ node_id, name }) => [node_id, name])).toEqual([
-      ['3', 'same_00001_.txt'],
-      ['5', 'same_00001_.txt'],
-      ['4', 'same_00001_.txt'],
-    ]);
-    expect(job.progress).toMatchObject({ nodes_done: 5, nodes_total: 5 });
   });
 
   test('what a failed run had finished is kept', async () => {
@@ -424,38 +357,6 @@ describe('file names in workflows', () => {
       graph({ 1: ['Load', { file: name }], 2: ['Show', { value: ['1', 0] }] }),
     );
     expect(job.x_ui?.['2']).toEqual({ text: ['found'] });
-  });
-
-  test("a name that was not uploaded is refused in v1's words, and counts for the outputs behind it", async () => {
-    const engine = await startEngine();
-    const workflow = graph({
-      1: ['Load', { file: 'x.png' }],
-      2: ['Show', { value: ['1', 0] }],
-      3: ['Show', { value: 'fine' }],
-    });
-    expect(await engine.submit(ANNA, { workflow, extraData: {} })).toMatchObject({
-      error: {
-        status: 422,
-        code: 'invalid_workflow',
-        details: {
-          node_errors: { 1: [{ field: 'file', reason: 'Invalid image file: x.png' }] },
-          x_native: {
-            1: {
-              errors: [
-                {
-                  type: 'custom_validation_failed',
-                  message: 'Custom validation failed for node',
-                  details: 'file - Invalid image file: x.png',
-                  extra_info: { input_name: 'file' },
-                },
-              ],
-              dependent_outputs: ['2'],
-              class_type: 'Load',
-            },
-          },
-        },
-      },
-    });
   });
 
   test("free text that equals a file's name stays text", async () => {
