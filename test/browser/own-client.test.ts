@@ -73,70 +73,7 @@ describe.skipIf(notRun)(`a web client on another port${notRun}`, () => {
     const headers = { Origin: new URL(page.url()).origin };
     expect((await fetch(`${closed.url}/api/prompt`, { headers })).status).toBe(403);
   });
-
-  test('of another site shows files and links to them, without the flag', async () => {
-    const watched = await openPage(browser, { folder: 'own-client', allowed: [] });
-    onTestFinished(() => watched.close());
-    const { page, complaints } = watched;
-    const { port } = client.address() as AddressInfo;
-    // For 127.0.0.1, a page of localhost is of another site.
-    await page.goto(`http://localhost:${port}/?server=${closed.url}`);
-    const query = 'filename=example.png&type=input';
-    const signed = await fetch(`${closed.url}/api/view?${query}`, {
-      headers: { 'X-API-Key': 'key' },
-      redirect: 'manual',
-    });
-    const links = [`${closed.url}/view?${query}`, signed.headers.get('location') ?? ''];
-    const before = complaints().length;
-    for (const link of links) {
-      const shown = await page.evaluate(showPicture, link);
-      expect(shown).toBeGreaterThan(0);
-    }
-    expect(complaints().slice(before)).toEqual([]);
-    const [opened] = await Promise.all([
-      page.waitForResponse(links[0] ?? ''),
-      page.evaluate((href) => window.location.assign(href), links[0] ?? ''),
-    ]);
-    expect(opened.status()).toBe(200);
-  });
-
-  test('opened from disk has the origin null for Chromium: it may not post or open a socket', async () => {
-    const watched = await openPage(browser, { folder: 'own-client', allowed: [] });
-    onTestFinished(() => watched.close());
-    await watched.page.goto(new URL('own-client.html', import.meta.url).href);
-    await watched.page.evaluate(postAndOpenSocket, closed.url);
-    const refused = () =>
-      closed
-        .log()
-        .split('\n')
-        .filter((line) => line.includes('"opaque_origin"'))
-        .map((line) => JSON.parse(line) as unknown);
-    // The lines of a turn are written behind its answers.
-    await expect
-      .poll(refused)
-      .toEqual(
-        ['POST', 'GET'].map((method) => expect.objectContaining({ method, origin: 'null' })),
-      );
-  });
 });
-
-/** Runs in the page. Resolves to the width of the picture; 0 when it could not be loaded. */
-async function showPicture(source: string): Promise<number> {
-  const image = new Image();
-  image.src = source;
-  await image.decode().catch(() => {});
-  return image.naturalWidth;
-}
-
-/** Runs in the page. */
-async function postAndOpenSocket(server: string): Promise<void> {
-  await fetch(`${server}/interrupt`, { method: 'POST', mode: 'no-cors' });
-  const socket = new WebSocket(`${server.replace('http', 'ws')}/ws`);
-  await new Promise((resolve) => {
-    socket.onerror = resolve;
-    socket.onopen = resolve;
-  });
-}
 
 /** Runs in the page. */
 function isLoaded(selector: string): boolean {
