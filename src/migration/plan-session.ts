@@ -132,8 +132,7 @@ function createPlanner(session: Session) {
     const cameTooLate = known !== undefined && known.status !== 'canceled';
     if (cameTooLate) return wait(event.jobId);
     if (queuedMs !== null) steps.push({ kind: 'until-running', job });
-    const ranMs = queuedMs === null ? Infinity : Math.max(0, event.sinceSubmitMs - queuedMs);
-    const seconds = Math.round(Math.min(event.pausedMs, ranMs) / 100) / 10;
+    const seconds = Math.round((event.sinceSubmitMs - (queuedMs ?? 0)) / 100) / 10;
     if (seconds > 0) steps.push({ kind: 'pause', seconds });
   }
 

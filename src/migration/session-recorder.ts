@@ -42,7 +42,6 @@ export class SessionRecorder {
   readonly #secrets = new Set<string>();
   /** The time at which each job was submitted. */
   readonly #submittedAtMs = new Map<string, number>();
-  #lastEventAtMs = monotonicNow();
   #usedSocket = false;
   #watchedJobs: JobApi | undefined;
 
@@ -128,7 +127,7 @@ export class SessionRecorder {
     this.#owners.set(asset.id, caller);
     const path = (filePath ?? asset.id).replace(/^input\//, '');
     this.#events = this.#events.filter((event) => !isUpload(event, asset.id));
-    this.#addEvent({
+    this.#events.push({
       kind: 'upload',
       assetId: asset.id,
       path,
@@ -137,18 +136,13 @@ export class SessionRecorder {
     });
   }
 
-  #addEvent(event: SessionEvent): void {
-    this.#events.push(event);
-    this.#lastEventAtMs = monotonicNow();
-  }
-
   #recordSubmission({ caller, args, answer }: AnsweredJobCall): void {
     const [{ workflow, extraData, provenance }] = args as ArgsOf<'submit'>;
     const secrets = Object.entries(extraData).filter(([, value]) => value !== undefined);
     for (const [, secret] of secrets) this.#secrets.add(secret);
     if (!answer.ok) {
       const { code, message } = answer.error;
-      return this.#addEvent({ kind: 'refused', code, message });
+      return void this.#events.push({ kind: 'refused', code, message });
     }
     const { id: jobId } = answer.value as ValueOf<'submit'>;
     this.#jobs.set(jobId, caller);
@@ -156,7 +150,7 @@ export class SessionRecorder {
     const hasExtraPngInfo = (provenance?.extraPngInfo ?? null) !== null;
     const names = secrets.map(([name]) => name);
     this.#submittedAtMs.set(jobId, monotonicNow());
-    this.#addEvent({ kind: 'submit', jobId, workflow, secrets: names, hasExtraPngInfo });
+    this.#events.push({ kind: 'submit', jobId, workflow, secrets: names, hasExtraPngInfo });
   }
 
   #recordDownload({ args, answer, call }: AnsweredJobCall): void {
@@ -167,7 +161,7 @@ export class SessionRecorder {
     const renderingNames = ['preview', 'channel'].filter((name) => query.has(name));
     const rendering =
       renderingNames.map((name) => `${name}=${query.get(name)}`).join('&') || undefined;
-    this.#addEvent({ kind: 'download', assetId, filename, rendering });
+    this.#events.push({ kind: 'download', assetId, filename, rendering });
   }
 
   #recordDelete({ args, answer }: AnsweredJobCall): void {
@@ -180,7 +174,7 @@ export class SessionRecorder {
     if (!answer.ok) return;
     const nowMs = monotonicNow();
     const sinceSubmitMs = nowMs - (this.#submittedAtMs.get(jobId) ?? nowMs);
-    this.#addEvent({ kind: 'cancel', jobId, pausedMs: nowMs - this.#lastEventAtMs, sinceSubmitMs });
+    this.#events.push({ kind: 'cancel', jobId, sinceSubmitMs });
   }
 }
 

@@ -38,8 +38,6 @@ export type SessionEvent =
   | {
       readonly kind: 'cancel';
       readonly jobId: string;
-      /** The time since the previous event. */
-      readonly pausedMs: number;
       /** The time since the job was submitted. */
       readonly sinceSubmitMs: number;
     }

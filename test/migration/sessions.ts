@@ -26,10 +26,9 @@ export const reupload = (assetId: string, hash: string, path = 'cat.png'): Sessi
   contentType: 'image/png',
   hash,
 });
-export const cancel = (jobId: string, pausedMs = 0, sinceSubmitMs = pausedMs): SessionEvent => ({
+export const cancel = (jobId: string, sinceSubmitMs = 0): SessionEvent => ({
   kind: 'cancel',
   jobId,
-  pausedMs,
   sinceSubmitMs,
 });
 export const submit = (jobId: string, change: Partial<SessionEvent & { kind: 'submit' }> = {}) =>
