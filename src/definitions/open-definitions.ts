@@ -55,15 +55,20 @@ export function openDefinitions(options: OpenDefinitionsOptions): OpenDefinition
     definitions: toDefinitions(options.embedded),
     forPrograms: toDefinitions({ ...options.described, ...options.embedded }),
   };
-  if (source.kind === 'file') return serveSource(openFile(options, source.path), embedded, source);
+  if (source.kind === 'file') return serveSource(openFile(options, source.path), embedded, 'error');
   if (source.kind === 'url') {
-    return serveSource(openRemote(options, [source.url]), embedded, source);
+    return serveSource(openRemote(options, [source.url]), embedded, 'error');
   }
-  if (source.kind === 'auto' && upstream.kind === 'remote') {
-    return serveSource(openRemote(options, candidateUrls(upstream.url)), embedded, source);
-  }
-  return serveEmbedded(embedded, upstream.kind === 'remote');
+  const isRemote = upstream.kind === 'remote';
+  const isAsked = source.kind === 'auto' && isRemote;
+  const asked = isAsked ? openRemote(options, candidateUrls(upstream.url)) : NO_SOURCE;
+  return serveSource(asked, embedded, isRemote ? 'fallback' : 'embedded');
 }
+
+const NO_SOURCE: CallerSource = {
+  view: async () => ({ kind: 'missing', isReachable: true, retryAfterMs: 0 }),
+  close: async () => {},
+};
 
 function openFile(options: OpenDefinitionsOptions, path: string): CallerSource {
   const { log, now = Date.now } = options;
@@ -137,22 +142,6 @@ function candidateUrls(upstreamUrl: string): readonly string[] {
   );
 }
 
-function serveEmbedded(embedded: Embedded, isEmbeddedFallback: boolean): OpenDefinitions {
-  const current = async (): Promise<DefinitionsResult> => ({
-    ok: true,
-    ...embedded,
-    isStale: false,
-    isEmbeddedFallback,
-  });
-  return {
-    current,
-    refreshed: current,
-    info: async () => embedded.definitions.info,
-    start() {},
-    async close() {},
-  };
-}
-
 /**
  * Prompts never wait long for this. A request for definitions gets an error when there are none;
  * those of an upstream without any are the embedded engine's.
@@ -160,13 +149,14 @@ function serveEmbedded(embedded: Embedded, isEmbeddedFallback: boolean): OpenDef
 function serveSource(
   source: CallerSource,
   embedded: Embedded,
-  { kind }: ObjectInfoSource,
+  whenMissing: 'embedded' | 'fallback' | 'error',
 ): OpenDefinitions {
   const answer = async (caller: Caller, need: Need): Promise<DefinitionsResult> => {
     const view = await source.view(caller, need);
     if (view.kind === 'definitions') return { ok: true, isEmbeddedFallback: false, ...view };
-    if (kind === 'auto' && view.isReachable) {
-      return { ok: true, ...embedded, isEmbeddedFallback: true, isStale: false };
+    if (whenMissing !== 'error' && view.isReachable) {
+      const isEmbeddedFallback = whenMissing === 'fallback';
+      return { ok: true, ...embedded, isEmbeddedFallback, isStale: false };
     }
     return { ok: false, retryAfterSeconds: Math.ceil(view.retryAfterMs / 1000) };
   };

@@ -16,7 +16,7 @@ export type View =
   | { readonly kind: 'missing'; readonly isReachable: boolean; readonly retryAfterMs: number };
 
 /** Versions in memory, by name. Accounts with the same version share it; old ones are evicted. */
-export type Versions = LRUCache<string, Definitions>;
+type Versions = LRUCache<string, Definitions>;
 
 export function createVersions(): Versions {
   return new LRUCache({ maxSize: 256 * 1024 * 1024 });

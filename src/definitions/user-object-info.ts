@@ -6,7 +6,7 @@ import { memberText } from './parse-definitions.ts';
 import { type Json, isJsonObject } from '../protocol/json.ts';
 import { COMPRESS, type Encoding } from '../http/content-encoding.ts';
 import { createSemaphore } from '../lib/concurrency.ts';
-import type { ClassInfo } from '../protocol/v1.ts';
+import type { ClassInfo, ObjectInfo } from '../protocol/v1.ts';
 import { contentTypeOf } from '../http/file-headers.ts';
 
 /** An answer to send; an unchanged one is not sent again. */
@@ -58,19 +58,19 @@ export class UserObjectInfo {
 
   /** One class by its name, or `{}`: v1 answers 200 for an unknown class. */
   async oneClass(definitions: Definitions, user: string, name: string): Promise<TaggedBody> {
-    const member = definitions.members.get(name);
+    const { members, info } = definitions;
     const takesFiles = this.#uploadClassesOf(definitions).has(name);
-    const text = takesFiles
-      ? withUploads(definitions, name, await this.#uploadsOf(user))
-      : (member ?? Buffer.alloc(0));
-    const body = inBraces([text]);
+    const member = takesFiles
+      ? withUploads(info, name, await this.#uploadsOf(user))
+      : (members.get(name) ?? Buffer.alloc(0));
+    const body = inBraces([member]);
     return { etag: `"${digestOf(body)}"`, body: async () => body };
   }
 
   async #write({ definitions, uploads, encoding }: Variant): Promise<Buffer> {
     const uploadClasses = this.#uploadClassesOf(definitions);
     const members = Array.from(definitions.members, ([name, member]) =>
-      uploadClasses.has(name) ? withUploads(definitions, name, uploads) : member,
+      uploadClasses.has(name) ? withUploads(definitions.info, name, uploads) : member,
     );
     const body = inBraces(members);
     return encoding === undefined ? body : await COMPRESS[encoding](body);
@@ -106,10 +106,8 @@ function findUploadClasses({ members, info }: Definitions): ReadonlySet<string> 
   return new Set(names);
 }
 
-function withUploads({ info, members }: Definitions, name: string, uploads: UploadNames): Buffer {
-  const known = info[name];
-  if (!known) return members.get(name) ?? Buffer.alloc(0);
-  return memberText(name, withUploadChoices(known, uploads));
+function withUploads(info: ObjectInfo, name: string, uploads: UploadNames): Buffer {
+  return memberText(name, withUploadChoices(info[name] as ClassInfo, uploads));
 }
 
 function inBraces(members: readonly Buffer[]): Buffer {
