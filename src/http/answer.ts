@@ -57,3 +57,11 @@ export function privateCaching(hasHeader: (name: string) => boolean): string {
   const hasValidator = hasHeader('ETag') || hasHeader('Last-Modified');
   return hasValidator ? 'private, no-cache' : 'private, no-store';
 }
+
+const EXPOSED_HEADERS = 'Access-Control-Expose-Headers';
+
+/** Lists headers for pages: in CORS mode a page may read only these. */
+export function exposeHeaders(res: ServerResponse, names: readonly string[]): void {
+  const exposed = res.getHeader(EXPOSED_HEADERS);
+  if (typeof exposed === 'string') res.setHeader(EXPOSED_HEADERS, [exposed, ...names].join(', '));
+}

@@ -6,7 +6,7 @@ import { createSemaphore } from '../lib/concurrency.ts';
 import { type StaticFile, findBelow } from './static-file.ts';
 
 /** The compressed form of a file: another file, or bytes in memory. */
-export type CompressedFile = { readonly encoding: Encoding } & (
+type CompressedFile = { readonly encoding: Encoding } & (
   | { readonly file: StaticFile }
   | { readonly bytes: Buffer; readonly etag: string }
 );

@@ -1,4 +1,5 @@
 import type Koa from 'koa';
+import { exposeHeaders } from '../http/answer.ts';
 import { type Json, stringifyJson } from '../protocol/json.ts';
 import {
   BUCKET_STATUS,
@@ -72,11 +73,5 @@ export function writeReply(ctx: Koa.Context, requestId: string, reply: RouterRep
   if (reply.contentType === undefined) ctx.remove('Content-Type');
   else ctx.set('Content-Type', reply.contentType);
   ctx.set(headers);
-  exposeHeaders(ctx, Object.keys(headers));
-}
-
-/** Lists headers for pages: in CORS mode a page may read only these. */
-function exposeHeaders(ctx: Koa.Context, names: readonly string[]): void {
-  const listed = ctx.response.get('Access-Control-Expose-Headers');
-  if (listed) ctx.set('Access-Control-Expose-Headers', [listed, ...names].join(', '));
+  exposeHeaders(ctx.res, Object.keys(headers));
 }

@@ -253,15 +253,6 @@ describe('GET content', () => {
     ]);
   });
 
-  test('opens no more of a file than it sends', async () => {
-    const first = { start: 0, end: 0 };
-    await content({}, 'HEAD');
-    await content({ 'If-None-Match': `"${HASH}"` });
-    await content({ Range: 'bytes=2-5' });
-    await content({ Range: 'bytes=99-' });
-    expect(app.jobs.ranges).toEqual([first, first, first, { start: 2, end: 5 }, first]);
-  });
-
   test('leaves no file open, whatever was asked', async () => {
     const asked: Readonly<Record<string, string>>[] = [
       {},

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { exposeHeaders } from '../../http/answer.ts';
 import type { ProxyRequest } from './proxy-exchange.ts';
 import { type RawHeaders, answerHeaders, hasHeader, toHeaderObject } from './headers.ts';
 
@@ -47,12 +48,4 @@ export function writeAnswerHead(
 /** Sends a head before its body. Otherwise Node would write its bytes anew, as UTF-8. */
 export function flushHead(res: ServerResponse): void {
   res.write(Buffer.alloc(0));
-}
-
-const EXPOSED_HEADERS = 'Access-Control-Expose-Headers';
-
-/** Lists headers for pages: in CORS mode a page may read only these. */
-export function exposeHeaders(res: ServerResponse, names: readonly string[]): void {
-  const exposed = res.getHeader(EXPOSED_HEADERS);
-  if (typeof exposed === 'string') res.setHeader(EXPOSED_HEADERS, [exposed, ...names].join(', '));
 }

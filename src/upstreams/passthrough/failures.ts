@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type Koa from 'koa';
 import { NO_VALID_KEY } from '../../dialects/errors.ts';
+import { exposeHeaders } from '../../http/answer.ts';
 import { type Bucket, routerHeaders } from '../../protocol/router.ts';
-import { exposeHeaders } from './answer-head.ts';
 
 /** Why a call is not passed on, or how it failed. */
 export type ProxyFailure = Exclude<keyof typeof FAILURES, 'lost_read'>;
