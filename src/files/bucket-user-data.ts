@@ -79,12 +79,13 @@ export function createBucketUserData({
       return [...entries.values()].toSorted((a, b) => (a.path < b.path ? -1 : 1));
     },
     async count(user) {
-      const usage = { bytes: 0, entries: 0 };
+      let bytes = 0;
+      let entries = 0;
       for await (const { sizeBytes } of objects.list(`${folderFor(user)}/`)) {
-        usage.bytes += sizeBytes;
-        usage.entries += 1;
+        bytes += sizeBytes;
+        entries += 1;
       }
-      return usage;
+      return { bytes, entries };
     },
     entriesOf: () => 1,
     async put(file, key, { overwrite }) {

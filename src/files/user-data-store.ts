@@ -2,13 +2,11 @@ import { createHash } from 'node:crypto';
 import { lstat, unlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
-import { LRUCache } from 'lru-cache';
 import { moveIntoPlace } from '../lib/rename-new.ts';
 import { createKeyedMutex } from '../lib/concurrency.ts';
 import { isStorageFull } from '../lib/storage-errors.ts';
 import type { SpooledFile } from '../protocol/job-api.ts';
 import { type FolderEntry, type PathStatus, listBelow, statPath } from './folder-paths.ts';
-import { atMost } from '../lib/lru-size.ts';
 
 /** Why nothing was changed. `blocked`: something that is not a file is, or would be, in the way. */
 export type Unchanged = 'absent' | 'exists' | 'blocked' | 'full';
@@ -51,43 +49,21 @@ export type UserDataPlace = UserDataReader & {
 
 type Overwrite = { readonly overwrite: boolean };
 
-type Usage = { bytes: number; entries: number };
+type Usage = { readonly bytes: number; readonly entries: number };
 
 /** The maximum number of entries of one user. Folders count, since a client cannot remove them. */
 const MAX_USER_ENTRIES = 20_000;
-const MAX_USAGES = 1000;
-/** How long a counted usage is valid: other processes may change the files of a user. */
-const USAGE_VALID_MS = 60_000;
 
 /** Stores files of users in one place, within the quota of each user. */
 export function storeIn(place: UserDataPlace, quotaBytes: number): UserDataStore {
   // Changes of one user are made one after the other. Other processes may still change the files
   // meanwhile.
   const inUserOrder = createKeyedMutex();
-  const usages = new LRUCache<string, Usage>({ ...atMost(MAX_USAGES), ttl: USAGE_VALID_MS });
 
-  async function countUsage(user: string): Promise<Usage> {
-    const usage = await place.count(user);
-    usages.set(user, usage);
-    return usage;
-  }
-
+  /** Counts the files each time: other processes may change them. */
   async function hasRoom(user: string, added: Usage): Promise<boolean> {
-    const fits = ({ bytes, entries }: Usage): boolean =>
-      bytes + added.bytes <= quotaBytes && entries + added.entries <= MAX_USER_ENTRIES;
-    const known = usages.get(user);
-    return (known !== undefined && fits(known)) || fits(await countUsage(user));
-  }
-
-  /**
-   * Adds to the usage. The sum may be too large, since all folders of a new path count as new; the
-   * files are counted again before a refusal.
-   */
-  function addUsage(user: string, { bytes, entries }: Usage): void {
-    const usage = usages.get(user);
-    if (usage === undefined) return;
-    usage.bytes += bytes;
-    usage.entries += entries;
+    const { bytes, entries } = await place.count(user);
+    return bytes + added.bytes <= quotaBytes && entries + added.entries <= MAX_USER_ENTRIES;
   }
 
   type Write = { readonly path: string; readonly how: Overwrite; readonly bytes: number };
@@ -104,12 +80,9 @@ export function storeIn(place: UserDataPlace, quotaBytes: number): UserDataStore
     const replacedBytes = target.kind === 'file' ? target.stats.size : 0;
     const added = { bytes: bytes - replacedBytes, entries: place.entriesOf(path) };
     if (!(await hasRoom(user, added))) return 'full';
-    addUsage(user, added);
     try {
       return await act(target.path);
     } catch (error) {
-      // The write may have been completed in part.
-      usages.delete(user);
       if (isStorageFull(error)) return 'full';
       throw error;
     }
@@ -124,9 +97,7 @@ export function storeIn(place: UserDataPlace, quotaBytes: number): UserDataStore
   async function remove(user: string, path: string): Promise<Unchanged | undefined> {
     const target = await place.look(user, path);
     if (target.kind !== 'file') return noFile(target);
-    if (!(await place.remove(target.path))) return 'absent';
-    addUsage(user, { bytes: -target.stats.size, entries: -1 });
-    return undefined;
+    return (await place.remove(target.path)) ? undefined : 'absent';
   }
 
   return {

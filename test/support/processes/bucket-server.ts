@@ -14,7 +14,6 @@ export type BucketServer = {
   readonly credentials: NodeJS.ProcessEnv;
   /** The folder with the bytes of a bucket: keys are paths. */
   readonly folderOf: (bucket: string) => string;
-  createBucket(name: string): Promise<void>;
   kill9(): Promise<void>;
   /** The same buckets on the same port. */
   restart(): Promise<void>;
@@ -56,7 +55,6 @@ export async function startBucketServer(): Promise<BucketServer> {
     endpoint: `http://127.0.0.1:${port}`,
     credentials: KEYS,
     folderOf,
-    createBucket: async (name) => void (await mkdir(folderOf(name), { recursive: true })),
     kill9: () => kill9(child),
     async restart() {
       await kill9(child);
