@@ -7,9 +7,6 @@ const CHECK_INTERVAL_MS = 1000;
 /** The errors that mean that a file is gone. Others are ignored: a network disk may not answer for a moment. */
 const ABSENT_CODES: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTDIR', 'ESTALE']);
 
-/** Thrown when the data directory is not the one that this process opened. */
-class DataDirLost extends Error {}
-
 type WatchOptions = { readonly openFiles?: readonly string[]; readonly hasId?: boolean };
 
 /**
@@ -25,26 +22,28 @@ export function watchDataDir(root: string, { openFiles = [], hasId = true }: Wat
   let reportLoss: (error: Error) => void = () => {};
   const lost = new Promise<Error>((resolve) => (reportLoss = resolve));
 
+  function reportLossOf(path: string): Error {
+    const error = new Error(
+      `--data-dir ${root} is gone or was replaced while in use (${path} is not the one that was ` +
+        'opened): nothing can be kept any more, so this process stops; start it again once the ' +
+        'directory is back',
+    );
+    reportLoss(error);
+    return error;
+  }
+
   function check(): void {
-    for (const file of watchedFiles) if (!isSame(file)) throw dataDirLost(file.path);
+    const replaced = watchedFiles.find((file) => !isSame(file));
+    if (replaced) throw reportLossOf(replaced.path);
   }
 
   function checkAll(): void {
     try {
       check();
-      if (hasId && readFileSync(idFile, 'utf8') !== openedId) throw dataDirLost(idFile);
+      if (hasId && readFileSync(idFile, 'utf8') !== openedId) reportLossOf(idFile);
     } catch (error) {
-      if (error instanceof DataDirLost) reportLoss(error);
-      else if (isAbsent(error)) reportLoss(dataDirLost(idFile));
+      if (isAbsent(error)) reportLossOf(idFile);
     }
-  }
-
-  function dataDirLost(path: string): DataDirLost {
-    return new DataDirLost(
-      `--data-dir ${root} is gone or was replaced while in use (${path} is not the one that was ` +
-        'opened): nothing can be kept any more, so this process stops; start it again once the ' +
-        'directory is back',
-    );
   }
 
   const timer = setInterval(checkAll, CHECK_INTERVAL_MS).unref();
@@ -55,14 +54,7 @@ export function watchDataDir(root: string, { openFiles = [], hasId = true }: Wat
      * Throws when the directory is gone or was replaced. Call it before a change is acknowledged; it takes
      * microseconds.
      */
-    check(this: void): void {
-      try {
-        check();
-      } catch (error) {
-        reportLoss(error as Error);
-        throw error;
-      }
-    },
+    check,
     close(this: void): void {
       clearInterval(timer);
       closeSync(handle);
