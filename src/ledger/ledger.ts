@@ -32,8 +32,6 @@ export interface Ledger {
   readonly replays: ReplayStore;
   readonly modelCalls: ModelCallStore;
   readonly calls: CallStore;
-  /** Resolves when every write that is visible now survives `kill -9`. */
-  committed(): Promise<void>;
   /** Resolves when every write that survives `kill -9` now survives a power cut, too. */
   synced(): Promise<void>;
   close(): Promise<void>;

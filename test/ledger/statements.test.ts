@@ -101,19 +101,6 @@ describe('durability', () => {
     expect(executed).toEqual(['BEGIN IMMEDIATE', 'end', 'COMMIT', 'files', 'soon', 'acknowledged']);
   });
 
-  test('`committed` resolves for committed writes, and rejects for failed ones', async () => {
-    const noted = noting();
-    const writer = createWriter(noted, log);
-    await writer.committed();
-    void writer.writeOne(() => note('one'), 'soon');
-    await writer.committed().then(() => note('known'));
-    expect(executed).toEqual(['BEGIN IMMEDIATE', 'one', 'COMMIT', 'soon', 'known']);
-    failOn = 'COMMIT';
-    const refused = writer.writeOne(() => {});
-    await expect(writer.committed()).rejects.toThrow('database or disk is full');
-    await expect(refused).rejects.toThrow('database or disk is full');
-  });
-
   test('when the sync fails, its write rejects with the reason', async () => {
     const prompts = openSynced();
     failOn = 'sync';

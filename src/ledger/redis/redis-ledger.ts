@@ -42,7 +42,6 @@ export function openRedisLedger(options: RedisLedgerOptions): Ledger {
     modelCalls: modelCallStore(connection),
     calls: callCountStore(connection),
     // A write resolves when Redis has acknowledged it; its durability depends on the settings of Redis.
-    committed: async () => {},
     synced: async () => {},
     close: () => close(redis),
   };

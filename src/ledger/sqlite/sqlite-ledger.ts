@@ -91,7 +91,6 @@ function createLedger(db: Database, path: string, closeAll: () => void): SqliteL
     replays: replayStore(db, writer),
     modelCalls: modelCallStore(db, writer),
     calls: callCountStore(db, writer),
-    committed: () => writer.committed(),
     synced: async () => await log?.sync(),
     async close() {
       if (!db.isOpen) return;

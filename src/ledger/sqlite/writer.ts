@@ -4,9 +4,9 @@ import type { LogSync } from './log-sync.ts';
 
 export type Writer = ReturnType<typeof createWriter>;
 
-type Waiter = { readonly settle: () => void; readonly reject: (cause: unknown) => void };
-
-type PendingWrite = Waiter & {
+type PendingWrite = {
+  readonly settle: () => void;
+  readonly reject: (cause: unknown) => void;
   readonly durability: Durability;
   readonly files: FilesOnDisk | undefined;
 };
@@ -22,7 +22,6 @@ type WriteOptions = Pick<PendingWrite, 'durability' | 'files'> & {
 export function createWriter(db: Database, log?: Omit<LogSync, 'close'>) {
   const sql = { begin: db.prepare('BEGIN IMMEDIATE'), commit: db.prepare('COMMIT') };
   let batch: PendingWrite[] = [];
-  const waiters: Waiter[] = [];
   let isOpen = false;
   let immediate: NodeJS.Immediate | undefined;
 
@@ -49,17 +48,12 @@ export function createWriter(db: Database, log?: Omit<LogSync, 'close'>) {
       sql.commit.run();
     } catch (cause) {
       rollBack(db);
-      return failBatch(waiting, cause);
+      return rejectAll(waiting, cause);
     }
     settleCommitted(waiting);
   }
 
-  function failBatch(writes: readonly PendingWrite[], cause: unknown): void {
-    rejectAll([...writes, ...waiters.splice(0)], cause);
-  }
-
   function settleCommitted(writes: readonly PendingWrite[]): void {
-    for (const { settle } of waiters.splice(0)) settle();
     for (const { files } of writes) if (files) log?.waitFor(files);
     const synced: PendingWrite[] = [];
     for (const write of writes) {
@@ -81,7 +75,7 @@ export function createWriter(db: Database, log?: Omit<LogSync, 'close'>) {
 
   /** A refused row fails only its own write. A full disk ends the transaction, and fails all writes in it. */
   function rejectIfRolledBack(cause: unknown): void {
-    if (db.isOpen && !db.isTransaction) failBatch(takeBatch(), cause);
+    if (db.isOpen && !db.isTransaction) rejectAll(takeBatch(), cause);
   }
 
   function undo(cause: unknown): void {
@@ -108,11 +102,6 @@ export function createWriter(db: Database, log?: Omit<LogSync, 'close'>) {
   return {
     /** Commits the pending writes. */
     flush,
-    /** Resolves when all writes that are applied now are committed. */
-    async committed(): Promise<void> {
-      if (!isOpen) return;
-      await new Promise<void>((settle, reject) => void waiters.push({ settle, reject }));
-    },
     /** Like `write`, for a single statement, which SQLite itself applies wholly or not at all. */
     writeOne: <T>(
       apply: () => T,

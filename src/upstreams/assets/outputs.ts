@@ -111,7 +111,6 @@ export function createOutputs(deps: OutputOptions) {
         // A job whose end is not on disk runs again, and then makes its files again.
         await ledger.assets.insert(row, undefined, 'soon');
         resolve(true);
-        await ledger.committed();
         // A sweep removes a marker that cannot be removed now.
         await blobs.markRecorded(row.hash);
       };
