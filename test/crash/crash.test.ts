@@ -11,7 +11,7 @@ const SHORT = TOPOLOGIES.filter((one) => one !== 'bucket' && missingFor(one) ===
 test.each(SHORT)(
   'nothing that was accepted is lost, doubled or stalled by kill -9: %s',
   async (topology) => {
-    const { account } = await crash({ topology, seed: SEED, kills: 5 });
+    const { account } = await crash({ topology, seed: SEED, kills: 3 });
     expect(account.troubles).toEqual([]);
     const { lost, doubled, neverTaken, stalled } = account;
     expect({ lost, doubled, neverTaken, stalled }).toEqual({

@@ -23,7 +23,8 @@ const wires: Wire[] = [];
 beforeAll(async () => {
   server = await startHoldover({
     args: ['--max-upload-size', '300', '--limits', '{"socketsPerUser":1000}'],
-    env: { HOLDOVER_LOG_LEVEL: 'warn' },
+    // Its generator is to stream previews as fast as it can.
+    env: { HOLDOVER_LOG_LEVEL: 'warn', NODE_OPTIONS: '' },
   });
 });
 afterAll(() => server.dispose());

@@ -13,7 +13,7 @@ import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { redisMissing, startRedis } from '../support/processes/redis.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { tempFolder } from '../support/graphs/v1-folders.ts';
-import { endless, flat, growing, lasting } from '../support/graphs/workflows.ts';
+import { endless, flat, growing } from '../support/graphs/workflows.ts';
 
 // Each starts several processes.
 vi.setConfig({ testTimeout: 120_000 });
@@ -83,7 +83,7 @@ describe.skipIf(missing !== '')(`a clock that is set${missing}`, () => {
     await post('done', flat({ prefix: 'done' }));
     await socket.untilDone('done');
     const ids = ['runs', 'waits', 'waits-too'];
-    await post('runs', lasting({ prefix: 'runs' }));
+    await post('runs', growing({ steps: 100, prefix: 'runs' }));
     await post('waits', growing({ steps: 20, prefix: 'waits' }));
     await post('waits-too', flat({ prefix: 'waits-too' }));
     await untilRunning(url);

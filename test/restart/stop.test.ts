@@ -21,7 +21,7 @@ import { openPair } from '../support/processes/holdover-before-hostile.ts';
 import { fault } from '../support/upstreams/hostile-v2.ts';
 import { CANARY, filesWith } from '../support/processes/expect-healthy.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
-import { endless, flat, lasting, loading } from '../support/graphs/workflows.ts';
+import { endless, flat, growing, loading } from '../support/graphs/workflows.ts';
 
 // Each starts a process or three.
 vi.setConfig({ testTimeout: 60_000 });
@@ -57,7 +57,11 @@ describe('SIGTERM', () => {
       ['a', 'b', 'a'].map((clientId) => connect(server.wsUrl, { clientId })),
     );
     const closed = sockets.map(async ({ socket }) => (await once(socket, 'close'))[0]);
-    await postPrompt(server.url, { prompt: lasting(), prompt_id: 'runs', client_id: 'a' });
+    await postPrompt(server.url, {
+      prompt: growing({ steps: 100 }),
+      prompt_id: 'runs',
+      client_id: 'a',
+    });
     await postPrompt(server.url, { prompt: flat(), prompt_id: 'waits', client_id: 'a' });
     await untilRunning(server.url);
     expect(await server.terminate()).toBe(0);
@@ -167,8 +171,6 @@ describe('a start refuses with one line, and touches nothing, when', () => {
   };
 
   test.each([
-    ['overwritten', (path: string) => writeFile(path, 'this was a database once')],
-    ['damaged at its head', (path: string) => overwrite(path, 0, 100)],
     [
       'damaged in its middle',
       async (path: string) => overwrite(path, 4096, (await stat(path)).size - 4096),
