@@ -78,7 +78,9 @@ export class CachedSource {
 
   async view(need: Need): Promise<View> {
     await (this.#restoring ??= this.#restore());
-    if (this.#isDue(need)) this.#fetching ??= this.#fetch();
+    if (this.#isDue(need)) {
+      this.#fetching ??= this.#fetch().finally(() => (this.#fetching = undefined));
+    }
     const isEmpty = this.#definitions() === undefined || this.#options.freshMs === 0;
     const waitMs = (isEmpty ? EMPTY_WAIT_MS : WAIT_MS)[need];
     if (this.#fetching && waitMs > 0) await completesWithin(waitMs, this.#fetching);
@@ -108,7 +110,6 @@ export class CachedSource {
     if (outcome.kind === 'text') this.#writing = copy?.write(outcome);
     if (outcome.kind === 'same') this.#writing = copy?.confirm(now());
     this.#record(outcome);
-    this.#fetching = undefined;
   }
 
   async #keep(text: SourceText, confirmedAtMs: number): Promise<FetchOutcome> {

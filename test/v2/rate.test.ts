@@ -23,8 +23,6 @@ test.each([
   ['a job', 'GET', JOB],
   ['a job that does not exist', 'GET', '/api/v2/jobs/x'],
   ['a submission', 'POST', '/api/v2/jobs'],
-  ['a cancel', 'POST', `${JOB}/cancel`],
-  ['a stream', 'GET', `${JOB}/events`],
   ['a file', 'GET', `/api/v2/assets/${ASSET_ID}/content`],
 ])('a caller whose allowance is spent is refused: %s', async (_, method, path) => {
   const app = await createLimitedApp(2);
