@@ -174,23 +174,17 @@ function replaceAll(
   context: NodeContext,
 ): string {
   const next = createFinder(value, find, context);
-  let count = 0;
-  for (let at = next(0); at >= 0; at = next(at + find.length)) count++;
-  if (count === 0) return value;
-  reserveText(context, value.length + count * (replace.length - find.length));
-  const pieces = createTextPieces(NO_RESERVATION);
+  const pieces = createTextPieces(context);
   let from = 0;
   for (let at = next(0); at >= 0; at = next(from)) {
     pieces.add(value.slice(from, at));
     pieces.add(replace);
     from = at + find.length;
   }
+  if (from === 0) return value;
   pieces.add(value.slice(from));
   return pieces.text();
 }
-
-/** Used for a text whose memory is already reserved. */
-const NO_RESERVATION = { reserve: (): void => {} };
 
 function trimStart(value: string, context: NodeContext): string {
   let from = 0;

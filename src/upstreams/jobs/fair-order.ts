@@ -1,5 +1,4 @@
-/** A waiting job. Among jobs of one user the lower `order` is first, then the earlier arrival. */
-type QueuedItem = { readonly id: string; readonly user: string; readonly order: number };
+import type { QueuedJob } from './job-queue.ts';
 
 /** The waiting jobs of one user, and the figures that decide which user is next. */
 type UserJobs<T> = {
@@ -35,7 +34,7 @@ function fairOrder<T>(users: readonly UserJobs<T>[]): readonly T[] {
  * Creates an empty queue in which users take turns. `onMove` is called after every change with all
  * jobs that still wait.
  */
-export function createFairQueue<T extends QueuedItem>(onMove: (waiting: readonly T[]) => void) {
+export function createFairQueue<T extends QueuedJob>(onMove: (waiting: readonly T[]) => void) {
   const users = new Map<string, UserJobs<T>>();
   let changes = 0;
   let highest = -1;

@@ -66,18 +66,6 @@ export function jobError(
   };
 }
 
-/** Returns the error of a job that the engine could not run. */
-export function internalError(): JobError {
-  const message = 'the engine failed to run this job';
-  return jobError('internal_error', message, { exceptionType: 'RuntimeError' });
-}
-
-/** Returns the error of a job whose server or worker has crashed too often. */
-export function crashedTooOften(attempts: number): JobError {
-  const message = `the server died ${attempts} times while running this job`;
-  return jobError('worker_lost', message, { exceptionType: 'RuntimeError' });
-}
-
 function exceptionType(error: Error): string {
   return error instanceof NodeFailure ? error.exceptionType : 'RuntimeError';
 }

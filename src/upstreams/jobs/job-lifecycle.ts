@@ -1,4 +1,4 @@
-import { crashedTooOften } from './job-error.ts';
+import { jobError } from './job-error.ts';
 import type { LiveJob } from './live-job.ts';
 import type { JobEnd } from './run-on-worker.ts';
 
@@ -27,7 +27,9 @@ export function toEndedJob(
  */
 export const MAX_ATTEMPTS = 3;
 
-/** The end of a job whose workers have crashed too often. */
+/** The end of a job whose server or workers have crashed too often. */
 export function workerLost(attempts: number): FinalEnd {
-  return { status: 'failed', error: crashedTooOften(attempts) };
+  const message = `the server died ${attempts} times while running this job`;
+  const error = jobError('worker_lost', message, { exceptionType: 'RuntimeError' });
+  return { status: 'failed', error };
 }

@@ -3,7 +3,7 @@ import { isRedisAway } from '../../lib/storage-errors.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { JobFiles } from '../assets/job-files.ts';
-import { internalError } from './job-error.ts';
+import { jobError } from './job-error.ts';
 import { type FinalEnd, toEndedJob, workerLost } from './job-lifecycle.ts';
 import type { QueueStop, RunOutcome, WorkerDeaths } from './job-queue.ts';
 import type { JobRun, WriteResult } from './job-run.ts';
@@ -145,5 +145,7 @@ export class JobRunner {
 const NONE: ReadonlySet<string> = new Set();
 
 function failed(): FinalEnd {
-  return { status: 'failed', error: internalError() };
+  const message = 'the engine failed to run this job';
+  const error = jobError('internal_error', message, { exceptionType: 'RuntimeError' });
+  return { status: 'failed', error };
 }

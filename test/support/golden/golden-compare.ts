@@ -2,7 +2,6 @@ import sharp from 'sharp';
 import { privateCaching } from '../../../src/http/answer.ts';
 import { parseJson } from '../../../src/protocol/json.ts';
 import { type Tolerances, compareFrames, compareJson } from './golden-frames.ts';
-import { deprecationHeadersOf } from './golden-http-differences.ts';
 import type { Answer } from './golden-http.ts';
 import { createTempNames, normalJson, ownFrame, recordedFrame } from './golden-normalize.ts';
 import type { Replayed } from './golden-replay.ts';
@@ -103,7 +102,6 @@ async function compareExchange(
     ...status,
     ...HEADERS.flatMap((name) => compareHeader(name, response.headers, answer)),
     ...(isBothEmpty && length !== '0' ? [`content-length ${length}`] : []),
-    ...compareDeprecationHeaders(exchange, answer, replayed),
     ...(await compareBody(exchange, answer, replayed)),
   ];
 }
@@ -119,25 +117,6 @@ function compareHeader(
   const isPrivate = mine === privateCaching((each) => headers[each.toLowerCase()] !== undefined);
   if (name === 'cache-control' && isPrivate) return [];
   return theirs === mine ? [] : [`${name}: ${mine ?? 'none'}`];
-}
-
-/** Headers that no recording has, that must be where docs/differences.md says and nowhere else. */
-function compareDeprecationHeaders(
-  { request }: GoldenExchange,
-  { status, headers }: Answer,
-  replayed: Replayed,
-): string[] {
-  const { deprecation, link } = deprecationHeadersOf(request, status);
-  const found = {
-    deprecation: headers['deprecation'],
-    link: headers['link'] && replayed.asRecorded(String(headers['link'])),
-    sunset: headers['sunset'],
-  };
-  return Object.entries({ deprecation, link, sunset: undefined }).flatMap(([name, expected]) =>
-    found[name as keyof typeof found] === expected
-      ? []
-      : [`${name}: ${String(found[name as keyof typeof found] ?? 'none')}`],
-  );
 }
 
 async function compareBody(
