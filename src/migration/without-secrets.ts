@@ -1,4 +1,4 @@
-import { urlEncoded } from '../observability/secret-redactor.ts';
+import { createSecretRedactor } from '../observability/secret-redactor.ts';
 import {
   type Json,
   type JsonObject,
@@ -11,16 +11,12 @@ import type { Session, SessionEvent } from './session.ts';
 
 type CleanText = (text: string) => string;
 
-/** Shorter texts are not removed: they are no keys, and may be parts of words. */
-const MIN_SECRET_CHARS = 6;
-const REDACTED = 'KEY-LEFT-OUT';
-
 /**
  * Returns the session with all keys removed from texts of the client, also from the inputs of graphs. Keeps the
  * structure of graphs: the ids, classes and links of nodes, the names of inputs and the ids of files.
  */
 export function withoutSecrets(session: Session, secrets: readonly string[]): Session {
-  const clean = createCleaner(secrets);
+  const { redact: clean } = createSecretRedactor(secrets);
   const jobs = [...session.jobs].map(([id, job]) => {
     const outputs = job.outputs.map((output) => ({ ...output, name: clean(output.name) }));
     return [id, { ...job, outputs }] as const;
@@ -31,13 +27,6 @@ export function withoutSecrets(session: Session, secrets: readonly string[]): Se
     events: session.events.map((event) => cleanEvent(event, clean)),
     jobs: new Map(jobs),
   };
-}
-
-function createCleaner(secrets: readonly string[]): CleanText {
-  const longEnough = secrets.filter((secret) => secret.length >= MIN_SECRET_CHARS);
-  const secretTexts = longEnough.flatMap((secret) => [secret, urlEncoded(secret)]);
-  return (text) =>
-    secretTexts.reduce((cleanedText, secret) => cleanedText.replaceAll(secret, REDACTED), text);
 }
 
 function cleanEvent(event: SessionEvent, clean: CleanText): SessionEvent {

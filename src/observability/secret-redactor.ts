@@ -63,6 +63,6 @@ function spellingsOf(secret: string | undefined): readonly string[] | undefined 
 }
 
 /** A text from JSON may have half a character, which cannot be encoded: it is sent as U+FFFD. */
-export function urlEncoded(text: string): string {
+function urlEncoded(text: string): string {
   return encodeURIComponent(Buffer.from(text).toString());
 }
