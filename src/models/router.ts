@@ -6,7 +6,7 @@ import type { Logger } from '../observability/log.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { MAX_MODEL_CHARS, MAX_PROVIDER_CHARS, MODEL_PATHS } from '../protocol/router.ts';
 import { createCatalog, modelEntry, createCursors } from './catalog.ts';
-import { replyDocument, writeDocument } from './schema-document.ts';
+import { replyDocument } from './schema-document.ts';
 import { createModelInvoker } from './invoker.ts';
 import {
   type ModelRequest,
@@ -17,7 +17,7 @@ import { readKeys } from './keys.ts';
 import type { BodyReader } from '../http/json-body.ts';
 import type { PublicAddress, PublicAddresses } from '../http/public-address.ts';
 import type { ModelLimits } from './limits.ts';
-import { type ModelDef, modelId } from './model-def.ts';
+import type { ModelDef } from './model-def.ts';
 import { createRateLimiter } from '../lib/rate-limiter.ts';
 import { createReplays } from './replays.ts';
 import {
@@ -58,7 +58,6 @@ const MAX_ID_CHARS = MAX_PROVIDER_CHARS + 1 + MAX_MODEL_CHARS;
 export function createModelRouter(options: ModelRouterOptions) {
   const { models, log, now, limits, ledger } = options;
   const catalog = createCatalog(models, createCursors(options.secret));
-  const documents = new Map(models.map((def) => [modelId(def), writeDocument(def)]));
   const keys = options.keysFile === undefined ? undefined : readKeys(options.keysFile);
   const authenticate = createModelAuthentication({ callerOf: options.callerOf, keys, limits });
   const rates = createRateLimiter(now);
@@ -86,10 +85,7 @@ export function createModelRouter(options: ModelRouterOptions) {
     }
     const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
     if (subresource === 'openapi.json') {
-      if (!isRead) return notAllowed('GET, HEAD');
-      const document = documents.get(id);
-      if (document === undefined) throw new Error(`${id} has no document`);
-      return replyDocument(document, ctx.req);
+      return isRead ? replyDocument(def, ctx.req) : notAllowed('GET, HEAD');
     }
     if (ctx.method === 'POST') return await invoke.call({ ...request, def });
     return isRead

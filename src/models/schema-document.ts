@@ -5,9 +5,6 @@ import { type JsonObject, stringifyJson } from '../protocol/json.ts';
 import { type ModelDef, modelId } from './model-def.ts';
 import type { RouterReply } from './reply.ts';
 
-/** A model's schema document as it is served. */
-export type SchemaDocument = { readonly etag: string; readonly body: Buffer };
-
 /** The input schema of a model without one: any JSON object. */
 const OPEN_INPUT: JsonObject = { type: 'object', additionalProperties: true };
 
@@ -38,18 +35,13 @@ const INVALID_SCHEMA: JsonObject = {
   },
 };
 
-/** Writes the document once, since its tag is computed from the bytes that are served. */
-export function writeDocument(def: ModelDef): SchemaDocument {
-  const body = Buffer.from(stringifyJson(openApi(def)));
-  const etag = `"${createHash('sha256').update(body).digest('hex')}"`;
-  return { etag, body };
-}
-
-/** Returns the document, or a 304 when the caller has it. */
+/** Returns a model's schema document, or a 304 when the caller has it. */
 export function replyDocument(
-  { etag, body }: SchemaDocument,
+  def: ModelDef,
   request: Pick<IncomingMessage, 'headers'>,
 ): RouterReply {
+  const body = Buffer.from(stringifyJson(openApi(def)));
+  const etag = `"${createHash('sha256').update(body).digest('hex')}"`;
   const headers = { ETag: etag, 'Cache-Control': 'private, must-revalidate' };
   if (isCopyCurrent(request, { etag })) return { status: 304, headers };
   return { status: 200, headers, contentType: 'application/json', body };
