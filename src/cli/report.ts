@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
+import { type Flags, addServerOptions } from '../config/flags.ts';
 import { databasePath } from '../data-folder/data-dir.ts';
 import type { CallCount } from '../ledger/ledger.ts';
 import { idsOfFolder } from '../data-folder/bind-ledger.ts';
@@ -9,32 +10,24 @@ import { reportOf } from '../migration/usage-report.ts';
 import { reportText } from '../migration/usage-report-text.ts';
 import { runCommand, withRedis } from './shared-options.ts';
 
-type Flags = { readonly dataDir: string; readonly ledger: string; readonly json?: boolean };
+type Settings = Pick<Flags, 'dataDir' | 'ledger'> & { readonly json?: boolean };
 
 /** `holdover report`: lists the clients that still use v1. A server may run meanwhile. Resolves with the exit code. */
 export function reportCommand(argv: readonly string[]): Promise<number> {
   const command = new Command('holdover report')
     .description('Shows which clients still call v1, what they call, and what v2 has in its place.')
-    .addOption(
-      new Option('--data-dir <DIR>', 'of the server').default('./data').env('HOLDOVER_DATA_DIR'),
-    )
-    .addOption(
-      new Option('--ledger <URL>', 'of the server, when it is not in its data directory')
-        .default('sqlite')
-        .env('HOLDOVER_LEDGER'),
-    )
     .option('--json', 'for programs');
-  return runCommand(command, argv, printReport, String);
+  return runCommand(addServerOptions(command, ['dataDir', 'ledger']), argv, printReport, String);
 }
 
 async function printReport(command: Command): Promise<number> {
-  const { json, ...location } = command.opts<Flags>();
+  const { json, ...location } = command.opts<Settings>();
   const clients = reportOf(await callsIn(location));
   process.stdout.write(json ? `${JSON.stringify({ clients }, null, 2)}\n` : reportText(clients));
   return 0;
 }
 
-async function callsIn({ dataDir, ledger }: Flags): Promise<readonly CallCount[]> {
+async function callsIn({ dataDir, ledger }: Settings): Promise<readonly CallCount[]> {
   return withRedis({ ledger }, async (redis) =>
     redis ? redis.ledger.calls.list() : callsInDatabase(dataDir),
   );
