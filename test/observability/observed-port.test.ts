@@ -20,27 +20,7 @@ function streamOf(events: AsyncIterable<JobEvent>): JobApi {
   return { events: async () => ok(events) } as unknown as JobApi;
 }
 
-async function* endlessEvents(): AsyncGenerator<JobEvent> {
-  while (true) yield { event: 'status', data: { status: 'running' } };
-}
-
 const signal = new AbortController().signal;
-
-test('without a subscriber the port is not wrapped, and no record is made', () => {
-  const jobs = fakeJobs();
-  expect(observe(jobs)).toBe(jobs);
-});
-
-test('a stream whose events no subscriber wants is passed on as it is', async () => {
-  const events = endlessEvents();
-  const jobs = observe(
-    streamOf(events),
-    () => undefined,
-    () => ({ onAnswer() {} }),
-  );
-  const answer = await jobs.events(ANN, JOB_ID, signal);
-  expect(answer.ok && answer.value).toBe(events);
-});
 
 test('a subscriber gets the beginning of each call, and how it ends', async () => {
   const records: string[] = [];

@@ -1,10 +1,8 @@
 // kill -9 at any moment: what was acknowledged is there afterwards, once, and whole.
-import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
-import { createHash } from 'blake3';
+import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { uploadInput } from '../support/clients/client-helpers.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type Recorder, connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { LASTING_STEPS, flat, lasting } from '../support/graphs/workflows.ts';
@@ -29,21 +27,6 @@ async function restart(): Promise<void> {
   server = await startHoldover({ dataDir });
 }
 
-/** Names of blobs whose bytes are not what their name says. */
-async function damagedBlobs(): Promise<string[]> {
-  const dir = join(dataDir, 'blobs');
-  const entries = await readdir(dir, { recursive: true, withFileTypes: true }).catch(() => []);
-  const paths = entries.filter((entry) => entry.isFile()).map((e) => join(e.parentPath, e.name));
-  const damaged = [];
-  for (const path of paths) {
-    const hash = createHash()
-      .update(await readFile(path))
-      .digest('hex');
-    if (hash !== basename(path)) damaged.push(basename(path));
-  }
-  return damaged;
-}
-
 type Entry = {
   prompt: [number, string];
   outputs: { [node: string]: { images?: { filename: string; subfolder: string; type: string }[] } };
@@ -56,12 +39,6 @@ function history(): Promise<{ [promptId: string]: Entry }> {
 
 function imagesOf(entry: Entry | undefined) {
   return Object.values(entry?.outputs ?? {}).flatMap(({ images = [] }) => images);
-}
-
-async function view(image: { filename: string; subfolder: string; type: string }): Promise<number> {
-  const answer = await fetch(`${server.url}/view?${new URLSearchParams(image)}`);
-  await answer.arrayBuffer();
-  return answer.status;
 }
 
 test('one that ran and those that waited run to their end, in their order, under their numbers', async () => {
@@ -116,40 +93,3 @@ function endsOf(recorder: Recorder): string[] {
       : [],
   );
 }
-
-/** Always the same numbers, so that a failure can be seen twice. */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
-
-test('amid uploads: none is half there, whatever was said', async () => {
-  const random = randomFrom(7);
-  for (let round = 0; round < 3; round++) {
-    const uploads = Array.from({ length: 5 }, (_, i) => {
-      const name = `big-${round}-${i}.bin`;
-      const bytes = Buffer.alloc(3 << 20, `${round}${i}`);
-      return uploadInput(server.url, { name, bytes }).then(
-        () => ({ name, bytes }),
-        () => undefined,
-      );
-    });
-    await new Promise((resolve) => setTimeout(resolve, 20 + random() * 120));
-    await restart();
-    for (const told of await Promise.all(uploads)) {
-      if (told === undefined) continue;
-      const seen = await fetch(`${server.url}/view?type=input&filename=${told.name}`);
-      expect(Buffer.compare(Buffer.from(await seen.arrayBuffer()), told.bytes)).toBe(0);
-    }
-    expect(await damagedBlobs()).toEqual([]);
-    expect(await readdir(join(dataDir, 'spool'))).toEqual([]);
-  }
-  const names: string[] = await getJson(`${server.url}/internal/files/input`);
-  for (const name of names) {
-    const filename = name.replace(/ \[input\]$/, '');
-    expect(await view({ filename, subfolder: '', type: 'input' })).toBe(200);
-  }
-});

@@ -63,23 +63,6 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
     );
   });
 
-  test('a Redis that dies in the middle of a run and comes back costs no client anything', async () => {
-    const socket = await connect(server.wsUrl);
-    const client_id = 'test-client';
-    await postPrompt(server.url, { prompt: lasting(), client_id, prompt_id: 'runs' });
-    await socket.until((frame) => frame.kind === 'text' && frame.type === 'progress');
-    await redis.kill9();
-    const accepting = postPrompt(server.url, { prompt: flat(), client_id, prompt_id: 'next' });
-    await redis.restart();
-    expect(await accepting).toMatchObject({ status: 200, body: { prompt_id: 'next' } });
-    for (const id of ['runs', 'next']) {
-      await socket.untilDone(id);
-      expect(await successIn(id)).toMatchObject({ status_str: 'success' });
-    }
-    expect(socket.outline('runs').filter((what) => what === 'execution_start')).toHaveLength(1);
-    await socket.close();
-  });
-
   test('a replica that takes over at the address of a dead Redis costs no client anything', async () => {
     const replica = await startRedis();
     const [primary, promoted] = [new Redis(redis.url), new Redis(replica.url)];

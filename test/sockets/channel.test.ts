@@ -46,26 +46,6 @@ function open(clientId: string | null = 'own') {
   return { channel, connect, caughtUp };
 }
 
-test('a connected socket of the client gets each frame at once, and nothing is kept', () => {
-  const { channel, connect } = open();
-  const socket = connect('own');
-  channel.send(node('1'), 1);
-  channel.send(step(1), 2);
-  expect(socket.heard()).toEqual(['executing:1', 'progress:1/9']);
-  expect(channel.hasUnreceived()).toBe(false);
-  expect(channel.receivedBy(2)).toEqual(['client']);
-  expect(channel.receivedBy(1)).toEqual([]);
-});
-
-test('a late socket of the client gets everything it missed, once, and that is reported', () => {
-  const { channel, connect, caughtUp } = open();
-  channel.send(node('1'), 1);
-  channel.send(step(1), 2);
-  expect(connect('own').heard()).toEqual(['executing:1', 'progress:1/9']);
-  expect(caughtUp).toEqual(['client 2']);
-  expect(connect('own').heard()).toEqual(['executing:1']);
-});
-
 test('a socket that answers no pings gets each frame, and they are kept for the return of its client', () => {
   const { channel, connect } = open();
   const silent = connect('own');
@@ -76,25 +56,6 @@ test('a socket that answers no pings gets each frame, and they are kept for the 
   channel.send(node(null), 3);
   expect(silent.heard()).toEqual(['executing:1', 'progress:1/9', 'executing:null']);
   expect(connect('own').heard()).toEqual(['executing:1', 'progress:1/9', 'executing:null']);
-  expect(channel.hasUnreceived()).toBe(false);
-});
-
-test('a returning socket learns the running node before the frames it missed', () => {
-  const { channel, connect } = open();
-  const first = connect('own');
-  channel.send(node('1'), 1);
-  first.close();
-  channel.send(step(1), 2);
-  expect(connect('own').heard()).toEqual(['executing:1', 'progress:1/9']);
-});
-
-test('a hosted socket with another id gets the frames, and they are kept for the client', () => {
-  const { channel, connect } = open();
-  channel.send(node('1'), 1);
-  expect(connect('other', 'hosted').heard()).toEqual(['executing:1']);
-  expect(channel.hasUnreceived()).toBe(true);
-  expect(connect('another', 'hosted').heard()).toEqual([]);
-  expect(connect('own').heard()).toEqual(['executing:1']);
   expect(channel.hasUnreceived()).toBe(false);
 });
 
@@ -145,42 +106,4 @@ test('a lazy frame that comes while earlier ones are loaded is loaded too', asyn
   }, 1);
   await channel.preload();
   expect(connect('own').heard()).toEqual(['executing:7', 'executing:8']);
-});
-
-test('a fetched result ends the waiting for a socket, also for later frames', () => {
-  const { channel, connect } = open();
-  channel.send(node('1'), 1);
-  channel.markFetched();
-  channel.send(step(1), 2);
-  expect(channel.hasUnreceived()).toBe(false);
-  const late = connect('own');
-  channel.send(node(null), 3);
-  expect(late.heard()).toEqual([]);
-});
-
-test('a socket that was there before the result was fetched gets the last frame', () => {
-  const { channel, connect } = open();
-  const socket = connect('own');
-  channel.send(node('1'), 1);
-  channel.markFetched();
-  channel.send(node(null), 2);
-  expect(socket.heard()).toEqual(['executing:1', 'executing:null']);
-});
-
-test('a superseded prompt without a client id keeps nothing for a late socket', () => {
-  const { channel, connect } = open(null);
-  channel.send(node('1'), 1);
-  channel.supersede();
-  channel.send(step(1), 2);
-  expect(channel.unreceivedBytes()).toBe(0);
-  expect(connect('any', 'hosted').heard()).toEqual([]);
-});
-
-test('at the memory limit starts, nodes and ends stay; steps go', () => {
-  const { channel, connect } = open();
-  channel.send(node('1'), 1);
-  channel.send(step(1), 2);
-  channel.send(node(null), 3);
-  channel.dropDetails();
-  expect(connect('own').heard()).toEqual(['executing:1', 'executing:null']);
 });

@@ -146,12 +146,6 @@ test('only hosted sockets get notifications', () => {
   expect(hosted.heard()).toEqual(['notification']);
 });
 
-test('counts sockets of one user and of all', () => {
-  openFake(hub, { dialect: 'local', user: 'ann' });
-  openFake(hub, { dialect: 'local', user: 'bob' });
-  expect([hub.count('ann'), hub.count('eve'), hub.count()]).toEqual([1, 0, 2]);
-});
-
 describe('where there is room for no more sockets,', () => {
   const closed: string[] = [];
   const join = (user: string, clientId: string) => {
