@@ -1,5 +1,4 @@
 import type { ComponentProps } from 'preact';
-import { useState } from 'preact/hooks';
 import type { ServerAnswer } from '../../src/console/api-types.ts';
 import lock from 'icon:lock-keyhole';
 import check from 'icon:circle-check';
@@ -10,7 +9,6 @@ import { Refused } from '../lib/server.ts';
 import { Empty, Fact, Icon } from '../lib/ui.tsx';
 import { now, session } from '../state.ts';
 import { Plot } from './plot.tsx';
-import { Servers, nameOfServer } from './servers.tsx';
 
 const READ_MS = 10_000;
 
@@ -83,11 +81,7 @@ const PLOTS: readonly PlotDef[] = [
 ];
 
 function Figures({ answer }: { readonly answer: ServerAnswer }) {
-  const { limits, warnings, health, others } = answer;
-  const [chosen, setChosen] = useState(answer.server);
-  const servers = [answer, ...others];
-  const shown = servers.find(({ server }) => server === chosen) ?? answer;
-  const { samples } = shown;
+  const { limits, warnings, health, samples } = answer;
   const atMs = samples.map(({ at_ms: at }) => at);
   const measuredAtMs = atMs.at(-1);
   const plots = PLOTS.filter(
@@ -117,22 +111,14 @@ function Figures({ answer }: { readonly answer: ServerAnswer }) {
         <Fact name="Health">{health.is_good ? 'healthy' : (health.reason ?? 'not healthy')}</Fact>
         <Fact name="Version">{answer.version}</Fact>
         <Fact name="Node.js">{answer.node}</Fact>
+        {answer.servers > 1 && <Fact name="Servers">{count(answer.servers)}</Fact>}
         {answer.workers !== null && <Fact name="Workers">{count(answer.workers)}</Fact>}
         <Fact name="Up since" title={dateTime(answer.started_at_ms)}>
           {duration(now.value - answer.started_at_ms)}
         </Fact>
       </dl>
-      {answer.servers > 1 && (
-        <Servers
-          servers={servers}
-          count={answer.servers}
-          own={answer.server}
-          shown={shown.server}
-          onChoose={setChosen}
-        />
-      )}
       <h2>
-        The last hour {answer.servers > 1 && <small>{nameOfServer(shown, answer.server)}</small>}
+        The last hour {answer.servers > 1 && <small>of {answer.host}</small>}
         {measuredAtMs !== undefined && <small> as of {dateTime(measuredAtMs)}</small>}
       </h2>
       <div class="plots">
@@ -149,7 +135,7 @@ function Figures({ answer }: { readonly answer: ServerAnswer }) {
           />
         ))}
       </div>
-      <h2>Limits {answer.servers > 1 && <small>{nameOfServer(answer, answer.server)}</small>}</h2>
+      <h2>Limits {answer.servers > 1 && <small>of {answer.host}</small>}</h2>
       <ul class="limits">
         {limits.map(({ name, flag, used, limit, unit }) => {
           const words = unit === 'bytes' ? size : count;

@@ -50,8 +50,6 @@ export function openConsole(
       jobs: upstream.runner.jobs,
       assets: ledger.assets,
       discovered: upstream.runner.discovered,
-      server: trafficRecorder.store.server,
-      otherServers: services.sharedFigures.others,
       ...processes,
     }),
     ...clientsHandlers({

@@ -7,7 +7,6 @@ import { type Identify, createIdentify } from '../auth/identity.ts';
 import type { Config } from '../config/config.ts';
 import { packageVersion } from '../config/version.ts';
 import { createFigures } from '../console/figures.ts';
-import { createSharedFigures } from '../console/shared-figures.ts';
 import { TrafficRecorder } from '../console/traffic-recorder.ts';
 import { createBodies } from '../http/json-body.ts';
 import type { Ledger } from '../ledger/ledger.ts';
@@ -103,11 +102,6 @@ export async function openServices(
   const ledger = withExampleInput({ config, runner: upstream.runner, spoolDir: store.dir.spool });
   const counter = await openPromptCounter({ links: store.links, ledger });
   const prompts = { live, eventLog, counter };
-  const sharedFigures = createSharedFigures({
-    links: store.links,
-    server: trafficRecorder.store.server,
-    version: packageVersion(),
-  });
   const spans = tracing?.prompts;
   const parts = { config, logs, metrics, auth, ledger, upstream, sockets, spans, ...prompts };
   const life = openPrompts(parts);
@@ -123,7 +117,6 @@ export async function openServices(
     totals: () => metrics.totals(),
     services: metered,
     diskBytes: () => ledger.assets.totalBytes(),
-    onSample: sharedFigures.exchange,
   });
   return {
     config,
@@ -145,7 +138,6 @@ export async function openServices(
     tracing,
     trafficRecorder,
     figures,
-    sharedFigures,
     secrets,
     causes,
     auth,

@@ -217,21 +217,9 @@ export type FigureSample = {
   readonly disk_bytes: number;
 };
 
-/** A server over the same ledger, with its own measurements. */
-export type OtherServer = {
-  readonly server: string;
-  /** The name of its machine or container. */
-  readonly host: string;
-  readonly version: string;
-  readonly started_at_ms: number;
-  /** The measurements that were read, oldest first, of at most an hour. */
-  readonly samples: readonly FigureSample[];
-};
-
 /** `GET /holdover/api/server`; for the operator only. */
 export type ServerAnswer = {
-  /** The id of this process, as in `/holdover/api/traffic`. */
-  readonly server: string;
+  /** The name of its machine or container. */
   readonly host: string;
   readonly version: string;
   readonly node: string;
@@ -241,8 +229,6 @@ export type ServerAnswer = {
   readonly started_at_ms: number;
   /** The number of servers that share the ledger, including this one. */
   readonly servers: number;
-  /** The other servers whose figures are known. `samples` and `limits` are of this server. */
-  readonly others: readonly OtherServer[];
   /**
    * The number of processes that run jobs of a shared queue; `null` when this process or a service runs the jobs.
    */

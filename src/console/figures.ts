@@ -7,15 +7,13 @@ type FigureSources = {
   /** Those that are measured for `/metrics`. */
   readonly services: MeteredServices;
   readonly diskBytes: () => Promise<number>;
-  /** Exchanges a measurement with the other servers. */
-  readonly onSample: (sample: FigureSample) => Promise<void>;
 };
 
 /** The time when this process began, in milliseconds since 1970. */
 export const STARTED_AT_MS = Date.now() - process.uptime() * 1000;
 export const SAMPLE_INTERVAL_MS = 10_000;
 /** The samples of one hour. */
-export const MAX_SAMPLES = 360;
+const MAX_SAMPLES = 360;
 /** The interval for measuring the disk. It is longer, because summing the sizes of all files takes time. */
 const DISK_EVERY_MS = 60_000;
 
@@ -53,10 +51,8 @@ export function createFigures(sources: FigureSources) {
     if (atMs - disk.atMs >= DISK_EVERY_MS) disk = { atMs, bytes: await sources.diskBytes() };
     rates = last === undefined ? NO_RATES : ratesBetween(last, { atMs, totals });
     last = { atMs, totals };
-    const sample = current();
-    samples.push(sample);
+    samples.push(current());
     if (samples.length > MAX_SAMPLES) samples.shift();
-    await sources.onSample(sample);
   }
 
   return {
@@ -67,7 +63,7 @@ export function createFigures(sources: FigureSources) {
   };
 }
 
-/** Ignores an error: while the ledger or the shared Redis is unavailable, the figures have a gap. */
+/** Ignores an error: while the ledger is unavailable, the figures have a gap. */
 function ignoreError(): void {}
 
 type Rates = Pick<

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import type { AssetStore } from '../ledger/ledger.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
-import type { OtherServer, ServerAnswer, SessionAnswer } from './api-types.ts';
+import type { ServerAnswer, SessionAnswer } from './api-types.ts';
 import { type ConsoleHandlers, requireOperator } from './console-routes.ts';
 import { type Figures, SAMPLE_INTERVAL_MS, STARTED_AT_MS } from './figures.ts';
 import { type LimitSources, limitsOf } from './server-limits.ts';
@@ -19,10 +19,7 @@ type ServerServices = {
    * runs them.
    */
   readonly discovered: (() => DiscoveredUpstream) | undefined;
-  /** The id of this process. */
-  readonly server: string;
   readonly countServers: () => Promise<number>;
-  readonly otherServers: () => readonly OtherServer[];
   readonly countWorkers: () => Promise<number | undefined>;
 };
 
@@ -44,7 +41,6 @@ export function serverHandlers(services: ServerServices): ConsoleHandlers {
       const workers = facts.upstream_kind === 'embedded' ? await services.countWorkers() : null;
       return {
         ...facts,
-        server: services.server,
         host: hostname(),
         node: process.version,
         health: {
@@ -53,7 +49,6 @@ export function serverHandlers(services: ServerServices): ConsoleHandlers {
         },
         started_at_ms: STARTED_AT_MS,
         servers: await services.countServers(),
-        others: services.otherServers(),
         workers: workers ?? null,
         sample_interval_ms: SAMPLE_INTERVAL_MS,
         samples: [...figures.samples(), current],
