@@ -246,7 +246,7 @@ function openPrompts(parts: PromptParts): Prompts {
     needsCredential: runner.needsCredential,
     counter,
     outboxLimit: config.outboxLimit,
-    retryPolicy: config.upstream.kind === 'remote' ? (config.upstream.limits['outbox'] ?? {}) : {},
+    pace: config.upstream.kind === 'remote' ? (config.upstream.limits['outbox'] ?? {}) : {},
     clock: systemClock,
     deadlineClock: monotonicClock,
   });

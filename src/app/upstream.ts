@@ -165,8 +165,7 @@ async function openRemote(
     redirectHosts,
     isWatched,
     traceHeaders: options.tracing?.headers,
-    // Submissions without capacity wait in the outbox, where clients can see them.
-    limits: { submitBudgetMs: 0, ...limits },
+    limits,
   });
   const uploadCopies = new UploadCopies({
     jobs: remote,

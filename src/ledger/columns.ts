@@ -34,12 +34,21 @@ type FirstValues<Map> = {
   readonly [Name in keyof Map as Map[Name] extends { readonly first: null } ? Name : never]: null;
 };
 
-/**
- * The answer that the client got. `submitting`: none yet; `outbox`: accepted, and the prompt waits for capacity of
- * the upstream; `unknown`: Holdover does not know if the upstream accepted the prompt. The stored plan says if the
- * prompt may have been sent.
- */
-type PromptState = 'submitting' | 'outbox' | 'unknown' | 'live' | 'done';
+/** The state of a prompt: the answer that its client got, and how far its submission is. */
+export type PromptState =
+  /** The client waits for its answer. The plan may have been sent. */
+  | 'submitting'
+  /** Another process continues: the client got no answer. The plan may have been sent. */
+  | 'unanswered'
+  /** Accepted. The plan was not sent, or was certainly refused. */
+  | 'outbox'
+  /** Accepted. The plan is being sent, or there may be a job. */
+  | 'sent'
+  /** The client was told that the outcome is unknown. There may be a job. */
+  | 'unknown'
+  /** The prompt has a job. */
+  | 'live'
+  | 'done';
 
 /**
  * To add a property to a prompt's record, add one row, for example
@@ -65,8 +74,8 @@ export const PROMPT_COLUMNS = {
   targetsJson: text('targets_json'),
   state: text<PromptState>('state'),
   /**
-   * The stored plan without the graph: the data to submit the prompt again, and if it may have been sent
-   * (`prompts/submit/plan.ts`). It never contains secrets.
+   * The stored plan without the graph: the data to submit the prompt again (`prompts/submit/plan.ts`). It never
+   * contains secrets.
    */
   intentJson: text('intent_json'),
   /** When a client asked to cancel it. */

@@ -60,10 +60,8 @@ export type StoredPlan = Pick<PromptRow, 'intentJson' | 'targetsJson'>;
 /** Only the leader of a prompt may write its progress; writes of other processes are refused. */
 export interface PromptStore {
   insert(row: PromptRow, durability?: Durability): Promise<void>;
-  /** For a prompt without a job: changes its state. */
-  setState(key: string, state: 'outbox' | 'unknown'): Promise<void>;
-  /** For a prompt without a job: changes how it is submitted. */
-  setPlan(key: string, plan: StoredPlan): Promise<void>;
+  /** For a prompt without a job: changes its state, and how it is submitted. */
+  setPlan(key: string, plan: StoredPlan & Pick<PromptRow, 'state'>): Promise<void>;
   askCancel(key: string, atMs: number): Promise<void>;
   /** Links a v2 job: the prompt becomes `live`. It keeps its graph when the patch has none. */
   linkJob(key: string, patch: LinkedJob, durability?: Durability): Promise<void>;

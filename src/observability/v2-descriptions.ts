@@ -34,7 +34,7 @@ const ARGUMENTS = {
     const sent = Object.values(extraData);
     return { nodes: Object.keys(workflow).length, order, key, label: key, secrets: sent };
   },
-  recover: ([lost]) => {
+  search: ([lost]) => {
     const { metadata, sentAtMs } = lost as LostSubmission;
     return { key: Object.values(metadata ?? {})[0], sentAtMs };
   },
@@ -80,7 +80,7 @@ const anAsset: DescribeValue = (value) => ({ assetId: (value as Asset).id });
 
 const VALUES = {
   submit: aJob,
-  recover: noFields,
+  search: noFields,
   get: aJob,
   workflow: noFields,
   events: noFields,

@@ -14,9 +14,10 @@ import type { Submission } from './submission.ts';
 import type { SubmissionDraft } from './submit/draft.ts';
 import type { DuplicateIds } from './submit/duplicate-ids.ts';
 import { createPlan } from './submit/plan.ts';
-import { type Accepted, type DraftSubmitter, toV1Error } from './submit/submit-draft.ts';
+import { type Accepted, toV1Error } from './submit/answer.ts';
+import type { Submissions } from './submit/submissions.ts';
 
-export type { Accepted } from './submit/submit-draft.ts';
+export type { Accepted } from './submit/answer.ts';
 
 export type Acceptor = ReturnType<typeof createAcceptor>;
 
@@ -26,7 +27,7 @@ type AcceptorOptions = Pick<
 > & {
   readonly duplicateIds: DuplicateIds;
   readonly fileResolver: FileResolver;
-  readonly draftSubmitter: DraftSubmitter;
+  readonly submissions: Submissions;
 };
 
 /**
@@ -34,7 +35,7 @@ type AcceptorOptions = Pick<
  * `V1Error`.
  */
 export function createAcceptor(options: AcceptorOptions) {
-  const { duplicateIds, fileResolver, draftSubmitter, clock } = options;
+  const { duplicateIds, fileResolver, submissions, clock } = options;
   const newKey = createPromptKeys();
 
   async function draftOf(caller: Caller, submission: Submission): Promise<SubmissionDraft> {
@@ -61,7 +62,7 @@ export function createAcceptor(options: AcceptorOptions) {
       duplicateIds.refuseDuplicate(caller, submission);
       const refusal = refuseShape(submission.graph as JsonObject);
       if (refusal) throw toV1Error(refusal);
-      return draftSubmitter.submit(await draftOf(caller, submission));
+      return submissions.submit(await draftOf(caller, submission));
     },
   };
 }

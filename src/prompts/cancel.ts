@@ -4,15 +4,13 @@ import type { Caller } from '../protocol/job-api.ts';
 import { type LivePrompt, hasEnded } from './live-prompts.ts';
 import type { Follower } from './follow/follower.ts';
 import { isInOutbox } from './pending-reason.ts';
-import type { Outbox } from './submit/outbox.ts';
 import type { JobCanceller } from './follow/cancel-job.ts';
-import type { SubmissionRecovery } from './submit/recover.ts';
+import type { Submissions } from './submit/submissions.ts';
 
 export type Cancel = ReturnType<typeof createCancel>;
 
 type CancelOptions = PromptContext & {
-  readonly outbox: Outbox;
-  readonly submissionRecovery: SubmissionRecovery;
+  readonly submissions: Submissions;
   readonly follower: Follower;
   readonly jobCanceller: JobCanceller;
 };
@@ -47,8 +45,7 @@ export function createCancel(options: CancelOptions) {
   }
 
   async function cancelLed(prompt: LivePrompt, caller: Caller): Promise<void> {
-    if (await options.outbox.cancel(prompt)) return;
-    if (await options.submissionRecovery.cancel(prompt)) return;
+    if (await options.submissions.cancel(prompt)) return;
     // A prompt without a job is being submitted: the process that gets its job sees the request.
     await jobCanceller.cancelJob(prompt, caller);
   }

@@ -11,7 +11,7 @@ import type { LivePrompts } from './live-prompts.ts';
 import type { PromptEventLog } from './prompt-event-log.ts';
 import type { PromptSpans } from '../tracing/prompt-spans.ts';
 import type { SharedCounter } from './submission.ts';
-import type { RetryPolicy } from './submit/retry-policy.ts';
+import type { SubmissionPace } from './submit/submission-pace.ts';
 
 /**
  * The services and settings that prompts need. Each part of `prompts` gets all of them, or names
@@ -56,7 +56,7 @@ export type PromptContext = {
   readonly history: HistoryLimits & { readonly graphBytes: number };
   /** Maximum number of waiting submissions of one user. */
   readonly outboxLimit: number;
-  readonly retryPolicy: RetryPolicy;
+  readonly pace: SubmissionPace;
   /** Called with v1's status word of each ended prompt. */
   readonly onEnded?: ((statusWord: string) => void) | undefined;
   /** `undefined`: no traces are made. */

@@ -9,32 +9,26 @@ import { createExternalJobImporter } from './import-external-job.ts';
 import { createMarkFetched, createMarkJobFetched } from './mark-fetched.ts';
 import { PromptResumption } from './resume.ts';
 import { createDuplicateIds } from './submit/duplicate-ids.ts';
-import { createLateJobs } from './submit/late-jobs.ts';
+import { createSendPlan } from './submit/attempt.ts';
 import { createLinkJob } from './submit/link-job.ts';
-import { Outbox } from './submit/outbox.ts';
-import { SubmissionRecovery } from './submit/recover.ts';
-import { DEFAULT_RETRY_POLICY, type RetryPolicy } from './submit/retry-policy.ts';
-import { createReplaceLostJob } from './submit/replace-lost-job.ts';
-import { createSubmissionRetry } from './submit/retry.ts';
-import { createSubmissionSender } from './submit/send.ts';
-import { DraftSubmitter } from './submit/submit-draft.ts';
+import { createReplaceLostJob } from './submit/resend-lost.ts';
+import { DEFAULT_PACE, type SubmissionPace } from './submit/submission-pace.ts';
+import { Submissions } from './submit/submissions.ts';
 
 export type Prompts = ReturnType<typeof createPrompts>;
 
-type PromptsOptions = Omit<PromptContext, 'retryPolicy'> & {
-  readonly retryPolicy: Partial<RetryPolicy>;
-};
+type PromptsOptions = Omit<PromptContext, 'pace'> & { readonly pace: Partial<SubmissionPace> };
 
 /**
  * The life of prompts from their `POST` to their history. Each part takes the members that it names
  * from the context and from earlier parts.
  */
 export function createPrompts(options: PromptsOptions) {
-  const retryPolicy = { ...DEFAULT_RETRY_POLICY, ...options.retryPolicy };
-  const context: PromptContext = { ...options, retryPolicy };
+  const pace = { ...DEFAULT_PACE, ...options.pace };
+  const context: PromptContext = { ...options, pace };
   const following = createFollowing(context, (...missing) => submitting.replaceLostJob(...missing));
   const submitting = createSubmitting(following);
-  const { follower, jobCanceller, outbox, submissionRecovery, lateJobs } = submitting;
+  const { follower, jobCanceller, submissions } = submitting;
   const { cancel, cancelRequested } = createCancel(submitting);
   const resumption = new PromptResumption({ ...submitting, onCancelRequested: cancelRequested });
   const externalJobs = createExternalJobImporter(following);
@@ -46,7 +40,7 @@ export function createPrompts(options: PromptsOptions) {
     markFetched,
     markJobFetched: createMarkJobFetched({ ...context, markFetched }),
     /** The number of accepted prompts that wait until the upstream has capacity. */
-    outboxDepth: (): number => outbox.depth(),
+    outboxDepth: (): number => submissions.outboxDepth(),
     /** Resumes the prompts of an earlier process. Call it once, before the first request. */
     resume: (): Promise<void> => resumption.start(),
     /** Resolves when the live prompts show everything that any process did before for this user. */
@@ -57,9 +51,7 @@ export function createPrompts(options: PromptsOptions) {
     async close(): Promise<void> {
       await externalJobs.close();
       jobCanceller.close();
-      await Promise.all(
-        [outbox, submissionRecovery, lateJobs, follower].map((part) => part.close()),
-      );
+      await Promise.all([submissions.close(), follower.close()]);
       await context.promptEventLog.close();
     },
   };
@@ -78,14 +70,9 @@ function createFollowing(context: PromptContext, replaceLostJob: ReplaceLostJob)
 
 /** Creates the parts that lead from the `POST` of a prompt to its job. */
 function createSubmitting(following: Following) {
-  const sender = createSubmissionSender(following);
-  const submissionRetry = createSubmissionRetry({ ...following, sender });
-  const lateJobs = createLateJobs({ ...following, submissionRetry });
-  const sending = { ...following, sender, submissionRetry, lateJobs };
-  const submissionRecovery = new SubmissionRecovery(sending);
-  const outbox = new Outbox({ ...sending, submissionRecovery });
-  const replaceLostJob = createReplaceLostJob({ ...following, outbox });
-  return { ...sending, submissionRecovery, outbox, replaceLostJob };
+  const submissions = new Submissions({ ...following, sendPlan: createSendPlan(following) });
+  const replaceLostJob = createReplaceLostJob({ ...following, submissions });
+  return { ...following, submissions, replaceLostJob };
 }
 
 function createAcceptService(submitting: Submitting, resumption: PromptResumption) {
@@ -95,6 +82,5 @@ function createAcceptService(submitting: Submitting, resumption: PromptResumptio
     ...submitting,
     duplicateIds: createDuplicateIds({ ...submitting, discover }),
     fileResolver: createFileResolver({ ...submitting, files }),
-    draftSubmitter: new DraftSubmitter(submitting),
   });
 }

@@ -2,18 +2,14 @@ import type { PromptRow } from '../ledger/ledger.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import type { PromptContext } from './context.ts';
 import type { LivePrompt } from './live-prompts.ts';
-import { failWithoutJob } from './submit/fail-without-job.ts';
-import type { Outbox } from './submit/outbox.ts';
-import { mayHaveBeenSent, restorePlan, traceparentIn } from './submit/plan.ts';
-import type { SubmissionRecovery } from './submit/recover.ts';
-import type { ClientKnows } from './submit/recovery-rules.ts';
+import { restorePlan, traceparentIn } from './submit/plan.ts';
+import type { ContinuedSubmission, Submissions } from './submit/submissions.ts';
 import type { JobCanceller } from './follow/cancel-job.ts';
 import type { Follower } from './follow/follower.ts';
 
 export type ResumePromptOptions = Pick<PromptContext, 'ledger' | 'livePrompts' | 'spans'> & {
   readonly follower: Follower;
-  readonly outbox: Outbox;
-  readonly submissionRecovery: SubmissionRecovery;
+  readonly submissions: Submissions;
   readonly jobCanceller: JobCanceller;
 };
 
@@ -67,38 +63,16 @@ function resumeFollowing(
 }
 
 function resumeSubmission(
-  options: ResumePromptOptions,
+  { submissions }: ResumePromptOptions,
   prompt: LivePrompt,
   row: PromptRow,
 ): NextStep {
-  const { outbox, submissionRecovery, follower } = options;
   const plan = restorePlan(row, prompt.caller);
-  const clientKnows = clientKnowsOf(row);
-  const isAmbiguous = mayHaveBeenSent(row);
-  const { lacksSecrets } = plan;
-  if (prompt.cancelRequested && !isAmbiguous) {
-    return () => void follower.finishWithoutJob(prompt, { kind: 'canceled' });
-  }
-  if (lacksSecrets && !isAmbiguous)
-    return () => failWithoutJob(follower, { prompt, clientKnows }, SECRETS_GONE);
-  // A prompt whose end was requested is not sent again; it may have been sent already.
-  const mayResend = !prompt.cancelRequested && !lacksSecrets;
-  if (clientKnows !== 'unknown' && mayResend) {
-    return () => outbox.add({ prompt, plan, clientKnows, mayHaveBeenSent: isAmbiguous });
-  }
-  return () => submissionRecovery.recover({ prompt, plan, clientKnows, mayResend });
+  return () => submissions.continue({ prompt, plan, state: stateOf(row) });
 }
 
-/** Returns the answer that the client had when the process died. */
-function clientKnowsOf({ state }: Pick<PromptRow, 'state'>): ClientKnows {
-  if (state === 'outbox') return 'accepted';
-  return state === 'unknown' ? 'unknown' : 'nothing';
+/** The client of a prompt that was being submitted got no answer, since its process died. */
+function stateOf({ state }: Pick<PromptRow, 'state'>): ContinuedSubmission['state'] {
+  if (state === 'outbox' || state === 'sent' || state === 'unknown') return state;
+  return 'unanswered';
 }
-
-const SECRETS_GONE = {
-  code: 'credentials_gone',
-  message:
-    'This prompt came with a key of its own. Keys are never stored, and the server was restarted ' +
-    'before the job could be submitted. Please submit it again.',
-  x_exception_type: 'ServiceError',
-};

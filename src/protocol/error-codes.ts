@@ -113,18 +113,3 @@ export type V2ErrorCode = keyof typeof ERROR_CODES;
 export function errorCodeOf(code: string): ErrorCode | undefined {
   return Object.hasOwn(ERROR_CODES, code) ? ERROR_CODES[code as V2ErrorCode] : undefined;
 }
-
-/**
- * The outcome of a submission that failed. `not_sent`: it was never sent. `refused`: it made no job.
- * `not_taken`: it made no job but used up its key. `refused_late`: it was refused after an attempt
- * with unknown outcome. `not_repeatable`: unknown, and it is not sent again, since the service gives
- * no means to know if it has the job. The last two and `unknown` may have made a job, so they are
- * never sent again under another key.
- */
-export type SubmissionOutcome =
-  | 'not_sent'
-  | 'refused'
-  | 'not_taken'
-  | 'refused_late'
-  | 'not_repeatable'
-  | 'unknown';

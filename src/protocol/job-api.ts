@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { type SubmissionOutcome, type V2ErrorCode, errorCodeOf } from './error-codes.ts';
+import { type V2ErrorCode, errorCodeOf } from './error-codes.ts';
 import type { Json } from './json.ts';
 import type { Asset, Graph, Job, JobStatus, NodeUi, Output, Progress } from './v2.ts';
 
@@ -18,8 +18,11 @@ export type V2Error = {
   readonly message: string;
   readonly details: Json;
   readonly retryAfterSeconds?: number;
-  /** The outcome of a submission. */
-  readonly outcome?: SubmissionOutcome;
+  /**
+   * Of a submission: it was not sent, or there may be a job. Absent: it was refused, and made no
+   * job.
+   */
+  readonly outcome?: 'not sent' | 'unknown';
   /** True when the service says that it cannot reach its engine. */
   readonly engineDown?: true;
 };
@@ -53,8 +56,6 @@ export type SubmitRequest = {
    * only.
    */
   readonly jobId?: string;
-  /** True when an earlier attempt under this key may have made a job. */
-  readonly isRepeated?: boolean;
   /** Labels by which the job can be found again. Some upstreams do not take them. */
   readonly metadata?: { readonly [name: string]: string };
   /** The order in the queue: lower numbers run first, equal numbers by time. Advisory. */
@@ -212,15 +213,16 @@ export type LostSubmission = Pick<SubmitRequest, 'workflow' | 'metadata'> & {
   readonly isClaimed?: (jobId: string) => Promise<boolean>;
 };
 
-/**
- * The result of a search for a lost submission. `isCertain`: a job that is not there will never
- * exist. `isListed`: the service's list is complete and lacks the job; only a request that is still
- * in progress may make it.
- */
-type Recovered = {
-  readonly job: Job | null;
-  readonly isCertain: boolean;
-  readonly isListed: boolean;
+/** The result of a search for the job of a lost submission. */
+export type JobSearch = {
+  /**
+   * `none`: there will never be a job. `not listed`: the complete list lacks it, and only a request
+   * that is still in progress may make it. `not seen`: a part of the list lacks it.
+   */
+  readonly kind: 'found' | 'none' | 'not listed' | 'not seen' | 'no list';
+  readonly job?: Job;
+  /** True for a service that may not promise to remember the keys of submissions. */
+  readonly mayForgetKeys?: boolean;
 };
 
 /**
@@ -229,9 +231,10 @@ type Recovered = {
  * or disk.
  */
 export interface JobApi {
+  /** Makes one attempt to submit a job. */
   submit(caller: Caller, request: SubmitRequest): Promise<Result<Job>>;
   /** Searches once for the job of a submission with unknown outcome. */
-  recover(caller: Caller, lost: LostSubmission): Promise<Result<Recovered>>;
+  search(caller: Caller, lost: LostSubmission): Promise<Result<JobSearch>>;
   get(caller: Caller, jobId: string): Promise<Result<Job>>;
   workflow(
     caller: Caller,

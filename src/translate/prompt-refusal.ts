@@ -83,13 +83,13 @@ export function serverStalled(): V1Refusal {
  * The outcome is unknown. A search for the job runs in the background, and its result is shown
  * under `promptId`.
  */
-export function submitUnknown(error: V2Error, promptId: string): V1Refusal {
+export function submitUnknown(promptId: string): V1Refusal {
   const message =
     'It is not known whether the job service took this prompt. It is looked for under the prompt id ' +
     'in extra_info; submitting again may run it twice.';
-  const { status, body } = refusal('submit_outcome_unknown', message, error.code);
+  const { body } = refusal('submit_outcome_unknown', message, 'submit_outcome_unknown');
   const stated = { ...body.error, extra_info: { prompt_id: promptId } };
-  return { status: Math.max(500, status), body: { ...body, error: stated } };
+  return { status: 500, body: { ...body, error: stated } };
 }
 
 /**

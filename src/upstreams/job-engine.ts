@@ -32,7 +32,7 @@ export type EngineOptions = {
 /** The calls of the port for jobs. */
 export type JobCalls = Pick<
   JobApi,
-  'submit' | 'recover' | 'get' | 'workflow' | 'events' | 'cancel' | 'list'
+  'submit' | 'search' | 'get' | 'workflow' | 'events' | 'cancel' | 'list'
 >;
 
 /** The calls of the port for files. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type RequestInit, fetch } from 'undici';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
-import type { RetryPolicy } from '../../src/prompts/submit/retry-policy.ts';
+import type { SubmissionPace } from '../../src/prompts/submit/submission-pace.ts';
 import type { RemoteLimits } from '../../src/upstreams/remote/limits.ts';
 import { type FaultProxy, openFaultProxy } from '../support/processes/fault-proxy.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
@@ -32,10 +32,6 @@ export const FAST: Partial<RemoteLimits> = {
   submitTimeoutMs: 500,
   readTimeoutMs: 500,
   bodyIdleTimeoutMs: 700,
-  unsentRetryMs: [20, 40],
-  unknownRetryMs: [20, 60],
-  recoverBudgetMs: 200,
-  recoverEveryMs: 40,
   readBudgetMs: 600,
   uploadBudgetMs: 600,
   readRetryMs: 20,
@@ -76,20 +72,19 @@ export const testOneServer = test.skipIf(IS_STACK);
 const CLIENT_CONNECTIONS = 12;
 
 /** The same for submissions that are not over at once. */
-const FAST_PACE: RetryPolicy = {
-  minWaitMs: 60,
-  maxWaitMs: 400,
-  defaultWaitMs: 100,
-  retryMs: { first: 50, last: 200 },
+const FAST_PACE: SubmissionPace = {
+  retryAfterMs: { least: 60, most: 400, unstated: 100 },
+  notSentMs: { first: 50, last: 200 },
   searchMs: { first: 40, last: 120 },
   searchWindowMs: 300,
   absentMs: 40,
   inFlightMs: 400,
+  answering: { notSentMs: [20, 40], unknownMs: [20, 60], searchMs: 40, limitMs: 280 },
 };
 
 type Options = {
   readonly limits?: Partial<RemoteLimits>;
-  readonly pace?: Partial<RetryPolicy>;
+  readonly pace?: Partial<SubmissionPace>;
   readonly args?: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
   /** Of the first process only. */

@@ -89,8 +89,7 @@ describe('an unknown job, after a kill -9', () => {
   });
 
   test.each(NOT_ABOUT_THE_JOB)('is not given up for a %s to its key', async (_, refusal) => {
-    const limits = { submitBudgetMs: 100 };
-    const setup = await openOwnSetup({ env: FIXED, firstEnv: AFTER_SUBMIT, limits });
+    const setup = await openOwnSetup({ env: FIXED, firstEnv: AFTER_SUBMIT });
     setup.upstream.script(runsToCompletion());
     const client = await setup.client();
     await postUntilKilled(client, 'kept');

@@ -47,7 +47,7 @@ test('F04 a peer that takes no connection is 502 within the connect time-out', a
   const nowhere = await openOwnSetup({
     upstreamUrl: await silentPort(),
     args: ['--object-info', 'embedded'],
-    limits: { connectTimeoutMs: 200, discoverTimeoutMs: 300, unsentRetryMs: [] },
+    limits: { connectTimeoutMs: 200, discoverTimeoutMs: 300 },
   });
   const client = await nowhere.client();
   const { status, json } = await client.post();

@@ -128,13 +128,14 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
       test('how a prompt is submitted may change until it has a job', async () => {
         const intent = { intentJson: '{"key":"a.1"}', targetsJson: '["1"]' };
         await ledger.prompts.insert(prompt('a'));
-        await ledger.prompts.setPlan('a', intent);
-        expect(await ledger.prompts.get('a')).toEqual(prompt('a', intent));
-        await ledger.prompts.setPlan('unknown', intent);
+        await ledger.prompts.setPlan('a', { ...intent, state: 'sent' });
+        expect(await ledger.prompts.get('a')).toEqual(prompt('a', { ...intent, state: 'sent' }));
+        await ledger.prompts.setPlan('unknown', { ...intent, state: 'sent' });
         expect(await ledger.prompts.get('unknown')).toBeUndefined();
         await ledger.prompts.linkJob('a', { promptId: 'a', jobId: 'j1', targetsJson: '["2"]' });
-        await ledger.prompts.setPlan('a', intent);
-        expect((await ledger.prompts.get('a'))?.targetsJson).toBe('["2"]');
+        await ledger.prompts.setPlan('a', { ...intent, state: 'sent' });
+        const { state, targetsJson } = (await ledger.prompts.get('a')) ?? {};
+        expect([state, targetsJson]).toEqual(['live', '["2"]']);
       });
 
       test('a prompt is live from its acceptance until it is done', async () => {

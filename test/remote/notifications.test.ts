@@ -18,10 +18,11 @@ const notices = ({ frames }: Recorder): string[] =>
 
 /** Waits of prompts that are sent again or looked for, cut down. */
 const LIMITS = {
-  outbox: { retryMs: { first: 50, last: 200 }, searchMs: { first: 40, last: 120 } },
-  unknownRetryMs: [],
-  recoverBudgetMs: 100,
-  recoverEveryMs: 40,
+  outbox: {
+    notSentMs: { first: 50, last: 200 },
+    searchMs: { first: 40, last: 120 },
+    answering: { notSentMs: [], unknownMs: [], searchMs: 40, limitMs: 100 },
+  },
 };
 
 async function open(args: string[] = []) {

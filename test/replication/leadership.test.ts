@@ -30,13 +30,12 @@ const endOf = (word: string) => ({
   endedAtMs: 1200,
 });
 const JOB = { promptId: 'p', jobId: 'j', graphJson: '{}', targetsJson: '["9"]' };
-const INTENT = { intentJson: '{"where":"here"}', targetsJson: '["1"]' };
+const INTENT = { state: 'outbox', intentJson: '{"key":"k"}', targetsJson: '["1"]' } as const;
 
 /** The writes of a prompt's leader, and the record each of them leaves. */
 const ACTS: readonly [string, (prompts: PromptStore) => Promise<void>, unknown][] = [
   ['finish', (prompts) => prompts.finish(KEY, endOf('error')), like(endOf('error'))],
   ['attach', (prompts) => prompts.linkJob(KEY, JOB), like({ ...JOB, state: 'live' })],
-  ['setState', (prompts) => prompts.setState(KEY, 'outbox'), like({ state: 'outbox' })],
   ['setPlan', (prompts) => prompts.setPlan(KEY, INTENT), like(INTENT)],
   ['remove', (prompts) => prompts.remove(KEY), undefined],
 ];

@@ -107,6 +107,6 @@ function rowOf(key: string): PromptRow {
     extraDataJson: '{}',
     targetsJson: '[]',
     state: 'outbox',
-    intentJson: '{"where":"here","key":"k","placed":[]}',
+    intentJson: '{"key":"k","placed":[]}',
   };
 }

@@ -10,7 +10,8 @@ export type FakeClock = Clock & {
   readonly sleeping: () => number;
 };
 
-export function createFakeClock(startMs = 1_000_000): FakeClock {
+/** `turns`: how often the event loop runs after each step of time. */
+export function createFakeClock(startMs = 1_000_000, turns = 10): FakeClock {
   const sleepers = new Set<Sleeper>();
   let nowMs = startMs;
 
@@ -44,12 +45,12 @@ export function createFakeClock(startMs = 1_000_000): FakeClock {
     },
     async advance(ms) {
       const untilMs = nowMs + ms;
-      await settled();
+      await settled(turns);
       for (let next = nextDue(untilMs); next; next = nextDue(untilMs)) {
         nowMs = next.wakesAtMs;
         sleepers.delete(next);
         next.wake();
-        await settled();
+        await settled(turns);
       }
       nowMs = untilMs;
     },
@@ -57,8 +58,8 @@ export function createFakeClock(startMs = 1_000_000): FakeClock {
 }
 
 /** Lets everything run that waits for nothing but promises. */
-async function settled(): Promise<void> {
-  for (let i = 0; i < 10; i++) await new Promise((resolve) => setImmediate(resolve));
+async function settled(turns: number): Promise<void> {
+  for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
 }
 
 function abortError(): Error {

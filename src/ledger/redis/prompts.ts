@@ -48,9 +48,8 @@ export function promptStore(
   }
   return {
     insert,
-    setState: (key, state) => update(key, 'unfinished', { state }),
-    setPlan: (key, { intentJson, targetsJson }) =>
-      update(key, 'unlinked', { intentJson, targetsJson }),
+    setPlan: (key, { state, intentJson, targetsJson }) =>
+      update(key, 'unlinked', { state, intentJson, targetsJson }),
     unlinkJob: (key, plan) => update(key, 'live', { state: 'outbox', jobId: null, ...plan }),
     begin: (key, atMs) => writeAsLeader('begin', key, atMs),
     askCancel: (key, atMs) => lua.change(key, ...table.fields({ cancelAskedAtMs: atMs })),

@@ -63,9 +63,8 @@ function liveStore({ db, writer, texts, dropReplaced }: Parts) {
       writer.writeOne(() => void statement.run(...values), durability);
   };
   const insert = writing(`INSERT INTO prompts ${SQL.insert}`);
-  const setState = writing(`UPDATE prompts SET state = ? WHERE key = ? AND state <> 'done'`);
-  const setPlan = writing(`UPDATE prompts SET intent_json = ?, targets_json = ? WHERE key = ?
-    AND job_id IS NULL AND state <> 'done'`);
+  const setPlan = writing(`UPDATE prompts SET state = ?, intent_json = ?, targets_json = ?
+    WHERE key = ? AND job_id IS NULL AND state <> 'done'`);
   const askCancel = writing(`UPDATE prompts SET cancel_asked_at_ms = ? WHERE key = ?`);
   const linkJob = writing(`UPDATE prompts SET state = 'live', prompt_id = ?, job_id = ?,
     graph_json = coalesce(?, graph_json), targets_json = ? WHERE key = ?`);
@@ -86,8 +85,8 @@ function liveStore({ db, writer, texts, dropReplaced }: Parts) {
       // A row without long texts is written at once: the next read sees it, even if this call is not awaited.
       await insert(SQL.values(stored instanceof Promise ? await stored : stored), durability);
     },
-    setState: (key, state) => setState([state, key]),
-    setPlan: (key, { intentJson, targetsJson }) => setPlan([intentJson, targetsJson, key]),
+    setPlan: (key, { state, intentJson, targetsJson }) =>
+      setPlan([state, intentJson, targetsJson, key]),
     askCancel: (key, atMs) => askCancel([atMs, key]),
     async linkJob(key, patch, durability) {
       if (!texts.isLong(patch, ['graphJson'])) return await link(key, patch, durability);

@@ -45,11 +45,6 @@ export type SubmissionPlan = {
  * they never change.
  */
 type PlanJson = {
-  /**
-   * `here`: not sent, or certainly refused. Absent in prompts of older versions, which may have
-   * been sent.
-   */
-  readonly where?: 'here' | 'away';
   readonly key: string;
   readonly placed: readonly ResolvedFile[];
   readonly isWhole: boolean;
@@ -128,30 +123,19 @@ export function workflowOf({ graph, placed, isWhole, outputs }: SubmissionPlan):
   return isWhole ? workflow : pruneTo(workflow, outputs);
 }
 
-/** `not_sent`: not sent, or certainly refused. `maybe_sent`: it is being sent, or was sent. */
-export type SendState = 'not_sent' | 'maybe_sent';
-
-const STORED_SEND_STATE = { not_sent: 'here', maybe_sent: 'away' } as const;
-
 /** Returns the part of the plan that the ledger has to store before the plan is sent. */
-export function toStoredPlan(plan: SubmissionPlan, sendState: SendState): StoredPlan {
+export function toStoredPlan(plan: SubmissionPlan): StoredPlan {
   const { idempotencyKey: key, placed, isWhole, outputs, secrets, traceparent } = plan;
   const ownKeys = plan.ownSecrets;
   const hasSecrets = plan.lacksSecrets || Object.keys(secrets).length > 0;
   const trace = traceparent === undefined ? undefined : { traceparent };
-  const where = STORED_SEND_STATE[sendState];
-  const stored: PlanJson = { where, key, placed, isWhole, hasSecrets, ownKeys, ...trace };
+  const stored: PlanJson = { key, placed, isWhole, hasSecrets, ownKeys, ...trace };
   return { intentJson: JSON.stringify(stored), targetsJson: JSON.stringify(outputs) };
 }
 
-/** Reads a stored plan. Older versions wrote fewer members. */
+/** Reads a stored plan. The record of a job that was submitted through v2 has none. */
 function parseStoredPlan(intentJson: string): Partial<PlanJson> {
   return JSON.parse(intentJson) as Partial<PlanJson>;
-}
-
-/** True when an earlier process may have sent the plan, with an unknown outcome. */
-export function mayHaveBeenSent({ intentJson }: PromptRow): boolean {
-  return parseStoredPlan(intentJson).where !== 'here';
 }
 
 /**

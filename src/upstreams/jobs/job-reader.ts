@@ -37,7 +37,7 @@ export type JobReaderOptions = {
 /** The calls of the port that read jobs. */
 export function createJobReader(
   options: JobReaderOptions,
-): Pick<JobApi, 'get' | 'workflow' | 'events' | 'list' | 'recover'> {
+): Pick<JobApi, 'get' | 'workflow' | 'events' | 'list' | 'search'> {
   const { ledger, clock, statesOf } = options;
   const rowOf = async ({ user }: Caller, id: string): Promise<JobRow | undefined> => {
     const row = await ledger.jobs.get(id);
@@ -75,10 +75,11 @@ export function createJobReader(
     /**
      * Finds the newest job with these labels. The result is certain, since the ledger has all jobs.
      */
-    async recover(caller, { metadata }) {
+    async search(caller, { metadata }) {
       const page = await list(caller, { limit: 1, ...(metadata && { metadata }) });
       if (!page.ok) return page;
-      return ok({ job: page.value.jobs[0] ?? null, isCertain: true, isListed: true });
+      const [job] = page.value.jobs;
+      return ok(job ? { kind: 'found', job } : { kind: 'none' });
     },
   };
 }

@@ -64,9 +64,7 @@ export function createAccounts(
     of(caller: Caller): Result<Account> {
       const key = credential.mode === 'fixed' ? credential.key : caller.credential;
       if (key !== undefined && !HEADER_VALUE.test(key)) {
-        return refuse(401, 'unauthorized', 'This key has characters that a header cannot carry.', {
-          outcome: 'refused',
-        });
+        return refuse(401, 'unauthorized', 'This key has characters that a header cannot carry.');
       }
       const id =
         key === undefined ? 'no-key' : createHmac('sha256', secret).update(key).digest('hex');

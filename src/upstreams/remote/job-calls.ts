@@ -13,7 +13,7 @@ import type { RemoteServices } from './remote-services.ts';
 import type { RemoteClient } from '../remote-calls/calls.ts';
 
 export function createJobCalls(services: RemoteServices): JobCalls {
-  const { accounts, calls, snapshots, recovery, sharedStreams, uploadPaths } = services;
+  const { accounts, calls, snapshots, jobSearch, sharedStreams, uploadPaths } = services;
   const forAccount = withAccount(accounts);
   return {
     submit: (caller, request) =>
@@ -24,20 +24,19 @@ export function createJobCalls(services: RemoteServices): JobCalls {
         const workflow = uploadPaths.rewriteWorkflow(request.workflow, caller.user);
         return submit(services, account, { ...rest, workflow });
       }),
-    recover: (caller, lost) =>
+    search: (caller, lost) =>
       forAccount(caller, async (account) => {
-        const recovered = await recovery.find(account, {
+        const searched = await jobSearch.search(account, {
           ...lost,
           workflow: uploadPaths.rewriteWorkflow(lost.workflow, caller.user),
         });
-        if (!recovered.ok) return recovered;
+        if (!searched.ok || !searched.value.job) return searched;
         const secrets = Object.values(lost.extraData ?? {});
-        const { job, isListed } = recovered.value;
-        const guarded = job && snapshots.storeSecrets(account, job, secrets);
-        return ok({ job: guarded, isCertain: false, isListed });
+        const job = snapshots.storeSecrets(account, searched.value.job, secrets);
+        return ok({ kind: 'found', job });
       }),
     get: (caller, jobId) => forAccount(caller, (account) => snapshots.get(account, jobId)),
-    list: (caller, query) => forAccount(caller, (account) => recovery.list(account, query)),
+    list: (caller, query) => forAccount(caller, (account) => jobSearch.list(account, query)),
     events: (caller, jobId, signal) =>
       forAccount(caller, (account) => sharedStreams.events(account, { caller, jobId, signal })),
     workflow: (caller, jobId) =>

@@ -26,15 +26,6 @@ export const DEFAULT_REMOTE_LIMITS = {
   /** The number of connections for calls. Streams, uploads and downloads have their own. */
   connections: 64,
 
-  /** How long one submission waits until the upstream accepts it, `429` answers included. */
-  submitBudgetMs: MINUTE_MS,
-  /** The waits before a submission that was not sent is tried again. */
-  unsentRetryMs: [250, 1_000],
-  /** The waits before a submission of unknown outcome is sent again under its key. */
-  unknownRetryMs: [1_000, 4_000],
-  /** How long, and how often, the job list is searched for a job that may exist. */
-  recoverBudgetMs: 10_000,
-  recoverEveryMs: 1_000,
   /** The number of submissions of one account in progress at a time. */
   submitsAtOnce: 16,
 

@@ -11,7 +11,7 @@ import { DEFAULT_REMOTE_LIMITS, MAX_STREAMS, type RemoteLimits } from './limits.
 import { createLinks } from '../remote-calls/upstream-links.ts';
 import { createUploadPaths } from '../remote-files/upload-paths.ts';
 import { createConnections } from '../remote-calls/connections.ts';
-import { createRecovery } from './recovery.ts';
+import { createJobSearch } from './job-search.ts';
 import { createOutputIds } from '../remote-files/output-ids.ts';
 import { createStreamSlots } from '../remote-events/stream-slots.ts';
 import { Snapshots } from '../remote-events/snapshots.ts';
@@ -69,7 +69,7 @@ export function createRemoteServices(options: RemoteOptions) {
       maxConcurrentSubmissions: limits.submitsAtOnce,
     }),
     credentialCheck: createCredentialCheck(client),
-    recovery: createRecovery(client, snapshots),
+    jobSearch: createJobSearch(client, snapshots),
     assets: createAssets(client, outputIds),
     uploadPaths: createUploadPaths(options.uploadPathSecret),
     sharedStreams: createSharedStreams({

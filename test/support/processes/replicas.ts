@@ -35,10 +35,8 @@ const QUIET = { streamIdleTimeoutMs: 30_000, bodyIdleTimeoutMs: 30_000 };
 export const PREVIEWS = ['--preview-method', 'auto'];
 
 const PACE = {
-  minWaitMs: 60,
-  maxWaitMs: 400,
-  defaultWaitMs: 100,
-  retryMs: { first: 50, last: 200 },
+  retryAfterMs: { least: 60, most: 400, unstated: 100 },
+  notSentMs: { first: 50, last: 200 },
   searchMs: { first: 40, last: 120 },
   searchWindowMs: 2000,
 };

@@ -140,8 +140,8 @@ export function fakeJobs(): FakeJobs {
     },
     cancel: async (_caller, id) =>
       scripted('cancel', () => known(id, JOB_ID, { ...JOB, status: 'canceled' as const })),
-    async recover() {
-      return scripted('recover', () => ok({ job: null, isCertain: true, isListed: true }));
+    async search() {
+      return scripted('search', () => ok({ kind: 'none' as const }));
     },
     async list(_caller, query) {
       fake.listed.push(query);

@@ -69,7 +69,7 @@ describe('uploading', () => {
     'a pause the account was told of, at a %s, is waited for',
     async (route) => {
       const { upstream, remote } = await openRemote({
-        limits: { readBudgetMs: 50, submitBudgetMs: 0 },
+        limits: { readBudgetMs: 50 },
       });
       const { id } = upstream.addJob();
       const refuse = fault.refuse(429, 'rate_limited', { 'Retry-After': '1' });

@@ -39,7 +39,7 @@ describe('keys that a service repeats are shown to no caller', () => {
     upstream.always('list', (exchange) => exchange.honestly());
     const [job] = upstream.jobs.values();
     upstream.change(job?.id ?? '', { status: 'failed', error: FAILURE });
-    const found = value(await remote.recover(CALLER, { ...REQUEST, sentAtMs }));
+    const found = value(await remote.search(CALLER, { ...REQUEST, sentAtMs }));
     expect(found.job?.error?.code).toBe('node_execution_error');
     expect(JSON.stringify(found)).not.toMatch(BOTH);
   });

@@ -4,8 +4,8 @@ import { IS_TERMINAL } from '../../protocol/v2.ts';
 import type { PromptContext } from '../context.ts';
 import type { MissingJob, ReplaceLostJob } from '../follow/missing-job.ts';
 import type { LivePrompt } from '../live-prompts.ts';
-import type { Outbox } from './outbox.ts';
-import { backoffMs } from './retry-policy.ts';
+import { backoffMs } from './submission-pace.ts';
+import type { Submissions } from './submissions.ts';
 import {
   toStoredPlan,
   isSubmittedThroughV1,
@@ -14,7 +14,7 @@ import {
   withNewKey,
 } from './plan.ts';
 
-type ReplaceLostJobOptions = PromptContext & { readonly outbox: Outbox };
+type ReplaceLostJobOptions = PromptContext & { readonly submissions: Submissions };
 
 /**
  * A service that drops a prompt on arrival this often does so on purpose: no engine dies that
@@ -63,15 +63,14 @@ export function createReplaceLostJob(options: ReplaceLostJobOptions): ReplaceLos
     if (!(await isJobGone(prompt, row.jobId))) return 'not yet';
     if (countDropped(prompt, missing) > MAX_DROPS) return 'final';
     const plan = withNewKey(lastPlan);
-    await ledger.prompts.unlinkJob(prompt.key, toStoredPlan(plan, 'not_sent'));
+    await ledger.prompts.unlinkJob(prompt.key, toStoredPlan(plan));
     reached('after-detach');
     const { promptId } = prompt;
     const facts = { event: 'prompt.resent', user: row.user, promptId, jobId: row.jobId };
     log.warn(facts, 'the job service lost a queued prompt; sending it again');
     options.livePrompts.clearJobId(prompt);
-    const waitMs = backoffMs(options.retryPolicy, newKeyCount(plan) - 1);
-    const submission = { prompt, plan, clientKnows: 'accepted', mayHaveBeenSent: false } as const;
-    await options.outbox.add(submission, waitMs);
+    const waitMs = backoffMs(options.pace, newKeyCount(plan) - 1);
+    await options.submissions.continue({ prompt, plan, state: 'outbox', waitMs });
     return 'sent';
   };
 }

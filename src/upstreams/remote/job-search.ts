@@ -1,5 +1,11 @@
 import { LRUCache } from 'lru-cache';
-import { type JobListQuery, type LostSubmission, type Result, ok } from '../../protocol/job-api.ts';
+import {
+  type JobListQuery,
+  type JobSearch,
+  type LostSubmission,
+  type Result,
+  ok,
+} from '../../protocol/job-api.ts';
 import { isJsonObject } from '../../protocol/json.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
 import type { Account } from '../remote-calls/accounts.ts';
@@ -13,21 +19,26 @@ import { atMost } from '../../lib/lru-size.ts';
 
 type JobList = { readonly jobs: readonly Job[]; readonly next_cursor?: string };
 
-type FoundJob = { readonly job: Job | null; readonly isListed: boolean };
+type Labels = LostSubmission['metadata'];
 
-/** Finds jobs by the content of their submission. */
-export type Recovery = ReturnType<typeof createRecovery>;
+/** Lists jobs, and finds them by the content of their submission. */
+export type RemoteJobSearch = {
+  list(account: Account, query: JobListQuery): Promise<Result<JobList>>;
+  /** Searches once for the job of a lost submission. */
+  search(account: Account, lost: LostSubmission): Promise<Result<JobSearch>>;
+  /** Records that a job belongs to the submission with these labels: no other one gets it. */
+  claim(jobId: string, labels: Labels): void;
+};
 
 const MAX_CLAIMED = 50_000;
 const PAGE_SIZE = 100;
-/** A single list may have been read just before the job was written. */
-const READS_TO_CONFIRM_ABSENCE = 2;
 /** The tolerance for the clocks of two machines, and for the whole seconds of a `Date` header. */
 const CLOCK_SLACK_MS = 2_000;
 
-export function createRecovery(client: RemoteClient, snapshots: Snapshots) {
-  const { calls, links, capabilities, limits, clock } = client;
-  const claimed = new LRUCache<string, true>(atMost(MAX_CLAIMED));
+export function createJobSearch(client: RemoteClient, snapshots: Snapshots): RemoteJobSearch {
+  const { calls, links, capabilities } = client;
+  /** The submissions that have jobs, by job id. */
+  const claims = new LRUCache<string, string>(atMost(MAX_CLAIMED));
   /**
    * The jobs whose workflow is known to differ from that of the lost submission: a search is
    * repeated for minutes.
@@ -77,12 +88,21 @@ export function createRecovery(client: RemoteClient, snapshots: Snapshots) {
     return oldestMs < sentAtMs - CLOCK_SLACK_MS;
   }
 
+  function claim(jobId: string, labels: Labels): void {
+    claims.set(jobId, JSON.stringify(labels ?? null));
+  }
+
+  function isOfOther(jobId: string, labels: Labels): boolean {
+    const owner = claims.get(jobId);
+    return owner !== undefined && (labels === undefined || owner !== JSON.stringify(labels));
+  }
+
   /**
    * True when the job may be the one. A label proves it, whatever the clocks say. The same workflow
    * may have been submitted twice.
    */
   function isCandidate(job: Job, lost: LostSubmission): boolean {
-    if (claimed.has(job.id)) return false;
+    if (isOfOther(job.id, lost.metadata)) return false;
     if (lost.metadata !== undefined && hasLabels(job, lost.metadata)) return true;
     const createdAtMs = Date.parse(job.created_at) - capabilities.clockAheadMs;
     return createdAtMs >= lost.sentAtMs - CLOCK_SLACK_MS;
@@ -101,66 +121,28 @@ export function createRecovery(client: RemoteClient, snapshots: Snapshots) {
     return isSame;
   }
 
-  async function find(account: Account, lost: LostSubmission): Promise<Result<FoundJob>> {
+  async function search(account: Account, lost: LostSubmission): Promise<Result<JobSearch>> {
     const { metadata } = lost;
     // Some servers ignore the filter, so every job is checked here as well.
     const byLabel =
       capabilities.labels === 'map' && metadata ? { metadata: firstLabels(metadata) } : {};
     const read = await page(account, { limit: PAGE_SIZE, ...byLabel });
-    if (!read.ok) return read;
+    if (!read.ok && capabilities.listing !== 'no') return read;
+    if (!read.ok) return ok({ kind: 'no list', mayForgetKeys: capabilities.keys === 'unsure' });
     const candidates = read.value.jobs.filter((job) => isCandidate(job, lost)).toReversed();
     for (const job of candidates) {
       const isLabelled = metadata !== undefined && hasLabels(job, metadata);
       const isForeign = !isLabelled && job.metadata !== undefined && metadata !== undefined;
       if (isForeign || !(isLabelled || (await hasWorkflow(account, job, lost)))) continue;
-      if (claimed.has(job.id) || (await lost.isClaimed?.(job.id)) === true) continue;
-      claimed.set(job.id, true);
+      if (isOfOther(job.id, metadata) || (await lost.isClaimed?.(job.id)) === true) continue;
+      claim(job.id, metadata);
       const snapshot = await snapshots.refresh(account, job.id);
-      return ok({ job: snapshot.ok ? snapshot.value : job, isListed: true });
+      return ok({ kind: 'found', job: snapshot.ok ? snapshot.value : job });
     }
-    return ok({ job: null, isListed: coversTime(read.value, lost) });
+    return ok({ kind: coversTime(read.value, lost) ? 'not listed' : 'not seen' });
   }
 
-  return {
-    list,
-    /**
-     * Says if a submission that may have made a job may be sent again: not to a service that can
-     * neither list its jobs nor promises to remember keys.
-     */
-    async mayRepeat(account: Account): Promise<'yes' | 'no' | 'unreachable'> {
-      if (capabilities.listing === 'unknown') {
-        const read = await page(account, { limit: 1 });
-        const isSilent = !read.ok && read.error.code === 'upstream_unreachable';
-        if (isSilent && !read.error.engineDown) return 'unreachable';
-      }
-      return capabilities.keys === 'promised' ? 'yes' : 'no';
-    },
-    /** Finds the job of a lost submission; `null` when no job is visible. */
-    find,
-    /** Records that a job belongs to a submission, so that no other one can claim it. */
-    claim: (jobId: string): void => void claimed.set(jobId, true),
-    /**
-     * Searches repeatedly, as the first request may still be in progress. `absent`: every request
-     * was answered, and the complete list of the service lacked the job twice in a row.
-     */
-    async search(
-      account: Account,
-      lost: LostSubmission & { readonly isAnswered: boolean },
-    ): Promise<Job | 'absent' | 'engine down' | 'not seen'> {
-      const deadlineMs = clock.now() + limits.recoverBudgetMs;
-      for (let absentReads = 0; ;) {
-        if (capabilities.listing === 'no') return 'not seen';
-        const found = await find(account, lost);
-        if (found.ok && found.value.job) return found.value.job;
-        // The service lists nothing before its engine is back, and no caller waits for that.
-        if (!found.ok && found.error.engineDown) return 'engine down';
-        absentReads = found.ok && found.value.isListed ? absentReads + 1 : 0;
-        if (lost.isAnswered && absentReads >= READS_TO_CONFIRM_ABSENCE) return 'absent';
-        if (clock.now() + limits.recoverEveryMs > deadlineMs) return 'not seen';
-        await clock.sleep(limits.recoverEveryMs);
-      }
-    },
-  };
+  return { list, search, claim };
 }
 
 type Page = {
@@ -181,12 +163,10 @@ function queryText({ limit, cursor, status, metadata = {} }: JobListQuery): stri
 }
 
 /** Returns the first labels: a query may contain three. */
-function firstLabels(
-  metadata: NonNullable<LostSubmission['metadata']>,
-): NonNullable<LostSubmission['metadata']> {
+function firstLabels(metadata: NonNullable<Labels>): NonNullable<Labels> {
   return Object.fromEntries(Object.entries(metadata).slice(0, 3));
 }
 
-function hasLabels(job: Job, metadata: NonNullable<LostSubmission['metadata']>): boolean {
+function hasLabels(job: Job, metadata: NonNullable<Labels>): boolean {
   return Object.entries(metadata).every(([name, value]) => job.metadata?.[name] === value);
 }

@@ -1,0 +1,190 @@
+import {
+  type V1Refusal,
+  isCapacityRefusal,
+  outputsWithoutErrors,
+  toPromptRefusal,
+} from '../../translate/prompt-refusal.ts';
+import { errorsInOrder } from '../../translate/node-errors.ts';
+import { extraPngInfo } from '../../translate/file-mentions.ts';
+import type { Json } from '../../protocol/json.ts';
+import { withGivenNames } from '../../protocol/upload-folders.ts';
+import {
+  type Caller,
+  type SubmitRequest,
+  type V2Error,
+  isAboutContent,
+  v2Error,
+} from '../../protocol/job-api.ts';
+import type { NodeErrors } from '../../protocol/v1.ts';
+import type { Job } from '../../protocol/v2.ts';
+import type { PromptContext } from '../context.ts';
+import { givenNames } from '../../files/resolve-files.ts';
+import { renewAssets } from '../../files/renew-assets.ts';
+import { KEY_LABEL, type SubmissionPlan, changedKey, withOutputs, workflowOf } from './plan.ts';
+import type { AttemptInput } from './submission-table.ts';
+
+/** The result of sending a plan. */
+export type Attempt = AcceptedAttempt | FailedAttempt;
+
+type AcceptedAttempt = Sent & { readonly input: 'accepted'; readonly job: Job };
+
+export type FailedAttempt = Sent & {
+  readonly input: Exclude<AttemptInput, 'accepted'>;
+  readonly error: V2Error;
+  /** The answer of `POST /prompt` to the error. */
+  readonly refusal: V1Refusal;
+};
+
+type Sent = {
+  /** The plan that was sent last. */
+  readonly plan: SubmissionPlan;
+  /** The errors of the outputs that this plan lacks. */
+  readonly nodeErrors: NodeErrors;
+};
+
+type SendOptions = {
+  /**
+   * Records a changed plan before it is sent, since a process that takes over must know which key
+   * may have made a job. `undefined`: the plan must not be changed.
+   */
+  readonly record?: ((plan: SubmissionPlan) => Promise<void>) | undefined;
+  /** The JSON of the plan's graph, if it exists already. */
+  readonly graphJson?: string | undefined;
+};
+
+/** Sends a plan that is recorded. */
+export type SendPlan = (
+  caller: Caller,
+  plan: SubmissionPlan,
+  options: SendOptions,
+) => Promise<Attempt>;
+
+/**
+ * Creates the function that sends plans. v2 takes a graph as a whole or not at all; v1 runs the
+ * valid outputs and reports the rest. A refusal that another plan can repair is repaired.
+ */
+export function createSendPlan({
+  jobs,
+  ledger,
+  reupload,
+}: Pick<PromptContext, 'jobs' | 'ledger' | 'reupload'>): SendPlan {
+  const { files } = ledger;
+
+  async function sendOnce(
+    caller: Caller,
+    plan: SubmissionPlan,
+    graphJson: string | undefined,
+  ): Promise<Attempt> {
+    const isUnchanged = graphJson !== undefined && workflowOf(plan) === plan.graph;
+    const request = { ...toSubmitRequest(plan), ...(isUnchanged && { workflowJson: graphJson }) };
+    const result = await jobs.submit(caller, request);
+    if (result.ok) return { input: 'accepted', plan, job: result.value, nodeErrors: {} };
+    const error = withNamesOf(plan, result.error);
+    const refusal = toRefusal(error, plan);
+    return { input: inputOf(error), plan, nodeErrors: {}, error, refusal };
+  }
+
+  /** Returns another plan that may be accepted. */
+  async function nextPlan(
+    caller: Caller,
+    { plan, error, refusal }: FailedAttempt,
+  ): Promise<SubmissionPlan | undefined> {
+    const { placed } = plan;
+    const isRenewed = plan.idempotencyKey === renewedKey(plan);
+    const renewed = isRenewed
+      ? undefined
+      : await renewAssets({ jobs, files, reupload }, caller, { resolvedFiles: placed, error });
+    if (renewed) return { ...plan, placed: renewed, idempotencyKey: renewedKey(plan) };
+    const validOutputs = outputsWithoutErrors(refusal.body.node_errors, plan.outputs);
+    const isPartial = validOutputs.length > 0 && validOutputs.length < plan.outputs.length;
+    return refusal.status === 400 && isPartial ? withOutputs(plan, validOutputs) : undefined;
+  }
+
+  return async (caller, firstPlan, { record, graphJson }) => {
+    let nodeErrors: NodeErrors = {};
+    for (let plan = firstPlan; ;) {
+      const sent = await sendOnce(caller, plan, graphJson);
+      if (!record || !isRefused(sent)) return { ...sent, nodeErrors };
+      const next = await nextPlan(caller, sent);
+      const isRenewed = next !== undefined && next.outputs === plan.outputs;
+      if (!isRenewed) {
+        const all = { ...nodeErrors, ...sent.refusal.body.node_errors };
+        nodeErrors = errorsInOrder(Object.entries(all), plan.graph);
+      }
+      if (next === undefined) return withNodeErrors(sent, nodeErrors);
+      await record(next);
+      plan = next;
+    }
+  };
+}
+
+/** True when the service made no job, for a reason that is not its capacity. */
+function isRefused(sent: Attempt): sent is FailedAttempt {
+  return sent.input === 'refused' || sent.input === 'refused for now';
+}
+
+/** True when the service says that it cannot reach its engine, and so has finished the request. */
+export function saysEngineDown(sent: Attempt): boolean {
+  return sent.input !== 'accepted' && sent.error.engineDown === true;
+}
+
+/** Returns the attempt that failed inside Holdover: the request may have been sent. */
+export function brokenOff(plan: SubmissionPlan): FailedAttempt {
+  const error = v2Error(500, 'internal_error', 'The submission broke off.', { outcome: 'unknown' });
+  return { input: 'unknown', plan, nodeErrors: {}, error, refusal: toRefusal(error, plan) };
+}
+
+/** True for a refusal that every attempt would get. */
+export function isContentRefused(sent: Attempt): boolean {
+  return sent.input === 'refused' && isAboutContent(sent.error);
+}
+
+/** Returns the error with the names that the client gave to its files. */
+function withNamesOf({ placed }: SubmissionPlan, error: V2Error): V2Error {
+  const { message, details } = error;
+  const names = givenNames(placed);
+  const named = withGivenNames({ message, details }, names) as Pick<V2Error, 'message' | 'details'>;
+  return { ...error, ...named };
+}
+
+function withNodeErrors(sent: FailedAttempt, nodeErrors: NodeErrors): FailedAttempt {
+  const body = { ...sent.refusal.body, node_errors: nodeErrors };
+  return { ...sent, refusal: { ...sent.refusal, body } };
+}
+
+/** Returns the answer of `POST /prompt` to a refusal of this plan. */
+export function toRefusal(error: V2Error, { graph, outputs, placed }: SubmissionPlan): V1Refusal {
+  return toPromptRefusal(error, graph, { outputs, resolvedFiles: placed });
+}
+
+/** Used at most once: a file that is missing a second time is gone. */
+function renewedKey(plan: SubmissionPlan): string {
+  return changedKey(plan, 'healed');
+}
+
+function inputOf(error: V2Error): FailedAttempt['input'] {
+  if (error.outcome !== undefined) return error.outcome;
+  if (error.code === 'idempotency_key_reuse') return 'key used';
+  // v1 clients expect surplus jobs to wait in a queue; its own 429 means a subscription.
+  if (isCapacityRefusal(error)) return 'full';
+  // A refused key may be accepted tomorrow, and a page in place of JSON comes from a proxy.
+  const mayPass = error.status === 401 || error.code === 'bad_upstream_response';
+  return mayPass ? 'refused for now' : 'refused';
+}
+
+function toSubmitRequest(plan: SubmissionPlan): SubmitRequest {
+  return {
+    workflow: workflowOf(plan),
+    extraData: plan.secrets,
+    idempotencyKey: plan.idempotencyKey,
+    // The job gets the id that the client was told, so that the id holds when a power cut loses the
+    // link.
+    ...(plan.idempotencyKey === plan.promptKey && { jobId: plan.promptKey }),
+    metadata: { [KEY_LABEL]: plan.promptKey },
+    order: plan.number,
+    provenance: {
+      prompt: plan.graph as Json,
+      extraPngInfo: extraPngInfo(plan.extraData),
+    },
+  };
+}

@@ -1,0 +1,102 @@
+import type { Job } from '../../protocol/v2.ts';
+import { type V1Refusal, submitUnknown } from '../../translate/prompt-refusal.ts';
+import type { LivePrompt } from '../live-prompts.ts';
+import { LeadershipLost, ifLeadershipLost } from '../prompt-event-log.ts';
+import { toV1Error } from './answer.ts';
+import { type SubmissionDraft, initialPromptId } from './draft.ts';
+import { isPathSafeId } from './ids.ts';
+import type { PendingSubmission } from './pending-submission.ts';
+import type { SubmissionsOptions } from './submissions.ts';
+
+/** Answers the clients that wait for the outcome of their `POST`. */
+export class ClientAnswers {
+  readonly #options: SubmissionsOptions;
+
+  constructor(options: SubmissionsOptions) {
+    this.#options = options;
+  }
+
+  /** Shows the prompt of a new submission, under the id that its client gets. */
+  track(submission: PendingSubmission, job?: Job): LivePrompt {
+    const { draft, prompt, key } = submission;
+    if (prompt) return prompt;
+    if (!draft) throw new Error('a submission without prompt and draft');
+    const ownId = job && isPathSafeId(job.id) ? job.id : key;
+    submission.prompt = this.#track(draft, draft.submission.promptId ?? ownId);
+    return submission.prompt;
+  }
+
+  /** Answers that the prompt is accepted. */
+  accept(submission: PendingSubmission, prompt: LivePrompt): void {
+    const { client, nodeErrors } = submission;
+    const { promptId, number } = prompt;
+    const releaseFrames = (): void => this.#options.follower.releaseFrames(prompt);
+    client?.resolve({ promptId, number, nodeErrors, releaseFrames });
+    submission.client = undefined;
+  }
+
+  /** Removes the prompt, then answers with the refusal. */
+  async refuse(submission: PendingSubmission, refusal: V1Refusal): Promise<void> {
+    const { ledger, promptEventLog } = this.#options;
+    const { key } = submission;
+    const isRemoved = ledger.prompts.remove(key).then(() => true);
+    if (await isRemoved.catch(ifLeadershipLost(false))) await promptEventLog.discard(key);
+    else await this.#trackOtherProcessPrompt(submission);
+    this.#reject(submission, toV1Error(refusal));
+  }
+
+  /** Answers that the outcome is unknown. The prompt is shown, and its job is searched for. */
+  answerUnknown(submission: PendingSubmission): void {
+    const prompt = this.track(submission);
+    this.#options.follower.releaseFrames(prompt);
+    this.#reject(submission, toV1Error(submitUnknown(prompt.promptId)));
+  }
+
+  /** Answers after the loop has stopped. */
+  async stopped(submission: PendingSubmission, error: unknown): Promise<void> {
+    try {
+      if (!(error instanceof LeadershipLost)) throw error;
+      await this.#answerForOtherProcess(submission);
+    } catch (failure) {
+      this.#reject(submission, failure);
+    }
+  }
+
+  /** Answers when another process has taken the prompt over. That process finds the job. */
+  async #answerForOtherProcess(submission: PendingSubmission): Promise<void> {
+    const { client, draft, key, lastAttempt } = submission;
+    if (!client) return;
+    const prompt = await this.#trackOtherProcessPrompt(submission);
+    if (prompt && lastAttempt?.input === 'accepted') return this.accept(submission, prompt);
+    const promptId = prompt?.promptId ?? (draft ? initialPromptId(draft) : key);
+    this.#reject(submission, toV1Error(submitUnknown(promptId)));
+  }
+
+  /**
+   * Shows the prompt as the other process that leads it has recorded it: sockets get it under that
+   * id.
+   */
+  async #trackOtherProcessPrompt({
+    draft,
+    key,
+  }: PendingSubmission): Promise<LivePrompt | undefined> {
+    const { ledger, follower } = this.#options;
+    const row = await ledger.prompts.get(key);
+    follower.untrack(key, row?.promptId);
+    return row && draft && this.#track(draft, row.promptId);
+  }
+
+  #reject(submission: PendingSubmission, error: unknown): void {
+    submission.client?.reject(error);
+    submission.client = undefined;
+  }
+
+  #track(draft: SubmissionDraft, promptId: string): LivePrompt {
+    const { plan, createdAtMs, caller, graphJson, extraDataJson } = draft;
+    const { number, clientId } = draft.submission;
+    const { promptKey: key, graph, extraData, outputs: targets } = plan;
+    const identity = { key, promptId, number, clientId, createdAtMs };
+    const content = { graph, graphJson, extraData, extraDataJson, targets };
+    return this.#options.follower.trackPrompt(Object.assign(identity, content), caller);
+  }
+}

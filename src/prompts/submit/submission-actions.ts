@@ -1,0 +1,274 @@
+import { reached } from '../../lib/crash-point.ts';
+import type { JobError } from '../../protocol/v2.ts';
+import { partialNodeErrors } from '../../translate/definition-errors.ts';
+import { jobErrorOf } from '../../translate/late-rejection.ts';
+import { outputsWithoutErrors, unreachableUpstream } from '../../translate/prompt-refusal.ts';
+import type { LivePrompt } from '../live-prompts.ts';
+import { type WaitReason, isInOutbox } from '../pending-reason.ts';
+import { LeadershipLost, ifLeadershipLost } from '../prompt-event-log.ts';
+import { ClientAnswers } from './client-answers.ts';
+import type { Outbox } from './outbox.ts';
+import type { PendingSubmission } from './pending-submission.ts';
+import { withNewKey } from './plan.ts';
+import { SubmissionCalls } from './submission-calls.ts';
+import { backoffMs, retryAfterMs, withJitter } from './submission-pace.ts';
+import { type Action, type Input, isSearchResult } from './submission-table.ts';
+import type { SubmissionsOptions } from './submissions.ts';
+
+/** The next input; `undefined`: the submission has ended. */
+type Next = Promise<Input | undefined>;
+
+type Act = (submission: PendingSubmission, input: Input) => Next;
+
+/** Why a prompt is in the outbox, by what was learned last. */
+const OUTBOX_REASONS: Partial<Record<Input, WaitReason>> = {
+  full: 'no_room',
+  'not sent': 'unreachable',
+  unreachable: 'unreachable',
+  refused: 'refused_for_now',
+  'refused for now': 'refused_for_now',
+};
+
+/** Does what the table says. */
+export class SubmissionActions {
+  readonly #options: SubmissionsOptions;
+  readonly #outbox: Outbox;
+  readonly #calls: SubmissionCalls;
+  readonly #answers: ClientAnswers;
+
+  readonly #acts = {
+    continue: (submission) => this.#continue(submission),
+    send: (submission) => this.#calls.send(submission),
+    'send with new key': (submission) => this.#sendWithNewKey(submission),
+    wait: (submission, input) => this.#wait(submission, input),
+    queue: (submission, input) => this.#queue(submission, input),
+    link: (submission) => this.#link(submission),
+    refuse: (submission) => this.#refuse(submission),
+    'answer unknown': (submission) => this.#answerUnknown(submission),
+    fail: (submission) => this.#fail(submission),
+    remove: (submission) => this.#end(submission, (prompt) => this.#follower.remove(prompt)),
+    'give up: not taken': (submission) => this.#giveUp(submission, NEVER_TAKEN),
+    'give up: not known': (submission) => this.#giveUp(submission, NOT_FOUND_OUT),
+    cancel: (submission) => this.#cancel(submission),
+    'cancel job': (submission, input) => this.#cancelJob(submission, input),
+    stop: async () => undefined,
+  } as const satisfies Record<Action, Act>;
+
+  constructor(options: SubmissionsOptions, outbox: Outbox) {
+    this.#options = options;
+    this.#outbox = outbox;
+    this.#calls = new SubmissionCalls(options);
+    this.#answers = new ClientAnswers(options);
+  }
+
+  get #follower(): SubmissionsOptions['follower'] {
+    return this.#options.follower;
+  }
+
+  perform(action: Action, submission: PendingSubmission, input: Input): Next {
+    return this.#acts[action](submission, input);
+  }
+
+  /** Shows that the prompt waits in the outbox, and answers its client. */
+  async enterOutbox(submission: PendingSubmission): Promise<void> {
+    const prompt = this.#answers.track(submission);
+    submission.isSought = false;
+    if (!(await this.#follower.appendEntry(prompt, 'waits'))) throw new LeadershipLost();
+    if (submission.client) reached('after-outbox');
+    this.#answers.accept(submission, prompt);
+  }
+
+  /** Waits for so long, and up to a fifth more. A cancel ends the wait. */
+  async sleep(submission: PendingSubmission, ms: number): Promise<void> {
+    const { signal } = submission.wake;
+    await this.#options.deadlineClock.sleep(withJitter(ms), signal);
+  }
+
+  noteFailure({ caller: { user }, prompt }: PendingSubmission, error: unknown): void {
+    const facts = { event: 'submission.failed', err: error, user, promptId: prompt?.promptId };
+    this.#options.log.error(facts, 'a step of a submission failed; trying again');
+  }
+
+  /** Called when the loop of a prompt has stopped before its end. */
+  async stopped(submission: PendingSubmission, error: unknown): Promise<void> {
+    this.#outbox.remove(submission);
+    if (!(error instanceof LeadershipLost)) {
+      if (!submission.client) this.noteFailure(submission, error);
+      this.#options.promptEventLog.stopLeading(submission.key);
+    }
+    await this.#answers.stopped(submission, error);
+  }
+
+  async #continue(submission: PendingSubmission): Next {
+    const { wake, facts, prompt, state, key } = submission;
+    await this.#outbox.turnOf(submission, wake.signal, () =>
+      this.#setReason(submission, 'earlier_prompts'),
+    );
+    if (state !== 'done' && !this.#options.promptEventLog.isLeader(key)) throw new LeadershipLost();
+    if (submission.isCancelRequested && state !== 'done') return 'cancelled';
+    if (!facts.isRepeat) return this.#calls.send(submission);
+    const isShown = prompt !== undefined && state !== 'done' && !this.#outbox.has(submission);
+    if (isShown && !submission.isSought) {
+      if (!(await this.#follower.appendEntry(prompt, 'sought'))) throw new LeadershipLost();
+      submission.isSought = true;
+    }
+    return this.#calls.search(submission);
+  }
+
+  async #wait(submission: PendingSubmission, input: Input): Next {
+    // Later prompts of the user do not wait for a search.
+    const isSearching = input === 'unknown' || input === 'key used' || isSearchResult(input);
+    if (isSearching && input !== 'unreachable') this.#leaveOutbox(submission);
+    this.#setReason(submission, OUTBOX_REASONS[input]);
+    this.#outbox.endTurn(submission);
+    await this.sleep(submission, this.#waitMs(submission, input));
+    return 'due';
+  }
+
+  #waitMs(submission: PendingSubmission, input: Input): number {
+    const { pace: pace } = this.#options;
+    const { facts, lastAttempt, searchWaitMs, state } = submission;
+    const { answering, searchMs } = pace;
+    if (state === 'submitting') {
+      if (input === 'not sent') return answering.notSentMs[facts.notSent - 1] ?? answering.searchMs;
+      if (input !== 'unknown') return answering.searchMs;
+      return answering.unknownMs[facts.unknown - 1] ?? 0;
+    }
+    if (input === 'not sent') return backoffMs(pace, facts.notSent);
+    if (input === 'full' && lastAttempt && 'error' in lastAttempt)
+      return retryAfterMs(pace, lastAttempt.error.retryAfterSeconds);
+    if (!facts.isRepeat) return pace.notSentMs.last;
+    submission.searchWaitMs = Math.min(searchMs.last, Math.max(searchMs.first, searchWaitMs * 1.5));
+    return submission.searchWaitMs;
+  }
+
+  async #queue(submission: PendingSubmission, input: Input): Next {
+    const isNew = !this.#outbox.has(submission);
+    if (isNew) this.#outbox.add(submission);
+    await this.#calls.record(submission, 'outbox', submission.plan);
+    if (isNew) await this.enterOutbox(submission);
+    return this.#wait(submission, input);
+  }
+
+  /** Sends the prompt under a new key, since the old key certainly made no job. */
+  #sendWithNewKey(submission: PendingSubmission): Next {
+    submission.plan = withNewKey(submission.plan);
+    submission.facts.noteNewKey();
+    return this.#calls.send(submission);
+  }
+
+  async #link(submission: PendingSubmission): Next {
+    const { foundJob: job, plan, nodeErrors, client, caller } = submission;
+    if (!job) throw new Error('there is no job to link');
+    submission.isBusy = true;
+    const prompt = this.#answers.track(submission, job);
+    if (client && this.#options.mayAcceptPartially && Object.keys(nodeErrors).length === 0) {
+      const info = await this.#options.objectInfo(caller);
+      submission.nodeErrors = partialNodeErrors(plan.graph, info, plan.outputs);
+    }
+    // v1 stores only the outputs that run with a prompt.
+    const outputs =
+      Object.keys(submission.nodeErrors).length === 0
+        ? plan.outputs
+        : outputsWithoutErrors(submission.nodeErrors, plan.outputs);
+    await this.#options.linkJob(prompt, { ...plan, outputs }, job);
+    this.#outbox.remove(submission);
+    if (client) reached('after-attach');
+    this.#answers.accept(submission, prompt);
+    return undefined;
+  }
+
+  async #refuse(submission: PendingSubmission): Next {
+    const { lastAttempt } = submission;
+    const isRefusal = lastAttempt && 'refusal' in lastAttempt && REFUSALS.has(lastAttempt.input);
+    await this.#answers.refuse(submission, isRefusal ? lastAttempt.refusal : unreachableUpstream());
+    return this.#ended(submission);
+  }
+
+  async #answerUnknown(submission: PendingSubmission): Next {
+    const { facts, plan } = submission;
+    await this.#calls.record(submission, 'unknown', plan).catch(ifLeadershipLost(undefined));
+    facts.noteOnlySearching(this.#options.deadlineClock.now());
+    this.#answers.answerUnknown(submission);
+    return 'due';
+  }
+
+  async #fail(submission: PendingSubmission): Next {
+    const { lastAttempt } = submission;
+    const error =
+      lastAttempt && 'error' in lastAttempt
+        ? jobErrorOf(lastAttempt.error, lastAttempt.refusal, submission.plan.graph)
+        : SECRETS_GONE;
+    return this.#end(submission, (prompt) =>
+      this.#follower.finishWithoutJob(prompt, { kind: 'failed', error }),
+    );
+  }
+
+  async #giveUp(submission: PendingSubmission, reason: string): Next {
+    const { caller, prompt } = submission;
+    const { user } = caller;
+    const facts = { event: 'submission.abandoned', user, promptId: prompt?.promptId, reason };
+    this.#options.log.warn(facts, 'gave up a submission');
+    return this.#end(submission, (one) =>
+      this.#follower.finishWithoutJob(one, { kind: 'lost', reason }),
+    );
+  }
+
+  #cancel(submission: PendingSubmission): Next {
+    return this.#end(submission, (prompt) =>
+      this.#follower.finishWithoutJob(prompt, { kind: 'canceled' }),
+    );
+  }
+
+  /** Ends the prompt. Its job is searched for when there may be one. */
+  async #end(submission: PendingSubmission, finish: (prompt: LivePrompt) => Promise<void>): Next {
+    const { prompt } = submission;
+    submission.isBusy = true;
+    this.#leaveOutbox(submission);
+    if (prompt) await finish(prompt);
+    return this.#ended(submission);
+  }
+
+  #ended(submission: PendingSubmission): Input | undefined {
+    submission.state = 'done';
+    submission.facts.noteOnlySearching(this.#options.deadlineClock.now());
+    submission.searchWaitMs = 0;
+    submission.wake = new AbortController();
+    submission.ended.resolve();
+    return submission.facts.isRepeat ? 'due' : undefined;
+  }
+
+  async #cancelJob(submission: PendingSubmission, input: Input): Next {
+    if (await this.#calls.cancelLateJob(submission)) return undefined;
+    await this.sleep(submission, this.#waitMs(submission, input));
+    return input;
+  }
+
+  #leaveOutbox(submission: PendingSubmission): void {
+    const { prompt, key } = submission;
+    this.#outbox.remove(submission);
+    // Only the leader of a prompt reports that it waits.
+    if (prompt && this.#options.promptEventLog.isLeader(key))
+      this.#options.livePrompts.removeFromOutbox(prompt);
+  }
+
+  /** Sets the reason why the prompt is still in the outbox. */
+  #setReason({ prompt }: PendingSubmission, reason: WaitReason | undefined): void {
+    if (prompt && reason && isInOutbox(prompt))
+      this.#options.livePrompts.setWaitReason(prompt, reason);
+  }
+}
+
+/** The outcomes whose own refusal the client gets. */
+const REFUSALS: ReadonlySet<Input> = new Set(['refused', 'refused for now', 'full']);
+
+const NEVER_TAKEN = 'the job service never took it';
+const NOT_FOUND_OUT = 'whether the job service took it could not be found out';
+
+const SECRETS_GONE: JobError = {
+  code: 'credentials_gone',
+  message:
+    'This prompt came with a key of its own. Keys are never stored, and the server was restarted ' +
+    'before the job could be submitted. Please submit it again.',
+  x_exception_type: 'ServiceError',
+};

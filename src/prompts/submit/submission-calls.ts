@@ -1,0 +1,154 @@
+import { reached } from '../../lib/crash-point.ts';
+import { isGone } from '../../protocol/job-api.ts';
+import type { Job } from '../../protocol/v2.ts';
+import { serverStalled } from '../../translate/prompt-refusal.ts';
+import { LeadershipLost } from '../prompt-event-log.ts';
+import { toV1Error } from './answer.ts';
+import { type Attempt, brokenOff, isContentRefused, saysEngineDown } from './attempt.ts';
+import { untilAborted } from './outbox.ts';
+import type { PendingSubmission } from './pending-submission.ts';
+import { type SubmissionPlan, toStoredPlan } from './plan.ts';
+import { type Search, hasLabelOf, searchForJob } from './search.ts';
+import type { Input, SubmissionState } from './submission-table.ts';
+import type { SubmissionsOptions } from './submissions.ts';
+
+/** Calls the upstream for submissions: sends plans, searches for jobs, cancels late jobs. */
+export class SubmissionCalls {
+  readonly #options: SubmissionsOptions;
+
+  constructor(options: SubmissionsOptions) {
+    this.#options = options;
+  }
+
+  /** Records state and plan: a process that takes over continues from there. */
+  async record(
+    submission: PendingSubmission,
+    state: Exclude<SubmissionState, 'done'>,
+    plan: SubmissionPlan,
+  ): Promise<void> {
+    const { prompts } = this.#options.ledger;
+    await prompts.setPlan(plan.promptKey, { state, ...toStoredPlan(plan) });
+    Object.assign(submission, { state, plan });
+  }
+
+  /** Sends the plan. A plan that may have made a job is sent unchanged. */
+  async send(submission: PendingSubmission): Promise<Input> {
+    const { facts, plan } = submission;
+    const state = submission.state === 'outbox' ? 'sent' : submission.state;
+    if (state === 'done') throw new Error('a prompt that has ended is not sent');
+    // The record of a new prompt has its first plan.
+    if (!submission.stored) await this.record(submission, state, plan);
+    if (submission.isCancelRequested) return 'cancelled';
+    const sending = this.#send(submission, (changed) => this.record(submission, state, changed));
+    submission.isBusy = !facts.isRepeat;
+    const sent = facts.isRepeat
+      ? await leftOnCancel(submission, sending, jobOfAttempt)
+      : await sending.finally(() => (submission.isBusy = false));
+    this.#noteAttempt(submission, sent);
+    if (submission.stored) await this.#whenStored(submission, submission.stored);
+    return sent.input;
+  }
+
+  /** A failure inside Holdover leaves the outcome unknown: the request may have been sent. */
+  async #send(
+    { caller, plan, facts, draft }: PendingSubmission,
+    record: (plan: SubmissionPlan) => Promise<void>,
+  ): Promise<Attempt> {
+    const { sendPlan, log } = this.#options;
+    try {
+      return await sendPlan(caller, plan, {
+        record: facts.isRepeat ? undefined : record,
+        graphJson: draft?.graphJson,
+      });
+    } catch (error) {
+      if (error instanceof LeadershipLost) throw error;
+      const logged = { event: 'submission.send_failed', err: error, user: caller.user };
+      log.error(logged, 'sending a submission failed; its outcome is unknown');
+      return brokenOff(plan);
+    }
+  }
+
+  #noteAttempt(submission: PendingSubmission, sent: Attempt): void {
+    const { input, plan, nodeErrors } = sent;
+    const isEngineDown = saysEngineDown(sent);
+    const isAboutContent = isContentRefused(sent);
+    const nowMs = this.#options.deadlineClock.now();
+    submission.facts.noteAttempt({ input, isEngineDown, isAboutContent }, nowMs);
+    submission.lastAttempt = sent;
+    submission.plan = plan;
+    submission.nodeErrors = { ...submission.nodeErrors, ...nodeErrors };
+    if (sent.input === 'accepted') submission.foundJob = sent.job;
+  }
+
+  /** Waits for the record. Without a record the job must not run, not even a job stored before. */
+  async #whenStored(submission: PendingSubmission, stored: Promise<void>): Promise<void> {
+    submission.stored = undefined;
+    try {
+      await stored;
+    } catch (error) {
+      const { foundJob, caller } = submission;
+      if (foundJob) await this.#options.jobs.cancel(caller, foundJob.id).catch(() => {});
+      throw error instanceof LeadershipLost ? toV1Error(serverStalled()) : error;
+    }
+    reached('after-submit');
+  }
+
+  /** Searches for the job of the prompt. */
+  async search(submission: PendingSubmission): Promise<Input> {
+    const { facts, plan, state } = submission;
+    const { log, deadlineClock } = this.#options;
+    const searched = await leftOnCancel(submission, this.#search(submission), jobOfSearch);
+    const isOurs = state !== 'done' || hasLabelOf(plan, searched.job);
+    // A job without the label may belong to another client with the same workflow.
+    const shown = searched.job && !isOurs ? NOT_OURS : searched;
+    submission.foundJob = shown.job;
+    if (!shown.job) {
+      const logged = { event: 'submission.job_not_found', promptId: submission.prompt?.promptId };
+      log.debug(logged, 'the search found no job of this prompt');
+    }
+    return facts.noteSearch(shown, deadlineClock.now());
+  }
+
+  /** Searches, unless a call that was left when the prompt was cancelled brings the job. */
+  async #search(submission: PendingSubmission): Promise<Search> {
+    const left = submission.abandoned;
+    submission.abandoned = undefined;
+    const job = await left?.catch(() => undefined);
+    if (job) return { result: 'found', job, mayForgetKeys: false };
+    return searchForJob(this.#options, submission);
+  }
+
+  /** Cancels a job that was found after the end of its prompt. True when it is gone. */
+  async cancelLateJob({ caller, prompt, foundJob }: PendingSubmission): Promise<boolean> {
+    if (!foundJob) return true;
+    const cancelled = await this.#options.jobs.cancel(caller, foundJob.id);
+    if (!cancelled.ok && !isGone(cancelled.error)) return false;
+    const { user } = caller;
+    const facts = { event: 'submission.late_job_cancelled', user, promptId: prompt?.promptId };
+    const text = 'cancelled a job that was found after its prompt had ended';
+    this.#options.log.info({ ...facts, jobId: foundJob.id }, text);
+    return true;
+  }
+}
+
+const NOT_OURS = { result: 'not seen', job: undefined, mayForgetKeys: false } as const;
+
+const jobOfAttempt = (sent: Attempt): Job | undefined =>
+  sent.input === 'accepted' ? sent.job : undefined;
+
+const jobOfSearch = ({ job }: Search): Job | undefined => job;
+
+/** Leaves a call when the prompt is cancelled, so that the prompt ends at once. */
+async function leftOnCancel<T>(
+  submission: PendingSubmission,
+  call: Promise<T>,
+  jobOf: (result: T) => Job | undefined,
+): Promise<T> {
+  try {
+    return await untilAborted(call, submission.wake.signal);
+  } catch (error) {
+    if (submission.wake.signal.aborted) submission.abandoned = call.then(jobOf);
+    submission.abandoned?.catch(() => {});
+    throw error;
+  }
+}

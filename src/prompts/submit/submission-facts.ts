@@ -1,0 +1,142 @@
+import type { SubmissionPlan } from './plan.ts';
+import type { SubmissionPace } from './submission-pace.ts';
+import type { AttemptInput, Conditions, SearchInput } from './submission-table.ts';
+
+/** Services keep an idempotency key for a day. After that, the same key could make a second job. */
+const KEY_LIFETIME_MS = 20 * 60 * 60_000;
+/** A prompt that used up more new keys without a job gets no further one. */
+const MAX_NEW_KEYS = 3;
+/** The results of searches that could see jobs. */
+const SEEING: ReadonlySet<SearchInput> = new Set([
+  'none',
+  'absent',
+  'not listed',
+  'not seen',
+  'no list',
+]);
+
+type NotedAttempt = {
+  readonly input: AttemptInput;
+  /** True when the service says that it cannot reach its engine: it has finished the request. */
+  readonly isEngineDown: boolean;
+  /** True for a refusal of the content, which every attempt would get. */
+  readonly isAboutContent: boolean;
+};
+
+type NotedSearch = { readonly result: SearchInput; readonly mayForgetKeys: boolean };
+
+/** What the attempts and searches of one submission have shown. */
+export class SubmissionFacts {
+  /** True when an attempt under the current key may have made a job. */
+  isRepeat: boolean;
+  /** Attempts in a row that did not reach the service. */
+  notSent = 0;
+  /** Attempts of unknown outcome. */
+  unknown = 0;
+  /** `undefined`: the service has not shown if it remembers the keys of submissions. */
+  #remembersKeys: boolean | undefined;
+  #isKeyUsed = false;
+  #newKeys = 0;
+  /** True when an attempt got no answer: the service may still work on it. */
+  #isAnswerMissing: boolean;
+  #isEngineDown = false;
+  #isAboutContent = false;
+  #unknownSinceMs: number | undefined;
+  #searchedSinceMs: number;
+  #lastSearch: { readonly input: SearchInput; readonly sinceMs: number } | undefined;
+
+  /** `isRepeat`: an earlier process may have sent the plan. */
+  constructor(isRepeat: boolean, nowMs: number) {
+    this.isRepeat = isRepeat;
+    this.#isAnswerMissing = isRepeat;
+    this.#searchedSinceMs = nowMs;
+  }
+
+  noteAttempt({ input, isEngineDown, isAboutContent }: NotedAttempt, nowMs: number): void {
+    this.notSent = input === 'not sent' ? this.notSent + 1 : 0;
+    this.#isAboutContent = isAboutContent;
+    this.#isEngineDown = isEngineDown;
+    if (input === 'unknown') this.#noteUnknown(isEngineDown, nowMs);
+    if (input !== 'key used') return;
+    this.isRepeat = true;
+    this.#unknownSinceMs ??= nowMs;
+    if (!this.#isKeyUsed) this.#searchedSinceMs = nowMs;
+    this.#isKeyUsed = true;
+  }
+
+  #noteUnknown(isEngineDown: boolean, nowMs: number): void {
+    this.unknown++;
+    if (!this.isRepeat) this.#searchedSinceMs = nowMs;
+    this.isRepeat = true;
+    this.#unknownSinceMs ??= nowMs;
+    this.#isAnswerMissing ||= !isEngineDown;
+  }
+
+  /** Returns what the result means after the attempts that were made. */
+  noteSearch({ result, mayForgetKeys }: NotedSearch, nowMs: number): SearchInput {
+    const input = this.#meaningOf(result);
+    // The contract promises that keys are remembered.
+    if (mayForgetKeys) this.#remembersKeys = false;
+    else if (result !== 'unreachable') this.#remembersKeys ??= true;
+    if (this.#lastSearch?.input !== input) this.#lastSearch = { input, sinceMs: nowMs };
+    if (input === 'none') this.isRepeat = false;
+    return input;
+  }
+
+  #meaningOf(result: SearchInput): SearchInput {
+    if (result === 'not listed' && !this.#isAnswerMissing) return 'absent';
+    return result === 'engine down' && !this.#isEngineDown ? 'no answer' : result;
+  }
+
+  /** The plan has another key, since the old one made no job. */
+  noteNewKey(): void {
+    this.isRepeat = false;
+    this.#isKeyUsed = false;
+    this.#isAnswerMissing = false;
+    this.#newKeys++;
+    this.#lastSearch = undefined;
+  }
+
+  /** From now on the job is only searched for: what earlier searches showed does not count. */
+  noteOnlySearching(nowMs: number): void {
+    this.#searchedSinceMs = nowMs;
+    this.#lastSearch = undefined;
+  }
+
+  /** Returns the conditions for the table. */
+  conditions(
+    pace: SubmissionPace,
+    now: {
+      readonly nowMs: number;
+      readonly ageMs: number;
+      readonly plan: Pick<SubmissionPlan, 'lacksSecrets'>;
+      readonly isOutboxFull: boolean;
+    },
+  ): Conditions {
+    const { nowMs, ageMs, plan, isOutboxFull } = now;
+    const unchangedMs = nowMs - (this.#lastSearch?.sinceMs ?? nowMs);
+    const wasSearched = this.#lastSearch !== undefined && SEEING.has(this.#lastSearch.input);
+    const isKeyFree = !plan.lacksSecrets && !this.#isKeyUsed && ageMs <= KEY_LIFETIME_MS;
+    const maySend = isKeyFree && this.#remembersKeys === true;
+    const { answering } = pace;
+    const keysLeft = !plan.lacksSecrets && this.#newKeys < MAX_NEW_KEYS;
+    const inFlight = unchangedMs >= pace.inFlightMs;
+    const isFirst = !this.isRepeat;
+    return {
+      first: isFirst,
+      final: isFirst || (this.#isAboutContent && wasSearched),
+      'outbox full': isFirst && isOutboxFull,
+      'secrets gone': plan.lacksSecrets,
+      'tries left': this.notSent <= answering.notSentMs.length,
+      'may repeat': maySend && this.unknown <= answering.unknownMs.length,
+      'time left': nowMs - (this.#unknownSinceMs ?? nowMs) < answering.limitMs,
+      'may send': maySend,
+      'may send later': isKeyFree && this.#remembersKeys === undefined,
+      'keys left': keysLeft,
+      soon: unchangedMs >= pace.absentMs,
+      'in flight': inFlight,
+      'in flight, keys left': inFlight && keysLeft,
+      window: nowMs - this.#searchedSinceMs >= pace.searchWindowMs,
+    };
+  }
+}

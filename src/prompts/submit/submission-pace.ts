@@ -1,0 +1,68 @@
+type Bounds = { readonly first: number; readonly last: number };
+
+/** All waits of submissions that do not succeed at once. */
+export type SubmissionPace = {
+  /** The bounds of the upstream's `Retry-After`, and the wait without that header. */
+  readonly retryAfterMs: {
+    readonly least: number;
+    readonly most: number;
+    readonly unstated: number;
+  };
+  /** The waits between attempts at an upstream that cannot be reached. */
+  readonly notSentMs: Bounds;
+  /** The waits between searches for a job that may exist. */
+  readonly searchMs: Bounds;
+  /** A job that no search finds for this long is lost. */
+  readonly searchWindowMs: number;
+  /** A job that the service's complete list lacks for this long was not made. */
+  readonly absentMs: number;
+  /** A request without an answer may be in progress at the service for this long. */
+  readonly inFlightMs: number;
+  /** While the client of a prompt waits for its answer. */
+  readonly answering: AnsweringPace;
+};
+
+type AnsweringPace = {
+  /** The waits before a plan that was not sent is sent again. */
+  readonly notSentMs: readonly number[];
+  /** The waits before the searches after an attempt of unknown outcome; then it is sent again. */
+  readonly unknownMs: readonly number[];
+  /** The wait between the searches after these attempts. */
+  readonly searchMs: number;
+  /** How long after the first attempt of unknown outcome the client gets an answer. */
+  readonly limitMs: number;
+};
+
+export const DEFAULT_PACE: SubmissionPace = {
+  retryAfterMs: { least: 1000, most: 60_000, unstated: 2000 },
+  notSentMs: { first: 1000, last: 30_000 },
+  searchMs: { first: 2000, last: 30_000 },
+  searchWindowMs: 10 * 60_000,
+  absentMs: 2000,
+  inFlightMs: 60_000,
+  answering: {
+    notSentMs: [250, 1000],
+    unknownMs: [1000, 4000],
+    searchMs: 1000,
+    limitMs: 15_000,
+  },
+};
+
+/** Returns the wait after a capacity refusal, before jitter. */
+export function retryAfterMs(
+  { retryAfterMs: { least, most, unstated } }: SubmissionPace,
+  seconds: number | undefined,
+): number {
+  const requestedMs = seconds === undefined ? unstated : seconds * 1000;
+  return Math.min(most, Math.max(least, requestedMs));
+}
+
+/** Adds up to a fifth, so that prompts that wait do not all continue at the same moment. */
+export function withJitter(ms: number): number {
+  return ms * (1 + Math.random() * 0.2);
+}
+
+/** Returns the wait after so many failures in a row, before jitter: twice as long each time. */
+export function backoffMs({ notSentMs }: SubmissionPace, failures: number): number {
+  return Math.min(notSentMs.last, notSentMs.first * 2 ** Math.min(failures, 10));
+}

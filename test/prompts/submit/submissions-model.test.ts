@@ -1,0 +1,166 @@
+// Random services, crashes at any write, takeovers and cancels: every prompt has one honest end.
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { isInOutbox, pendingReasonOf } from '../../../src/prompts/pending-reason.ts';
+import { type Answer, type ListAnswer, REFUSED_ID, Server, type Service, World } from './world.ts';
+
+type Step =
+  | { readonly kind: 'post'; readonly isRefused: boolean }
+  | { readonly kind: 'wait'; readonly ms: number }
+  | { readonly kind: 'crash'; readonly writesLeft: number; readonly isWritten: boolean }
+  | { readonly kind: 'take over' | 'cancel' | 'lose job'; readonly nth: number };
+
+const STEP: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({ kind: fc.constant('post' as const), isRefused: fc.nat(6).map((n) => n === 0) }),
+  fc.record({ kind: fc.constant('wait' as const), ms: fc.nat(30_000) }),
+  fc.record({
+    kind: fc.constant('crash' as const),
+    writesLeft: fc.integer({ min: 1, max: 6 }),
+    isWritten: fc.boolean(),
+  }),
+  fc.record({
+    kind: fc.constantFrom('take over' as const, 'cancel' as const, 'lose job' as const),
+    nth: fc.nat(4),
+  }),
+);
+
+const ANSWER = fc.constantFrom<Answer[]>(
+  'accept',
+  'take and lose',
+  'lose',
+  'take late',
+  'full',
+  'down',
+  'engine down',
+  'unauthorized',
+);
+const LIST_ANSWER = fc.constantFrom<ListAnswer[]>(
+  'honest',
+  'part',
+  'unreachable',
+  'fails',
+  'engine down',
+);
+
+const LATENCY_MS = fc.constantFrom(0, 300, 40_000);
+
+/** Services that give some means to know if a prompt has a job. */
+const SERVICE: fc.Arbitrary<Service> = fc.oneof(
+  fc.record({
+    remembersKeys: fc.constant(true),
+    list: fc.constantFrom('complete' as const, '501' as const, '404' as const),
+    answers: fc.array(ANSWER, { maxLength: 12 }),
+    listAnswers: fc.array(LIST_ANSWER, { maxLength: 8 }),
+    latencyMs: LATENCY_MS,
+  }),
+  fc.record({
+    remembersKeys: fc.constant(false),
+    list: fc.constant('404' as const),
+    answers: fc.array(ANSWER, { maxLength: 12 }),
+    listAnswers: fc.constant<ListAnswer[]>([]),
+    latencyMs: LATENCY_MS,
+  }),
+  fc.record({
+    remembersKeys: fc.constant(false),
+    list: fc.constant('complete' as const),
+    answers: fc.array(
+      ANSWER.filter((answer) => answer !== 'take late'),
+      { maxLength: 12 },
+    ),
+    listAnswers: fc.constant<ListAnswer[]>([]),
+    latencyMs: fc.constantFrom(0, 300),
+  }),
+);
+
+/** A world and its processes: one of them works at a time. */
+class Model {
+  readonly world: World;
+  server: Server;
+  #posted = 0;
+  readonly #posts: Promise<void>[] = [];
+
+  constructor(service: Service) {
+    // The model uses up the answers, and fast-check shows the service of a failure.
+    const { answers, listAnswers, ...traits } = service;
+    this.world = new World({ ...traits, answers: [...answers], listAnswers: [...listAnswers] });
+    this.server = new Server(this.world);
+  }
+
+  async take(step: Step): Promise<void> {
+    const key = `p${'nth' in step ? step.nth : ++this.#posted}`;
+    if (step.kind === 'post')
+      this.#posts.push(this.server.post(key, step.isRefused ? { promptId: REFUSED_ID } : {}));
+    else if (step.kind === 'crash') this.world.crash = { ...step };
+    else if (step.kind === 'cancel') void this.server.cancel(key);
+    else if (step.kind === 'lose job') void this.server.resend(key).catch(() => {});
+    else if (step.kind === 'take over') await this.#takeOver();
+    await this.pass(step.kind === 'wait' ? step.ms : 0);
+  }
+
+  /** Lets time pass. When the process has died, another one takes over. */
+  async pass(ms: number): Promise<void> {
+    await this.world.clock.advance(ms);
+    if (!this.server.isAlive) await this.#takeOver();
+    await this.#checkReasons();
+  }
+
+  /** Another process takes all prompts, whether the first one is dead or only slow. */
+  async #takeOver(): Promise<void> {
+    this.world.crash = undefined;
+    this.server = new Server(this.world);
+    const taken = [...this.world.rows.values()].filter(({ state }) => state !== 'done');
+    await Promise.all(taken.map((row) => this.server.takeOver(row)));
+    await this.world.clock.advance(0);
+  }
+
+  async #checkReasons(): Promise<void> {
+    for (const prompt of this.server.livePrompts.list('ann')) {
+      const row = this.world.rows.get(prompt.key);
+      if (!row || row.state === 'live' || row.state === 'done' || prompt.cancelRequested) continue;
+      const reason = await pendingReasonOf(prompt, async () => 'not_started');
+      if (row.state === 'outbox') expect([reason, isInOutbox(prompt)]).toEqual([reason, true]);
+      if (row.state === 'unknown') expect(reason).toBe('searching');
+      expect(reason).not.toBe('not_started');
+    }
+  }
+
+  /** The service works again, and all prompts come to their ends. */
+  async settle(): Promise<void> {
+    this.world.service.answers.length = 0;
+    this.world.service.listAnswers.length = 0;
+    for (let minute = 0; minute < 30; minute++) await this.pass(60_000);
+    await this.world.clock.advance(0);
+  }
+
+  check(): void {
+    const { rows, told, ends, faults } = this.world;
+    expect(faults).toEqual([]);
+    for (const [key, answer] of told) {
+      const row = rows.get(key);
+      const end = ends.get(key) ?? [];
+      const jobs = this.world.jobsOf(key);
+      expect([key, 'jobs', jobs.length <= 1]).toEqual([key, 'jobs', true]);
+      if (row) expect([key, ['live', 'done'].includes(row.state)]).toEqual([key, true]);
+      if (answer === '200')
+        expect([key, end.length, end.includes('remove')]).toEqual([key, 1, false]);
+      if (row?.state === 'live') expect(jobs.map(({ id }) => id)).toEqual([row.jobId]);
+      // A job that no list shows cannot be cancelled after its prompt.
+      const isSearched = this.world.service.list === 'complete' && end[0] !== 'lost';
+      if (row?.state === 'done' && isSearched) expect(jobs).toEqual([]);
+      if (!row && answer !== 'nothing') expect([key, Number(answer) >= 400]).toEqual([key, true]);
+    }
+  }
+}
+
+test('every prompt has one honest end, and none runs twice', { timeout: 60_000 }, async () => {
+  const RUNS = Number(process.env['HOLDOVER_MODEL_RUNS'] ?? 300);
+  await fc.assert(
+    fc.asyncProperty(SERVICE, fc.array(STEP, { maxLength: 14 }), async (service, steps) => {
+      const model = new Model(service);
+      for (const step of steps) await model.take(step);
+      await model.settle();
+      model.check();
+    }),
+    { numRuns: RUNS },
+  );
+});
