@@ -6,7 +6,7 @@ import { type CallFields, describeArguments } from './v2-descriptions.ts';
 /** How each call on the port reads as a v2 request. */
 const V2_CALLS = {
   submit: 'POST /api/v2/jobs',
-  recover: 'GET /api/v2/jobs',
+  search: 'GET /api/v2/jobs',
   get: 'GET /api/v2/jobs/{id}',
   workflow: 'GET /api/v2/jobs/{id}/workflow',
   events: 'GET /api/v2/jobs/{id}/events',

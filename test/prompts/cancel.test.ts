@@ -17,12 +17,12 @@ function promptOf(more: object = {}): LivePrompt {
 type Given = {
   readonly failure?: Error;
   readonly isOwner?: boolean;
-  readonly isInOutbox?: boolean;
-  readonly isSearched?: boolean;
+  /** True when it ended before it had a job. */
+  readonly hasEnded?: boolean;
 };
 
 function openCancel(given: Given = {}) {
-  const { isOwner = true, isInOutbox = false, isSearched = false, failure } = given;
+  const { isOwner = true, hasEnded = false, failure } = given;
   const clock = createFakeClock(5);
   const events: string[] = [];
   const live = new Set<LivePrompt>();
@@ -37,8 +37,7 @@ function openCancel(given: Given = {}) {
       requestCancel: async () => void events.push('tell the others'),
     },
     livePrompts: { has: (prompt: LivePrompt) => live.has(prompt) },
-    outbox: { cancel: async () => isInOutbox },
-    submissionRecovery: { cancel: async () => isSearched },
+    submissions: { cancel: async () => hasEnded },
     follower: {
       find: () => promptOf(),
     },
@@ -57,12 +56,7 @@ function openCancel(given: Given = {}) {
 }
 
 test.each<[string, Given, string[]]>([
-  ['in the outbox ends there', { isInOutbox: true }, ['k at 5', 'tell the others']],
-  [
-    'whose job is searched for ends with the search',
-    { isSearched: true },
-    ['k at 5', 'tell the others'],
-  ],
+  ['without a job ends', { hasEnded: true }, ['k at 5', 'tell the others']],
   ['with a job is cancelled upstream', {}, ['k at 5', 'tell the others', 'cancel the job']],
   [
     'of another process is cancelled there and upstream',

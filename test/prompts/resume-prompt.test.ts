@@ -6,7 +6,6 @@ import type { LivePrompt } from '../../src/prompts/live-prompts.ts';
 
 type Case = {
   readonly row?: Partial<PromptRow> | null;
-  readonly intent?: object;
   readonly prompt?: object;
   readonly isLive?: boolean;
   readonly hasEnded?: boolean;
@@ -14,14 +13,14 @@ type Case = {
 };
 
 /** The steps taken with a prompt, in order. */
-async function resumed({ row = {}, intent = {}, ...more }: Case): Promise<string[]> {
+async function resumed({ row = {}, ...more }: Case): Promise<string[]> {
   const events: string[] = [];
   const note = (event: string) => async () => void events.push(event);
   const stored = {
     key: 'k',
     jobId: null,
     state: 'submitting',
-    intentJson: JSON.stringify({ where: 'away', key: 'k', placed: [], ...intent }),
+    intentJson: JSON.stringify({ key: 'k', placed: [] }),
     graphJson: '{}',
     targetsJson: '[]',
     extraDataJson: '{}',
@@ -40,17 +39,10 @@ async function resumed({ row = {}, intent = {}, ...more }: Case): Promise<string
       openEventStream: (_: unknown, { jobId }: { jobId: string }) =>
         void events.push(`attach ${jobId}`),
       follow: note('follow'),
-      finishWithoutJob: async (_: unknown, { kind }: { kind: string }) =>
-        void events.push(`finish ${kind}`),
       remove: note('remove'),
     },
-    outbox: {
-      add: async ({ clientKnows, mayHaveBeenSent }: Record<string, unknown>) =>
-        void events.push(`outbox: ${String(clientKnows)}, sent: ${String(mayHaveBeenSent)}`),
-    },
-    submissionRecovery: {
-      recover: ({ clientKnows, mayResend }: Record<string, unknown>) =>
-        void events.push(`recover: ${String(clientKnows)}, may resend: ${String(mayResend)}`),
+    submissions: {
+      continue: async ({ state }: { state: string }) => void events.push(`submit ${state}`),
     },
     jobCanceller: { cancelInBackground: () => void events.push('cancel') },
   } as unknown as ResumePromptOptions;
@@ -67,46 +59,10 @@ test.each<[string, Case, string[]]>([
     { row: { jobId: 'j' }, prompt: { cancelRequested: true } },
     ['release', 'attach j', 'follow', 'cancel'],
   ],
-  [
-    'that was being sent: it is sent after a search',
-    {},
-    ['release', 'outbox: nothing, sent: true'],
-  ],
-  [
-    'in the outbox: it waits again',
-    { row: { state: 'outbox' }, intent: { where: 'here' } },
-    ['release', 'outbox: accepted, sent: false'],
-  ],
-  [
-    'with an unknown outcome: its job is searched for',
-    { row: { state: 'unknown' } },
-    ['release', 'recover: unknown, may resend: true'],
-  ],
-  [
-    'that was sent and is to end: it is not sent again',
-    { prompt: { cancelRequested: true } },
-    ['release', 'recover: nothing, may resend: false'],
-  ],
-  [
-    'in the outbox that is to end: it ends',
-    { row: { state: 'outbox' }, intent: { where: 'here' }, prompt: { cancelRequested: true } },
-    ['release', 'finish canceled'],
-  ],
-  [
-    'whose secrets are gone, and its client was answered: it fails',
-    { row: { state: 'outbox' }, intent: { where: 'here', hasSecrets: true } },
-    ['release', 'finish failed'],
-  ],
-  [
-    'whose secrets are gone, and its client was not answered: it is removed',
-    { intent: { where: 'here', hasSecrets: true } },
-    ['release', 'remove'],
-  ],
-  [
-    'whose secrets are gone, and that was sent: its job is searched for',
-    { row: { state: 'outbox' }, intent: { hasSecrets: true } },
-    ['release', 'recover: accepted, may resend: false'],
-  ],
+  ['that was being sent', {}, ['release', 'submit unanswered']],
+  ['in the outbox', { row: { state: 'outbox' } }, ['release', 'submit outbox']],
+  ['that was sent', { row: { state: 'sent' } }, ['release', 'submit sent']],
+  ['with an unknown outcome', { row: { state: 'unknown' } }, ['release', 'submit unknown']],
   ['without a record: it is removed', { row: null }, ['remove']],
   ['that was removed from the live prompts: it is removed', { isLive: false }, ['remove']],
   [

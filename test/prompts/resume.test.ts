@@ -17,7 +17,7 @@ async function open(more: object = {}) {
     user: 'ann',
     number: 1,
     state: 'done',
-    intentJson: '{"where":"away","key":"k","placed":[]}',
+    intentJson: '{"key":"k","placed":[]}',
     graphJson: '{}',
     targetsJson: '[]',
     extraDataJson: '{}',

@@ -100,29 +100,36 @@ export class SubmissionActions {
   }
 
   async #continue(submission: PendingSubmission): Next {
-    const { wake, facts, prompt, state, key } = submission;
+    const { wake, facts, state, key } = submission;
     await this.#outbox.turnOf(submission, wake.signal, () =>
       this.#setReason(submission, 'earlier_prompts'),
     );
     if (state !== 'done' && !this.#options.promptEventLog.isLeader(key)) throw new LeadershipLost();
     if (submission.isCancelRequested && state !== 'done') return 'cancelled';
     if (!facts.isRepeat) return this.#calls.send(submission);
-    const isShown = prompt !== undefined && state !== 'done' && !this.#outbox.has(submission);
-    if (isShown && !submission.isSought) {
-      if (!(await this.#follower.appendEntry(prompt, 'sought'))) throw new LeadershipLost();
-      submission.isSought = true;
-    }
+    if (!this.#outbox.has(submission)) await this.#showSearch(submission);
     return this.#calls.search(submission);
   }
 
   async #wait(submission: PendingSubmission, input: Input): Next {
     // Later prompts of the user do not wait for a search.
     const isSearching = input === 'unknown' || input === 'key used' || isSearchResult(input);
-    if (isSearching && input !== 'unreachable') this.#leaveOutbox(submission);
+    if (isSearching && input !== 'unreachable') {
+      this.#leaveOutbox(submission);
+      await this.#showSearch(submission);
+    }
     this.#setReason(submission, OUTBOX_REASONS[input]);
     this.#outbox.endTurn(submission);
     await this.sleep(submission, this.#waitMs(submission, input));
     return 'due';
+  }
+
+  /** Shows that the job of the prompt is searched for. */
+  async #showSearch(submission: PendingSubmission): Promise<void> {
+    const { prompt, state, isSought } = submission;
+    if (!prompt || state === 'done' || isSought) return;
+    if (!(await this.#follower.appendEntry(prompt, 'sought'))) throw new LeadershipLost();
+    submission.isSought = true;
   }
 
   #waitMs(submission: PendingSubmission, input: Input): number {

@@ -95,28 +95,29 @@ const SENT_OR_GIVEN_UP: Rules = [['may send', 'send'], ['window', 'give up: not 
 const ASKED_AGAIN: Rules = [['may repeat', 'send'], ['time left', 'wait'], 'answer unknown'];
 const STOPPED_IN_TIME: Rules = [['window', 'stop'], 'wait'];
 
-/** Inputs that a state never gets, since it makes no attempt. */
+/** For an input that a state never gets. */
+export const NEVER = ['continue'] as const satisfies Rules;
+
 const NO_ATTEMPT = {
-  accepted: ['link'],
-  refused: ['wait'],
-  'refused for now': ['wait'],
-  full: ['wait'],
-  'not sent': ['wait'],
-  unknown: ['wait'],
-  'key used': ['wait'],
+  accepted: NEVER,
+  refused: NEVER,
+  'refused for now': NEVER,
+  full: NEVER,
+  'not sent': NEVER,
+  unknown: NEVER,
+  'key used': NEVER,
 } as const satisfies Record<AttemptInput, Rules>;
 
-/** Inputs that a state never gets, since it makes no search. */
 const NO_SEARCH = {
-  found: ['link'],
-  none: ['continue'],
-  absent: ['wait'],
-  'not listed': ['wait'],
-  'not seen': ['wait'],
-  'no list': ['wait'],
-  'engine down': ['wait'],
-  unreachable: ['wait'],
-  'no answer': ['wait'],
+  found: NEVER,
+  none: NEVER,
+  absent: NEVER,
+  'not listed': NEVER,
+  'not seen': NEVER,
+  'no list': NEVER,
+  'engine down': NEVER,
+  unreachable: NEVER,
+  'no answer': NEVER,
 } as const satisfies Record<SearchInput, Rules>;
 
 /** A client without an answer, or one that was accepted: the plan is sent until there is a job. */
@@ -138,7 +139,7 @@ const SENT_UNTIL_THERE_IS_A_JOB = {
 export const SUBMISSION_TABLE = {
   submitting: {
     due: ['continue'],
-    cancelled: ['continue'],
+    cancelled: NEVER,
     accepted: ['link'],
     refused: [['final', 'refuse'], ['time left', 'wait'], 'answer unknown'],
     'refused for now': [['first', 'refuse'], ['time left', 'wait'], 'answer unknown'],
@@ -209,8 +210,7 @@ export const SUBMISSION_TABLE = {
   done: {
     ...NO_ATTEMPT,
     due: ['continue'],
-    cancelled: ['continue'],
-    accepted: ['cancel job'],
+    cancelled: NEVER,
     found: ['cancel job'],
     none: ['stop'],
     absent: STOPPED_IN_TIME,

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { DEFAULT_REMOTE_LIMITS } from '../../../src/upstreams/remote/limits.ts';
 import { retryAfterMs, toError } from '../../../src/upstreams/remote-calls/errors.ts';
 import { readRetryAfter } from '../../../src/http/retry-after.ts';
-import { openRemote, CALLER } from './open.ts';
 
 const DATE = 'Sat, 21 Nov 2026 12:00:00 GMT';
 const NOW = Date.parse(DATE) - 60_000;
@@ -45,22 +44,3 @@ test.each(['7', '9'.repeat(400), '-5', 'Sat, 21 Nov 2099 11:00:00 GMT', 'soon', 
     expect([Number.isInteger(told), told >= 0, told <= 86_400]).toEqual([true, true, true]);
   },
 );
-
-test.each([
-  '9'.repeat(400),
-  '-5',
-  'Thu, 01 Jan 1970 00:00:00 GMT',
-  'Sat, 21 Nov 2099 11:00:00 GMT',
-])('a service that says Retry-After: %s is asked again, and the job is made', async (said) => {
-  const { upstream, remote } = await openRemote();
-  upstream.once('submit', (exchange) =>
-    exchange.json(
-      429,
-      { error: { code: 'rate_limited', message: 'later' } },
-      { 'Retry-After': said },
-    ),
-  );
-  const made = await remote.submit(CALLER, { workflow: {}, extraData: {} });
-  expect(made).toMatchObject({ ok: true });
-  expect(upstream.requests('submit')).toHaveLength(2);
-});

@@ -50,30 +50,20 @@ describe('a submission that never left', () => {
 });
 
 describe('an ambiguous submission', () => {
-  const dying: [string, (withJob: boolean) => Hook][] = [
-    ['reset after the body', (withJob) => fault.claimAndDie({ withJob })],
-    ['timeout', (withJob) => fault.claimAndDie({ withJob, last: fault.hang() })],
-    ...[408, 425, 499, 500, 502, 503, 504, 520, 524, 529].map(
-      (status): [string, (withJob: boolean) => Hook] => [
-        `${status} after accept`,
-        (withJob) => fault.claimAndDie({ withJob, last: fault.refuse(status, 'upstream_error') }),
-      ],
-    ),
-    [
-      'truncated 201',
-      (withJob) =>
-        fault.claimAndDie({ withJob, last: fault.cut(5, { id: 'x', status: 'queued' }) }),
-    ],
-    [
-      '201 without an id',
-      (withJob) =>
-        fault.claimAndDie({ withJob, last: ({ json }) => json(201, { status: 'queued' }) }),
-    ],
+  const dying: [string, Hook | undefined][] = [
+    ['reset after the body', undefined],
+    ['timeout', fault.hang()],
+    ...[408, 425, 499, 500, 502, 503, 504, 520, 524, 529].map((status): [string, Hook] => [
+      `${status} after accept`,
+      fault.refuse(status, 'upstream_error'),
+    ]),
+    ['truncated 201', fault.cut(5, { id: 'x', status: 'queued' })],
+    ['201 without an id', ({ json }) => json(201, { status: 'queued' })],
   ];
 
-  test.each(dying)('%s: one attempt is made, and its job is found', async (_, die) => {
+  test.each(dying)('%s: one attempt is made, and its job is found', async (_, last) => {
     const { upstream, remote } = await openRemote();
-    upstream.once('submit', die(true));
+    upstream.once('submit', fault.claimAndDie({ withJob: true, ...(last && { last }) }));
     expect(await remote.submit(CALLER, request())).toMatchObject({ error: { outcome: 'unknown' } });
     expect(upstream.requests('submit')).toHaveLength(1);
     expect(await searched(remote)).toMatchObject({
@@ -151,7 +141,7 @@ describe('an ambiguous submission', () => {
     const { upstream, remote } = await openRemote();
     upstream.keys.add('used');
     const answer = await remote.submit(CALLER, request({ idempotencyKey: 'used' }));
-    expect(refusalIn(answer)).toEqual([409, 'idempotency_key_reuse', undefined]);
+    expect(refusalIn(answer)).toEqual([422, 'idempotency_key_reuse', undefined]);
     expect(upstream.requests('list')).toEqual([]);
   });
 });
