@@ -34,6 +34,8 @@ export class PendingSubmission {
   foundJob: Job | undefined;
   /** The errors of outputs that the plan lacks. */
   nodeErrors: NodeErrors = {};
+  /** The wait before the first action. */
+  firstWaitMs = 0;
   /** The wait before the next search, which grows. */
   searchWaitMs = 0;
   /** True when the log of the prompt says that its job is searched for. */

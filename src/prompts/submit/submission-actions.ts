@@ -79,7 +79,7 @@ export class SubmissionActions {
   }
 
   /** Waits for so long, and up to a fifth more. A cancel ends the wait. */
-  async sleep(submission: PendingSubmission, ms: number): Promise<void> {
+  async #sleep(submission: PendingSubmission, ms: number): Promise<void> {
     const { signal } = submission.wake;
     await this.#options.deadlineClock.sleep(withJitter(ms), signal);
   }
@@ -100,7 +100,9 @@ export class SubmissionActions {
   }
 
   async #continue(submission: PendingSubmission): Next {
-    const { wake, facts, state, key } = submission;
+    const { wake, facts, state, key, firstWaitMs } = submission;
+    submission.firstWaitMs = 0;
+    if (firstWaitMs > 0) await this.#sleep(submission, firstWaitMs);
     await this.#outbox.turnOf(submission, wake.signal, () =>
       this.#setReason(submission, 'earlier_prompts'),
     );
@@ -120,7 +122,7 @@ export class SubmissionActions {
     }
     this.#setReason(submission, OUTBOX_REASONS[input]);
     this.#outbox.endTurn(submission);
-    await this.sleep(submission, this.#waitMs(submission, input));
+    await this.#sleep(submission, this.#waitMs(submission, input));
     return 'due';
   }
 
@@ -247,7 +249,7 @@ export class SubmissionActions {
 
   async #cancelJob(submission: PendingSubmission, input: Input): Next {
     if (await this.#calls.cancelLateJob(submission)) return undefined;
-    await this.sleep(submission, this.#waitMs(submission, input));
+    await this.#sleep(submission, this.#waitMs(submission, input));
     return input;
   }
 

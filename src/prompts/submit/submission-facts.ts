@@ -55,9 +55,12 @@ export class SubmissionFacts {
   noteAttempt({ input, isEngineDown, isAboutContent }: NotedAttempt, nowMs: number): void {
     this.notSent = input === 'not sent' ? this.notSent + 1 : 0;
     this.#isAboutContent = isAboutContent;
+    if (input === 'key used') return this.#noteKeyUsed(nowMs);
     this.#isEngineDown = isEngineDown;
     if (input === 'unknown') this.#noteUnknown(isEngineDown, nowMs);
-    if (input !== 'key used') return;
+  }
+
+  #noteKeyUsed(nowMs: number): void {
     this.isRepeat = true;
     this.#unknownSinceMs ??= nowMs;
     if (!this.#isKeyUsed) this.#searchedSinceMs = nowMs;

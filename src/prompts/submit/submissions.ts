@@ -67,7 +67,7 @@ export class Submissions {
     await this.#record(submission, draft);
     return new Promise((resolve, reject) => {
       submission.client = { resolve, reject };
-      void this.#start(submission, 0);
+      void this.#start(submission);
     });
   }
 
@@ -77,7 +77,8 @@ export class Submissions {
     const submission = new PendingSubmission({ prompt }, plan, state, nowMs);
     const mayBeSent = state !== 'unknown' && !plan.lacksSecrets && !prompt.cancelRequested;
     if (mayBeSent) this.#outbox.add(submission);
-    await this.#start(submission, waitMs);
+    submission.firstWaitMs = waitMs;
+    await this.#start(submission);
   }
 
   /** Ends a prompt that has no job. False: it may have one, or is about to get it. */
@@ -113,26 +114,21 @@ export class Submissions {
   }
 
   /** Starts the loop. Resolves when the prompt is in the outbox, if it waits there. */
-  #start(submission: PendingSubmission, waitMs: number): Promise<void> {
+  #start(submission: PendingSubmission): Promise<void> {
     this.#pending.set(submission.key, submission);
     const entered = this.#outbox.has(submission)
       ? this.#actions.enterOutbox(submission)
       : Promise.resolve();
     void this.#tasks.run(
-      () => this.#runToEnd(submission, entered, waitMs),
+      () => this.#runToEnd(submission, entered),
       () => {},
     );
     return entered;
   }
 
-  async #runToEnd(
-    submission: PendingSubmission,
-    entered: Promise<void>,
-    waitMs: number,
-  ): Promise<void> {
+  async #runToEnd(submission: PendingSubmission, entered: Promise<void>): Promise<void> {
     try {
       await entered;
-      if (waitMs > 0) await this.#actions.sleep(submission, waitMs);
       await this.#run(submission);
     } catch (error) {
       if (this.#isClosed) submission.client?.reject(error);

@@ -25,6 +25,7 @@ function actionAfter(
 ): string {
   const facts = new SubmissionFacts(true, 0);
   const answer = { isEngineDown: true, isAboutContent: false };
+  facts.noteAttempt({ input: 'unknown', ...answer }, 0);
   if (key === 'key used') facts.noteAttempt({ input: 'key used', ...answer }, 0);
   facts.noteSearch({ result, mayForgetKeys: false }, 0);
   const input = facts.noteSearch({ result, mayForgetKeys: false }, forMs);

@@ -144,9 +144,10 @@ class Model {
       if (answer === '200')
         expect([key, end.length, end.includes('remove')]).toEqual([key, 1, false]);
       if (row?.state === 'live') expect(jobs.map(({ id }) => id)).toEqual([row.jobId]);
-      // A job that no list shows cannot be cancelled after its prompt.
-      const isSearched = this.world.service.list === 'complete' && end[0] !== 'lost';
-      if (row?.state === 'done' && isSearched) expect(jobs).toEqual([]);
+      // A job that no list shows cannot be cancelled after its prompt, nor one of a dead process.
+      const { service, endedBy } = this.world;
+      const isSearched = service.list === 'complete' && endedBy.get(key) === this.server;
+      if (row?.state === 'done' && end[0] !== 'lost' && isSearched) expect(jobs).toEqual([]);
       if (!row && answer !== 'nothing') expect([key, Number(answer) >= 400]).toEqual([key, true]);
     }
   }

@@ -70,6 +70,8 @@ export class World {
   /** How often a prompt ended, or was linked. */
   readonly ends = new Map<string, string[]>();
   readonly leaders = new Map<string, Server>();
+  /** The processes that ended prompts: they search for jobs of these prompts. */
+  readonly endedBy = new Map<string, Server>();
   /** Writes until the process that writes dies; the write is done before, or not. */
   crash: { writesLeft: number; readonly isWritten: boolean } | undefined;
   readonly faults: string[] = [];
@@ -243,10 +245,12 @@ export class Server {
     const row = this.#world.rows.get(key);
     const prompt = this.prompts.get(key);
     if (row?.state !== 'live' || !prompt) return;
-    for (const job of this.#world.jobs) if (job.id === row.jobId) job.isCancelled = true;
-    this.#world.ends.delete(key);
     const plan = withNewKey(restorePlan(row, CALLER));
-    await this.#write(key, () => ({ ...row, state: 'outbox', jobId: null, ...toStoredPlan(plan) }));
+    await this.#write(key, () => {
+      for (const job of this.#world.jobs) if (job.id === row.jobId) job.isCancelled = true;
+      this.#world.ends.delete(key);
+      return { ...row, state: 'outbox', jobId: null, ...toStoredPlan(plan) };
+    });
     this.livePrompts.clearJobId(prompt);
     await this.submissions.continue({ prompt, plan, state: 'outbox', waitMs: 1000 });
   }
@@ -328,6 +332,7 @@ export class Server {
         const { rows } = this.#world;
         await this.#write(prompt.key, () => {
           this.#world.end(prompt.key, kind);
+          this.#world.endedBy.set(prompt.key, this);
           return { ...rowIn(rows, prompt.key), state: 'done' };
         }).catch(() => {});
         this.livePrompts.remove(prompt);

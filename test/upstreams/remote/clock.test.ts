@@ -57,21 +57,17 @@ test.each(JUMPS)('%s: a polled job is followed to its end', async (_, ms) => {
   ]);
 });
 
-test.each(JUMPS)(
-  '%s: a submission whose answer was lost is found by its label, once',
-  async (_, ms) => {
-    const { upstream, remote } = await openRemote({ labels: 'map' });
-    upstream.once('submit', async (exchange) => {
-      jump(ms);
-      await fault.claimAndDie({ withJob: true })(exchange);
-    });
-    const workflow = { '1': { class_type: 'EmptyImage', inputs: {} } };
-    const sent = await remote.submit(CALLER, {
-      workflow,
-      metadata: { 'holdover-key': 'one' },
-      extraData: {},
-    });
-    expect(sent).toMatchObject({ ok: true });
-    expect(upstream.jobs.size).toBe(1);
-  },
-);
+test.each(JUMPS)('%s: a submission whose answer was lost is found by its label', async (_, ms) => {
+  const { upstream, remote } = await openRemote({ labels: 'map' });
+  upstream.once('submit', async (exchange) => {
+    jump(ms);
+    await fault.claimAndDie({ withJob: true })(exchange);
+  });
+  const workflow = { '1': { class_type: 'EmptyImage', inputs: {} } };
+  const submission = { workflow, metadata: { 'holdover-key': 'one' } };
+  const sentAtMs = Date.now();
+  expect((await remote.submit(CALLER, { ...submission, extraData: {} })).ok).toBe(false);
+  const found = await remote.search(CALLER, { ...submission, sentAtMs });
+  const [id] = upstream.jobs.keys();
+  expect(found).toMatchObject({ value: { kind: 'found', job: { id } } });
+});
