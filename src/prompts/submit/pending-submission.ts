@@ -28,8 +28,8 @@ export class PendingSubmission {
   /** `undefined`: no client knows the prompt. */
   prompt: LivePrompt | undefined;
   client: WaitingClient | undefined;
-  /** Resolves when the first record survives `kill -9`; `undefined` when that was awaited. */
-  stored: Promise<void> | undefined;
+  /** True when the record of a new prompt has its first plan, and that is not sent yet. */
+  isPlanRecorded = false;
   lastAttempt: Attempt | undefined;
   foundJob: Job | undefined;
   /** The errors of outputs that the plan lacks. */

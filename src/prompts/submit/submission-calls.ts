@@ -1,9 +1,7 @@
 import { reached } from '../../lib/crash-point.ts';
 import { isGone } from '../../protocol/job-api.ts';
 import type { Job } from '../../protocol/v2.ts';
-import { serverStalled } from '../../translate/prompt-refusal.ts';
 import { LeadershipLost } from '../prompt-event-log.ts';
-import { toV1Error } from './answer.ts';
 import { type Attempt, brokenOff, isContentRefused, saysEngineDown } from './attempt.ts';
 import { untilAborted } from './outbox.ts';
 import type { PendingSubmission } from './pending-submission.ts';
@@ -36,8 +34,9 @@ export class SubmissionCalls {
     const { facts, plan } = submission;
     const state = submission.state === 'outbox' ? 'sent' : submission.state;
     if (state === 'done') throw new Error('a prompt that has ended is not sent');
-    // The record of a new prompt has its first plan.
-    if (!submission.stored) await this.record(submission, state, plan);
+    const isNew = submission.isPlanRecorded;
+    submission.isPlanRecorded = false;
+    if (!isNew) await this.record(submission, state, plan);
     if (submission.isCancelRequested) return 'cancelled';
     const sending = this.#send(submission, (changed) => this.record(submission, state, changed));
     submission.isBusy = !facts.isRepeat;
@@ -45,7 +44,7 @@ export class SubmissionCalls {
       ? await leftOnCancel(submission, sending, jobOfAttempt)
       : await sending.finally(() => (submission.isBusy = false));
     this.#noteAttempt(submission, sent);
-    if (submission.stored) await this.#whenStored(submission, submission.stored);
+    if (isNew) reached('after-submit');
     return sent.input;
   }
 
@@ -78,19 +77,6 @@ export class SubmissionCalls {
     submission.plan = plan;
     submission.nodeErrors = { ...submission.nodeErrors, ...nodeErrors };
     if (sent.input === 'accepted') submission.foundJob = sent.job;
-  }
-
-  /** Waits for the record. Without a record the job must not run, not even a job stored before. */
-  async #whenStored(submission: PendingSubmission, stored: Promise<void>): Promise<void> {
-    submission.stored = undefined;
-    try {
-      await stored;
-    } catch (error) {
-      const { foundJob, caller } = submission;
-      if (foundJob) await this.#options.jobs.cancel(caller, foundJob.id).catch(() => {});
-      throw error instanceof LeadershipLost ? toV1Error(serverStalled()) : error;
-    }
-    reached('after-submit');
   }
 
   /** Searches for the job of the prompt. */

@@ -63,7 +63,10 @@ export type Action =
   | 'cancel job'
   | 'stop';
 
-/** The conditions of rules, and their meanings for the documentation. */
+/**
+ * The conditions of rules, and their meanings for the documentation.
+ * @internal
+ */
 export const CONDITIONS = {
   first: 'no attempt may have made a job',
   final: 'as `first`, or the refusal is about the content, and a search could see jobs',
@@ -81,11 +84,14 @@ export const CONDITIONS = {
   window: 'the job has been searched for during ten minutes',
 } as const;
 
-export type Condition = keyof typeof CONDITIONS;
+type Condition = keyof typeof CONDITIONS;
 
 export type Conditions = Readonly<Record<Condition, boolean>>;
 
-/** The first condition that holds decides; the last member is the action when none does. */
+/**
+ * The first condition that holds decides; the last member is the action when none does.
+ * @internal
+ */
 export type Rules = readonly [...(readonly [Condition, Action])[], Action];
 
 type Row = Readonly<Record<Input, Rules>>;
@@ -95,7 +101,10 @@ const SENT_OR_GIVEN_UP: Rules = [['may send', 'send'], ['window', 'give up: not 
 const ASKED_AGAIN: Rules = [['may repeat', 'send'], ['time left', 'wait'], 'answer unknown'];
 const STOPPED_IN_TIME: Rules = [['window', 'stop'], 'wait'];
 
-/** For an input that a state never gets. */
+/**
+ * For an input that a state never gets.
+ * @internal
+ */
 export const NEVER = ['continue'] as const satisfies Rules;
 
 const NO_ATTEMPT = {
@@ -135,7 +144,10 @@ const SENT_UNTIL_THERE_IS_A_JOB = {
   'no answer': SENT_OR_GIVEN_UP,
 } as const satisfies Partial<Row>;
 
-/** The next action for each state and input. It is printed in `docs/architecture.md`. */
+/**
+ * The next action for each state and input. It is printed in `docs/architecture.md`.
+ * @internal
+ */
 export const SUBMISSION_TABLE = {
   submitting: {
     due: ['continue'],

@@ -99,17 +99,14 @@ export class Submissions {
   /** Records the prompt before anything is sent. */
   async #record(submission: PendingSubmission, draft: SubmissionDraft): Promise<void> {
     const isBehind = submission.state === 'outbox';
-    const when = isBehind ? 'before sending' : this.#options.durability.record;
     try {
-      const row = toPromptRow(draft, isBehind ? 'outbox' : 'submitting');
-      const { stored } = await recordPrompt(row, this.#options, when);
-      if (isBehind) await stored;
-      else submission.stored = stored;
+      await recordPrompt(toPromptRow(draft, isBehind ? 'outbox' : 'submitting'), this.#options);
     } catch (error) {
       this.#outbox.remove(submission);
       // Another process took the prompt over before it was recorded.
       throw error instanceof LeadershipLost ? toV1Error(serverStalled()) : error;
     }
+    submission.isPlanRecorded = !isBehind;
     if (!isBehind) reached('after-intent');
   }
 

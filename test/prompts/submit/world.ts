@@ -8,7 +8,6 @@ import {
   type NewLivePrompt,
   createLivePrompts,
 } from '../../../src/prompts/live-prompts.ts';
-import { PROMPT_DURABILITY } from '../../../src/prompts/durability.ts';
 import { LeadershipLost } from '../../../src/prompts/prompt-event-log.ts';
 import { type ResumePromptOptions, resumePrompt } from '../../../src/prompts/resume-prompt.ts';
 import { createSendPlan } from '../../../src/prompts/submit/attempt.ts';
@@ -187,7 +186,7 @@ export class Server {
         this.#linkJob(prompt, plan, job),
       pace: DEFAULT_PACE,
       outboxLimit,
-      durability: PROMPT_DURABILITY.service,
+      durability: 'fsync',
       mayAcceptPartially: false,
       clock: world.clock,
       deadlineClock: world.clock,
@@ -290,10 +289,8 @@ export class Server {
 
   #prompts(): object {
     const { rows } = this.#world;
-    const insert = (row: PromptRow) => this.#write(row.key, () => row);
     return {
-      insert,
-      insertBeforeLater: async (row: PromptRow) => ({ stored: insert(row) }),
+      insert: (row: PromptRow) => this.#write(row.key, () => row),
       setPlan: (key: string, { state, ...plan }: Pick<PromptRow, 'state' | 'intentJson'>) => {
         this.#world.note(`record ${key} ${state} ${(JSON.parse(plan.intentJson) as Keyed).key}`);
         return this.#write(key, () => ({ ...rowIn(rows, key), state, ...plan }));
