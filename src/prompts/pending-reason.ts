@@ -40,7 +40,7 @@ type PendingRow = {
 export const PENDING_REASONS = {
   // Reasons without a job.
 
-  /** The first reason of each prompt. `upstreams/remote/submit.ts` sends the prompt in its turn. */
+  /** The first reason of each prompt, in the state `submitting`. */
   submitting: {
     text: 'Its submission is on its way to the upstream, or waits for its turn there.',
   },
@@ -57,7 +57,7 @@ export const PENDING_REASONS = {
     isInOutbox: true,
     notification: 'waits',
   },
-  /** Set by `submit/outbox.ts`, as are the next three. */
+  /** Set by `submit/submission-actions.ts`, as are the next three. */
   earlier_prompts: {
     text: 'It waits in the outbox behind earlier prompts of its user.',
     isInOutbox: true,
@@ -77,13 +77,13 @@ export const PENDING_REASONS = {
       'answers instead of it.',
     isInOutbox: true,
   },
-  /** Set by `submit/replace-lost-job.ts`. */
+  /** Set by `submit/resend-lost.ts`. */
   job_lost: {
     text: 'It waits in the outbox: the upstream lost its job before the start.',
     isInOutbox: true,
     notification: 'sentAgain',
   },
-  /** Set by `submit/recover.ts`, by the table in `submit/recovery-rules.ts`. */
+  /** Set by `submit/submission-actions.ts`, by the table in `submit/submission-table.ts`. */
   searching: {
     text: 'The answer to its submission was lost. Holdover looks for its job.',
     notification: 'outcomeUnknown',

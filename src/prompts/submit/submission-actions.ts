@@ -135,7 +135,7 @@ export class SubmissionActions {
   }
 
   #waitMs(submission: PendingSubmission, input: Input): number {
-    const { pace: pace } = this.#options;
+    const { pace } = this.#options;
     const { facts, lastAttempt, searchWaitMs, state } = submission;
     const { answering, searchMs } = pace;
     if (state === 'submitting') {
