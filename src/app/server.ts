@@ -55,7 +55,7 @@ export async function startServer(
   };
   const server = createServer(services, mounts);
   await ledger.prompts.pruneHistory(config.history);
-  await prompts.life.resume();
+  await prompts.life.takeOver();
   acceptSockets(server, services);
   const changesUnderWay = countChanges(server);
   const port = await listen(server, config);

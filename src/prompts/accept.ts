@@ -54,7 +54,7 @@ export function createAcceptor(options: AcceptorOptions) {
 
   return {
     async accept(caller: Caller, submission: Submission): Promise<Accepted> {
-      const existing = await duplicateIds.findResumed(caller, submission);
+      const existing = await duplicateIds.findTakenOver(caller, submission);
       if (existing) {
         const { promptId, number } = existing;
         return { promptId, number, nodeErrors: {}, releaseFrames: () => {} };

@@ -35,7 +35,7 @@ export class LivePrompt {
   readonly lazy: { readonly graph: LazyJson<Graph>; readonly extraData: LazyJson<JsonObject> };
   targets: readonly string[];
   /** True when the process that accepted the prompt has ended. */
-  isResumed = false;
+  isTakenOver = false;
   readonly isV2Job: boolean;
   /** The credential of the caller, if there is one, is in memory only. */
   caller: Caller;

@@ -34,7 +34,7 @@ type PendingRow = {
  * - The start of a job is shown after the end of the user's earlier prompts, at most a second later
  *   (`follow/job-consumer.ts`).
  * - A prompt whose server died has the reason from before, until another server takes it over
- *   (`resume.ts`).
+ *   (`take-over.ts`).
  * @internal
  */
 export const PENDING_REASONS = {
@@ -44,7 +44,7 @@ export const PENDING_REASONS = {
   submitting: {
     text: 'Its submission is on its way to the upstream, or waits for its turn there.',
   },
-  /** Set by `resume.ts` after a restart. */
+  /** Set by `take-over.ts` after a restart. */
   no_key: {
     text: 'The key of its user is not stored. It waits for the next call of the user.',
   },

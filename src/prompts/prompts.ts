@@ -7,7 +7,7 @@ import { Follower } from './follow/follower.ts';
 import type { ReplaceLostJob } from './follow/missing-job.ts';
 import { createExternalJobImporter } from './import-external-job.ts';
 import { createMarkFetched, createMarkJobFetched } from './mark-fetched.ts';
-import { PromptResumption } from './resume.ts';
+import { PromptTakeover } from './take-over.ts';
 import { createDuplicateIds } from './submit/duplicate-ids.ts';
 import { createSendPlan } from './submit/attempt.ts';
 import { createLinkJob } from './submit/link-job.ts';
@@ -30,23 +30,23 @@ export function createPrompts(options: PromptsOptions) {
   const submitting = createSubmitting(following);
   const { follower, jobCanceller, submissions } = submitting;
   const { cancel, cancelRequested } = createCancel(submitting);
-  const resumption = new PromptResumption({ ...submitting, onCancelRequested: cancelRequested });
+  const takeover = new PromptTakeover({ ...submitting, onCancelRequested: cancelRequested });
   const externalJobs = createExternalJobImporter(following);
   const markFetched = createMarkFetched(context);
   return {
     externalJobs,
-    acceptor: createAcceptService(submitting, resumption),
+    acceptor: createAcceptService(submitting, takeover),
     cancel,
     markFetched,
     markJobFetched: createMarkJobFetched({ ...context, markFetched }),
     /** The number of accepted prompts that wait until the upstream has capacity. */
     outboxDepth: (): number => submissions.outboxDepth(),
-    /** Resumes the prompts of an earlier process. Call it once, before the first request. */
-    resume: (): Promise<void> => resumption.start(),
+    /** Takes over the prompts of an earlier process. Call it once, before the first request. */
+    takeOver: (): Promise<void> => takeover.start(),
     /** Resolves when the live prompts show everything that any process did before for this user. */
     async whenCurrent(this: void, user: string): Promise<void> {
       await context.promptEventLog.whenCaughtUp(user);
-      await resumption.whenResumed(user);
+      await takeover.whenTakenOver(user);
     },
     async close(): Promise<void> {
       await externalJobs.close();
@@ -75,9 +75,9 @@ function createSubmitting(following: Following) {
   return { ...following, submissions, replaceLostJob };
 }
 
-function createAcceptService(submitting: Submitting, resumption: PromptResumption) {
+function createAcceptService(submitting: Submitting, takeover: PromptTakeover) {
   const { files } = submitting.ledger;
-  const discover = (key: string) => resumption.discover(key);
+  const discover = (key: string) => takeover.discover(key);
   return createAcceptor({
     ...submitting,
     duplicateIds: createDuplicateIds({ ...submitting, discover }),

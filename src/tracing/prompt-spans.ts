@@ -7,7 +7,11 @@ type PromptSpansOptions = Pick<OpenTelemetry, 'api' | 'tracer' | 'propagator'> &
   readonly contexts: TraceContexts;
 };
 
-type SpanPrompt = { readonly key: string; readonly promptId: string; readonly isResumed: boolean };
+type SpanPrompt = {
+  readonly key: string;
+  readonly promptId: string;
+  readonly isTakenOver: boolean;
+};
 
 export type PromptSpans = ReturnType<typeof createPromptSpans>;
 
@@ -17,10 +21,10 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 export function createPromptSpans({ api, tracer, contexts }: PromptSpansOptions) {
   const spans = new Map<string, Span>();
 
-  function start(parent: Context, { promptId, isResumed }: Omit<SpanPrompt, 'key'>) {
+  function start(parent: Context, { promptId, isTakenOver }: Omit<SpanPrompt, 'key'>) {
     // A client may choose any text as its id; only what is certainly an id is shown.
     const id = UUID.test(promptId) ? { 'holdover.prompt.id': promptId } : {};
-    const attributes = { ...id, 'holdover.prompt.resumed': isResumed };
+    const attributes = { ...id, 'holdover.prompt.resumed': isTakenOver };
     const span = tracer.startSpan('prompt', { attributes }, parent);
     return { span, context: api.trace.setSpan(parent, span) };
   }

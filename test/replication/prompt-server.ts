@@ -8,7 +8,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { Follower, type FollowerOptions } from '../../src/prompts/follow/follower.ts';
 import { createLivePrompts, type LivePrompt } from '../../src/prompts/live-prompts.ts';
-import { PromptResumption, type ResumptionOptions } from '../../src/prompts/resume.ts';
+import { PromptTakeover, type TakeoverOptions } from '../../src/prompts/take-over.ts';
 import { openRedis } from '../../src/redis/redis.ts';
 import { SharedEventLog } from '../../src/replication/shared-event-log.ts';
 import { Hub } from '../../src/sockets/hub.ts';
@@ -44,14 +44,14 @@ export async function openPromptServer(
     ...context,
     ...FOLLOWER_OPTIONS,
   } as unknown as FollowerOptions);
-  const resumption = new PromptResumption({
+  const takeover = new PromptTakeover({
     ...context,
     follower,
     keyring: createKeyring(),
     needsCredential: () => false,
     onCancelRequested() {},
-  } as unknown as ResumptionOptions);
-  await resumption.start();
+  } as unknown as TakeoverOptions);
+  await takeover.start();
   let isOpen = true;
   async function close(): Promise<void> {
     if (!isOpen) return;

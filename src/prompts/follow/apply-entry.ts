@@ -102,7 +102,7 @@ export class EntryApplier {
         hub.sendStatus(prompt.caller.user);
         break;
       case 'taken':
-        prompt.isResumed = true;
+        prompt.isTakenOver = true;
         livePrompts.foundCredential(prompt);
         break;
       case 'recorded':

@@ -13,7 +13,7 @@ export type EndTurn = {
 };
 
 /**
- * Orders the ends of resumed prompts. Jobs that ended while no process followed them are read in
+ * Orders the ends of prompts that were taken over. Jobs that ended while no process followed them are read in
  * any order; their prompts end in the order in which they were added, so that the history of the
  * user shows them as they ran.
  */

@@ -20,7 +20,7 @@ export class FollowedPrompt {
   isClosed = false;
   /** Entries of another process wait for this promise while the client is being answered here. */
   blockedUntil: Promise<unknown> | undefined;
-  /** The turn of a resumed prompt, whose job may have ended before jobs that are read earlier. */
+  /** The turn of a prompt that was taken over, whose job may have ended before jobs that are read earlier. */
   turn: EndTurn | undefined;
   readonly #released = new Latch();
   readonly #answered = new Latch();

@@ -129,7 +129,7 @@ export class Follower {
   async follow(prompt: LivePrompt): Promise<void> {
     const followed = this.#followed.get(prompt.key);
     if (!followed) return;
-    if (prompt.isResumed) followed.turn = this.#endOrder.add(prompt.caller.user);
+    if (prompt.isTakenOver) followed.turn = this.#endOrder.add(prompt.caller.user);
     if (!(await this.appendEntry(prompt, 'attached'))) return followed.turn?.pass();
     this.#options.livePrompts.unloadIfFar(prompt);
     void this.#run(followed, (signal) => this.#followToEnd(followed, signal));
@@ -173,7 +173,7 @@ export class Follower {
   }
 
   /** Writes the history of a prompt whose end is in its log. `false`: its end is not in the log. */
-  resumeFinish(prompt: LivePrompt): boolean {
+  continueEnd(prompt: LivePrompt): boolean {
     const followed = this.#followed.get(prompt.key);
     if (!followed?.entryApplier.hasEnded()) return false;
     void this.#run(followed, () => this.#consumerOf(followed).finish());

@@ -181,7 +181,7 @@ export class JobConsumer {
   async #receiveJob(received: Job): Promise<boolean> {
     const job = await this.#uploadsNamed.inJob(received);
     await this.#outputNames.removeReplaced(job);
-    if (this.#options.mayLoseJobs && this.#prompt.isResumed) {
+    if (this.#options.mayLoseJobs && this.#prompt.isTakenOver) {
       await this.#outputNames.removeGone(job);
     }
     const kind = IS_TERMINAL[job.status] ? 'settled' : 'snapshot';

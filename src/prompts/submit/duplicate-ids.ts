@@ -29,19 +29,19 @@ export function createDuplicateIds(options: DuplicateIdOptions) {
   }
 
   /**
-   * Waits until a process has resumed the prompt, or its own process has answered. Returns a
-   * resumed prompt.
+   * Waits until a process has taken the prompt over, or its own process has answered. Returns a
+   * prompt that was taken over.
    */
   async function waitForTakeover(prompt: LivePrompt): Promise<LivePrompt | undefined> {
     const deadlineMs = deadlineClock.now() + TAKEOVER_WAIT_MS.max;
-    while (!prompt.isResumed && deadlineClock.now() < deadlineMs) {
+    while (!prompt.isTakenOver && deadlineClock.now() < deadlineMs) {
       if (prompt.isReleased || !livePrompts.has(prompt)) return undefined;
       await deadlineClock.sleep(TAKEOVER_WAIT_MS.interval);
-      if (prompt.isResumed || (await ledger.prompts.get(prompt.key))) continue;
+      if (prompt.isTakenOver || (await ledger.prompts.get(prompt.key))) continue;
       // The prompt was refused, and its leader reports no refusal to other processes.
       follower.untrack(prompt.key, undefined);
     }
-    return prompt.isResumed ? prompt : undefined;
+    return prompt.isTakenOver ? prompt : undefined;
   }
 
   return {
@@ -49,11 +49,11 @@ export function createDuplicateIds(options: DuplicateIdOptions) {
      * Finds the prompt of a client that lost its answer when the process died and sends its id
      * again.
      */
-    async findResumed({ user }: Caller, { promptId, graph }: Submission) {
+    async findTakenOver({ user }: Caller, { promptId, graph }: Submission) {
       if (promptId === undefined) return undefined;
       const isSame = (graphJson: string) => graphJson === stringifyJson(graph as Json);
       const local = livePrompts.find(user, promptId);
-      const isLocal = local?.isResumed === true && local.promptId === promptId;
+      const isLocal = local?.isTakenOver === true && local.promptId === promptId;
       if (isLocal && isSame(toJsonText(local.lazy.graph))) return local;
       const row = await ledger.prompts.find(user, promptId);
       if (!isLiveRow(row) || promptEventLog.isLeader(row.key) || !isSame(row.graphJson))

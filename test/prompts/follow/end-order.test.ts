@@ -13,7 +13,7 @@ import { FOLLOWER_OPTIONS } from './follower-options.ts';
 const GRAPH = { '1': { class_type: 'Save', inputs: {} } };
 
 /** Prompts that are followed in the order of their names, as an earlier process left them or not. */
-async function open({ isResumed }: { readonly isResumed: boolean }) {
+async function open({ isTakenOver }: { readonly isTakenOver: boolean }) {
   const clock = createFakeClock(0);
   const livePrompts = createLivePrompts();
   const histories: string[] = [];
@@ -54,7 +54,7 @@ async function open({ isResumed }: { readonly isResumed: boolean }) {
     const identity = { key, promptId: key, number: 1, clientId: null, createdAtMs: 0 };
     const content = { graph: GRAPH, extraData: {}, targets: ['1'] };
     const prompt = follower.trackPrompt({ ...identity, ...content }, { user: 'u' });
-    prompt.isResumed = isResumed;
+    prompt.isTakenOver = isTakenOver;
     follower.releaseFrames(prompt);
     follower.openEventStream(prompt, { jobId: key, graph: GRAPH, targets: ['1'] });
     await follower.follow(prompt);
@@ -71,7 +71,7 @@ async function open({ isResumed }: { readonly isResumed: boolean }) {
 }
 
 test('a resumed prompt that has ended waits for earlier ones that were not read yet', async () => {
-  const { answer, histories } = await open({ isResumed: true });
+  const { answer, histories } = await open({ isTakenOver: true });
   await answer('c', 'succeeded');
   await answer('b', 'succeeded');
   expect(histories).toEqual([]);
@@ -80,20 +80,20 @@ test('a resumed prompt that has ended waits for earlier ones that were not read 
 });
 
 test('it does not wait for one that still runs', async () => {
-  const { answer, histories } = await open({ isResumed: true });
+  const { answer, histories } = await open({ isTakenOver: true });
   await answer('a', 'running');
   await answer('b', 'succeeded');
   expect(histories).toEqual(['b']);
 });
 
 test('prompts of this process end as their jobs do', async () => {
-  const { answer, histories } = await open({ isResumed: false });
+  const { answer, histories } = await open({ isTakenOver: false });
   await answer('b', 'succeeded');
   expect(histories).toEqual(['b']);
 });
 
 test('closing waits for none of them', async () => {
-  const { follower, answer } = await open({ isResumed: true });
+  const { follower, answer } = await open({ isTakenOver: true });
   await answer('b', 'succeeded');
   const startedAtMs = Date.now();
   const closed = follower.close();

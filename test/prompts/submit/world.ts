@@ -9,7 +9,10 @@ import {
   createLivePrompts,
 } from '../../../src/prompts/live-prompts.ts';
 import { LeadershipLost } from '../../../src/prompts/prompt-event-log.ts';
-import { type ResumePromptOptions, resumePrompt } from '../../../src/prompts/resume-prompt.ts';
+import {
+  type TakeOverPromptOptions,
+  takeOverPrompt,
+} from '../../../src/prompts/take-over-prompt.ts';
 import { createSendPlan } from '../../../src/prompts/submit/attempt.ts';
 import type { SubmissionDraft } from '../../../src/prompts/submit/draft.ts';
 import {
@@ -223,10 +226,10 @@ export class Server {
   async takeOver(row: PromptRow): Promise<void> {
     this.lead(row.key);
     const prompt = this.#track(liveOf(row));
-    prompt.isResumed = true;
+    prompt.isTakenOver = true;
     prompt.cancelRequested = row.cancelAskedAtMs !== null;
     const options = { ...this.#context, submissions: this.submissions };
-    const next = await resumePrompt(options as unknown as ResumePromptOptions, prompt, CALLER);
+    const next = await takeOverPrompt(options as unknown as TakeOverPromptOptions, prompt, CALLER);
     await next?.();
   }
 
@@ -314,7 +317,7 @@ export class Server {
     return {
       trackPrompt: (prompt: NewLivePrompt) => this.#track(prompt),
       untrack() {},
-      resumeFinish: () => false,
+      continueEnd: () => false,
       releaseFrames() {},
       openEventStream: (prompt: LivePrompt, { jobId }: { jobId: string }) =>
         this.livePrompts.setJobId(prompt, jobId),

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { NEW_PROMPT } from '../../src/ledger/columns.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import type { LogHandlers } from '../../src/prompts/prompt-event-log.ts';
-import { PromptResumption, type ResumptionOptions } from '../../src/prompts/resume.ts';
+import { PromptTakeover, type TakeoverOptions } from '../../src/prompts/take-over.ts';
 
 /** A process that follows prompts, and whose ledger has one: it has ended, unless `more` says otherwise. */
 async function open(more: object = {}) {
@@ -23,7 +23,7 @@ async function open(more: object = {}) {
     extraDataJson: '{}',
     ...more,
   };
-  const resumption = new PromptResumption({
+  const takeover = new PromptTakeover({
     ledger: { prompts: { live: async () => [], get: async () => row } },
     promptEventLog: {
       start: async (given: LogHandlers) => void (handlers = given),
@@ -39,16 +39,16 @@ async function open(more: object = {}) {
         tracked.push(draft.key);
         return { ...draft, caller: { user: 'ann' }, jobId: null };
       },
-      resumeFinish: () => false,
+      continueEnd: () => false,
       appendEntry: async () => {
         throw new Error('OOM');
       },
     },
     needsCredential: () => false,
     log: silentLogger(),
-  } as unknown as ResumptionOptions);
-  await resumption.start();
-  return { resumption, tracked, left, handlers };
+  } as unknown as TakeoverOptions);
+  await takeover.start();
+  return { takeover, tracked, left, handlers };
 }
 
 test('its frames reach sockets here: it has entries', async () => {
@@ -58,8 +58,8 @@ test('its frames reach sockets here: it has entries', async () => {
 });
 
 test('it is no live prompt to a client that repeats its id', async () => {
-  const { resumption, tracked } = await open();
-  await resumption.discover('k');
+  const { takeover, tracked } = await open();
+  await takeover.discover('k');
   expect(tracked).toEqual([]);
 });
 

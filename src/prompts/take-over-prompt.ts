@@ -7,7 +7,7 @@ import type { ContinuedSubmission, Submissions } from './submit/submissions.ts';
 import type { JobCanceller } from './follow/cancel-job.ts';
 import type { Follower } from './follow/follower.ts';
 
-export type ResumePromptOptions = Pick<PromptContext, 'ledger' | 'livePrompts' | 'spans'> & {
+export type TakeOverPromptOptions = Pick<PromptContext, 'ledger' | 'livePrompts' | 'spans'> & {
   readonly follower: Follower;
   readonly submissions: Submissions;
   readonly jobCanceller: JobCanceller;
@@ -17,8 +17,8 @@ export type ResumePromptOptions = Pick<PromptContext, 'ledger' | 'livePrompts' |
 export type NextStep = () => Promise<void> | void;
 
 /** Continues a prompt, which this process now leads, from the step where its process ended. */
-export async function resumePrompt(
-  options: ResumePromptOptions,
+export async function takeOverPrompt(
+  options: TakeOverPromptOptions,
   prompt: LivePrompt,
   caller: Caller,
 ): Promise<NextStep | undefined> {
@@ -26,22 +26,22 @@ export async function resumePrompt(
   prompt.caller = caller;
   // The log has the end of the prompt, but the steps after the end may be missing.
   if (!livePrompts.has(prompt)) return () => completeEnd(options, prompt);
-  if (follower.resumeFinish(prompt)) return undefined;
+  if (follower.continueEnd(prompt)) return undefined;
   const row = await ledger.prompts.get(prompt.key);
   if (!row) return () => follower.remove(prompt);
   if (!(await follower.appendEntry(prompt, 'taken'))) return undefined;
   options.spans?.began(caller, prompt, traceparentIn(row));
   follower.releaseFrames(prompt);
   return row.jobId === null
-    ? resumeSubmission(options, prompt, row)
-    : resumeFollowing(options, prompt, row.jobId);
+    ? continueSubmission(options, prompt, row)
+    : continueFollowing(options, prompt, row.jobId);
 }
 
 /**
  * Completes the end. A prompt with a history needs no leader; only a refused prompt has no record.
  */
 async function completeEnd(
-  { ledger, follower }: ResumePromptOptions,
+  { ledger, follower }: TakeOverPromptOptions,
   prompt: LivePrompt,
 ): Promise<void> {
   const row = await ledger.prompts.get(prompt.key);
@@ -49,8 +49,8 @@ async function completeEnd(
   else await follower.remove(prompt);
 }
 
-function resumeFollowing(
-  { follower, jobCanceller }: ResumePromptOptions,
+function continueFollowing(
+  { follower, jobCanceller }: TakeOverPromptOptions,
   prompt: LivePrompt,
   jobId: string,
 ): NextStep {
@@ -62,8 +62,8 @@ function resumeFollowing(
   };
 }
 
-function resumeSubmission(
-  { submissions }: ResumePromptOptions,
+function continueSubmission(
+  { submissions }: TakeOverPromptOptions,
   prompt: LivePrompt,
   row: PromptRow,
 ): NextStep {

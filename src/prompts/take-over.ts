@@ -8,9 +8,9 @@ import { type LogHandlers, type UserLogs, LeadershipLost } from './prompt-event-
 import { readLinkedJob } from './state/linked-job.ts';
 import { byQueueOrder } from './queue-order.ts';
 import { isSubmittedThroughV1, needsOwnSecrets } from './submit/plan.ts';
-import { type NextStep, type ResumePromptOptions, resumePrompt } from './resume-prompt.ts';
+import { type NextStep, type TakeOverPromptOptions, takeOverPrompt } from './take-over-prompt.ts';
 
-export type ResumptionOptions = ResumePromptOptions &
+export type TakeoverOptions = TakeOverPromptOptions &
   Pick<PromptContext, 'promptEventLog' | 'keyring' | 'hub' | 'needsCredential' | 'log'> & {
     /** Called when another process has recorded a cancel request. */
     readonly onCancelRequested: (key: string) => void;
@@ -24,23 +24,23 @@ type NeededCredential = { readonly user: string; readonly needsSecrets: boolean 
  * Resumes the prompts of processes that have ended. Prompts with a job are followed again. Prompts
  * without one are submitted under the same idempotency key, or their job is searched for.
  */
-export class PromptResumption {
-  readonly #options: ResumptionOptions;
+export class PromptTakeover {
+  readonly #options: TakeoverOptions;
   /** Keys of prompts without a leader that wait for a call of their user. */
   readonly #awaitingCaller = new ByUser<string>();
   readonly #withoutCredential = new ByUser<LivePrompt>();
   /** Prompts that can be sent only with the credential of their user among their secrets. */
   readonly #needingOwnSecrets = new WeakSet<LivePrompt>();
-  readonly #resuming = new Map<string, Promise<void>>();
+  readonly #takingOver = new Map<string, Promise<void>>();
 
-  constructor(options: ResumptionOptions) {
+  constructor(options: TakeoverOptions) {
     this.#options = options;
   }
 
   /** Shows the live prompts of followed users, and takes over those without a leader. */
   async start(): Promise<void> {
     const { keyring, ledger, promptEventLog, hub, log } = this.#options;
-    keyring.onCaller(({ user }) => this.#resumeUser(user));
+    keyring.onCaller(({ user }) => this.#takeOverOfUser(user));
     const rows = await ledger.prompts.live();
     for (const row of rows) if (promptEventLog.isFollowed(row.user)) this.#track(row);
     const handlers: LogHandlers = {
@@ -56,12 +56,12 @@ export class PromptResumption {
     await promptEventLog.start(handlers, rows);
     if (rows.length === 0) return;
     const waiting = [...this.#awaitingCaller.users()].length;
-    log.info({ event: 'prompt.resumed', prompts: rows.length, waiting }, 'resumed live prompts');
+    log.info({ event: 'prompt.resumed', prompts: rows.length, waiting }, 'took over live prompts');
   }
 
-  /** Resolves when the prompts that waited for a call of this user are resumed. */
-  async whenResumed(user: string): Promise<void> {
-    await this.#resuming.get(user);
+  /** Resolves when the prompts that waited for a call of this user are taken over. */
+  async whenTakenOver(user: string): Promise<void> {
+    await this.#takingOver.get(user);
   }
 
   /** Shows a prompt of another process that has not ended. */
@@ -115,7 +115,7 @@ export class PromptResumption {
     return this.#hasNeededCredential({ user, needsSecrets });
   }
 
-  #canResume(row: PromptRow): boolean {
+  #canTakeOver(row: PromptRow): boolean {
     const needsSecrets = row.jobId === null && needsOwnSecrets(row);
     return this.#hasNeededCredential({ user: row.user, needsSecrets });
   }
@@ -166,9 +166,9 @@ export class PromptResumption {
     const known = follower.find(key);
     const row = known ? undefined : await ledger.prompts.get(key);
     if (!known && (!row || row.state === 'done')) return this.#discardLeftover(key, row);
-    if (known) known.isResumed = true;
+    if (known) known.isTakenOver = true;
     const user = known?.caller.user ?? row?.user ?? '';
-    if (!(known ? this.#canProceed(known) : row && this.#canResume(row))) {
+    if (!(known ? this.#canProceed(known) : row && this.#canTakeOver(row))) {
       this.#awaitingCaller.add(user, key);
       if (known) livePrompts.awaitCredential(known);
       return undefined;
@@ -177,8 +177,8 @@ export class PromptResumption {
     await promptEventLog.followUser(user);
     const prompt = follower.find(key) ?? (row && this.#track(row));
     if (!prompt || !(await promptEventLog.takeOver({ key, user }))) return undefined;
-    prompt.isResumed = true;
-    const run = await resumePrompt(this.#options, prompt, keyring.callerOf(user));
+    prompt.isTakenOver = true;
+    const run = await takeOverPrompt(this.#options, prompt, keyring.callerOf(user));
     return run && { prompt, run };
   }
 
@@ -194,17 +194,20 @@ export class PromptResumption {
     return undefined;
   }
 
-  #resumeUser(user: string): void {
+  #takeOverOfUser(user: string): void {
     const { keyring, log } = this.#options;
     for (const prompt of this.#withoutCredential.take(user)) prompt.caller = keyring.callerOf(user);
     const keys = [...this.#awaitingCaller.take(user)];
     if (keys.length === 0) return;
     const task = this.#takeOverVacant(keys)
       .catch((error: unknown) =>
-        log.error({ event: 'prompt.resume_failed', err: error, user }, 'could not resume prompts'),
+        log.error(
+          { event: 'prompt.resume_failed', err: error, user },
+          'could not take over prompts',
+        ),
       )
-      .finally(() => this.#resuming.delete(user));
-    this.#resuming.set(user, task);
+      .finally(() => this.#takingOver.delete(user));
+    this.#takingOver.set(user, task);
   }
 
   async #endOf(key: string): Promise<'recorded' | 'removed' | 'none'> {

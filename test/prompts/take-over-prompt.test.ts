@@ -1,7 +1,7 @@
 // A prompt continues where its process ended, by what the ledger knows of it.
 import { expect, test } from 'vitest';
 import type { PromptRow } from '../../src/ledger/ledger.ts';
-import { type ResumePromptOptions, resumePrompt } from '../../src/prompts/resume-prompt.ts';
+import { type TakeOverPromptOptions, takeOverPrompt } from '../../src/prompts/take-over-prompt.ts';
 import type { LivePrompt } from '../../src/prompts/live-prompts.ts';
 
 type Case = {
@@ -34,7 +34,7 @@ async function resumed({ row = {}, ...more }: Case): Promise<string[]> {
         if (kind === 'recorded') events.push('end');
         return !more.isLost;
       },
-      resumeFinish: () => more.hasEnded ?? false,
+      continueEnd: () => more.hasEnded ?? false,
       releaseFrames: () => void events.push('release'),
       openEventStream: (_: unknown, { jobId }: { jobId: string }) =>
         void events.push(`attach ${jobId}`),
@@ -45,9 +45,9 @@ async function resumed({ row = {}, ...more }: Case): Promise<string[]> {
       continue: async ({ state }: { state: string }) => void events.push(`submit ${state}`),
     },
     jobCanceller: { cancelInBackground: () => void events.push('cancel') },
-  } as unknown as ResumePromptOptions;
+  } as unknown as TakeOverPromptOptions;
   const prompt = { key: 'k', cancelRequested: false, ...more.prompt } as LivePrompt;
-  const step = await resumePrompt(options, prompt, { user: 'ann' });
+  const step = await takeOverPrompt(options, prompt, { user: 'ann' });
   await step?.();
   return events;
 }
