@@ -6,7 +6,7 @@ import { toV1Error } from './answer.ts';
 import { type SubmissionDraft, initialPromptId } from './draft.ts';
 import { isPathSafeId } from './ids.ts';
 import type { PendingSubmission } from './pending-submission.ts';
-import type { SubmissionsOptions } from './submissions.ts';
+import type { SubmissionsOptions } from './submission-options.ts';
 
 /** Answers the clients that wait for the outcome of their `POST`. */
 export class ClientAnswers {

@@ -13,7 +13,7 @@ import { withNewKey } from './plan.ts';
 import { SubmissionCalls } from './submission-calls.ts';
 import { backoffMs, retryAfterMs, withJitter } from './submission-pace.ts';
 import { type Action, type Input, isSearchResult } from './submission-table.ts';
-import type { SubmissionsOptions } from './submissions.ts';
+import type { SubmissionsOptions } from './submission-options.ts';
 
 /** The next input; `undefined`: the submission has ended. */
 type Next = Promise<Input | undefined>;

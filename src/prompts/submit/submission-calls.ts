@@ -8,7 +8,7 @@ import type { PendingSubmission } from './pending-submission.ts';
 import { type SubmissionPlan, toStoredPlan } from './plan.ts';
 import { type Search, hasLabelOf, searchForJob } from './search.ts';
 import type { Input, SubmissionState } from './submission-table.ts';
-import type { SubmissionsOptions } from './submissions.ts';
+import type { SubmissionsOptions } from './submission-options.ts';
 
 /** Calls the upstream for submissions: sends plans, searches for jobs, cancels late jobs. */
 export class SubmissionCalls {

@@ -1,26 +1,18 @@
 import { BackgroundTasks } from '../../lib/concurrency.ts';
 import { reached } from '../../lib/crash-point.ts';
 import { retry } from '../../lib/retry.ts';
-import type { PromptContext } from '../context.ts';
-import type { Follower } from '../follow/follower.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import { LeadershipLost } from '../prompt-event-log.ts';
 import { serverStalled } from '../../translate/prompt-refusal.ts';
 import { type Accepted, OUTBOX_FULL, toV1Error } from './answer.ts';
-import { type SendPlan, toRefusal } from './attempt.ts';
+import { toRefusal } from './attempt.ts';
 import { type SubmissionDraft, recordPrompt, toPromptRow } from './draft.ts';
-import type { LinkJob } from './link-job.ts';
 import { Outbox } from './outbox.ts';
 import { PendingSubmission } from './pending-submission.ts';
 import type { SubmissionPlan } from './plan.ts';
 import { SubmissionActions } from './submission-actions.ts';
+import type { SubmissionsOptions } from './submission-options.ts';
 import { type Action, type Input, type SubmissionState, nextAction } from './submission-table.ts';
-
-export type SubmissionsOptions = PromptContext & {
-  readonly follower: Follower;
-  readonly sendPlan: SendPlan;
-  readonly linkJob: LinkJob;
-};
 
 /** A prompt that continues after its `POST`: of another process, or whose job was lost. */
 export type ContinuedSubmission = {

@@ -23,7 +23,8 @@ import {
   withNewKey,
 } from '../../../src/prompts/submit/plan.ts';
 import { DEFAULT_PACE } from '../../../src/prompts/submit/submission-pace.ts';
-import { Submissions, type SubmissionsOptions } from '../../../src/prompts/submit/submissions.ts';
+import type { SubmissionsOptions } from '../../../src/prompts/submit/submission-options.ts';
+import { Submissions } from '../../../src/prompts/submit/submissions.ts';
 import { type FakeClock, createFakeClock } from '../../support/fake-clock.ts';
 
 /** How the service answers one attempt. */
@@ -77,7 +78,9 @@ export class World {
   /** Writes until the process that writes dies; the write is done before, or not. */
   crash: { writesLeft: number; readonly isWritten: boolean } | undefined;
   readonly faults: string[] = [];
-  #keys = new Set<string>();
+  readonly #keys = new Set<string>();
+  /** When the service last refused a prompt for now. */
+  readonly #refusedAtMs = new Map<string, number>();
   #ids = 0;
 
   constructor(service: Partial<Service> = {}) {
@@ -109,7 +112,11 @@ export class World {
     const promptKey = request.metadata?.[KEY_LABEL] ?? '';
     const key = request.idempotencyKey ?? '';
     const answer = service.answers.shift() ?? 'accept';
+    if (this.#refusedAtMs.get(promptKey) === this.clock.now())
+      this.faults.push(`${promptKey} was sent again without a wait`);
     if (service.latencyMs > 0) await this.clock.sleep(service.latencyMs);
+    if (answer === 'down' || answer === 'full' || answer === 'unauthorized')
+      this.#refusedAtMs.set(promptKey, this.clock.now());
     if (answer === 'down') return failed(503, 'upstream_unreachable', { outcome: 'not sent' });
     if (answer === 'full') return failed(429, 'queue_full', { retryAfterSeconds: 5 });
     if (answer === 'unauthorized') return failed(401, 'unauthorized');
