@@ -79,8 +79,6 @@ export class World {
   crash: { writesLeft: number; readonly isWritten: boolean } | undefined;
   readonly faults: string[] = [];
   readonly #keys = new Set<string>();
-  /** When the service last refused a prompt for now. */
-  readonly #refusedAtMs = new Map<string, number>();
   #ids = 0;
 
   constructor(service: Partial<Service> = {}) {
@@ -112,11 +110,7 @@ export class World {
     const promptKey = request.metadata?.[KEY_LABEL] ?? '';
     const key = request.idempotencyKey ?? '';
     const answer = service.answers.shift() ?? 'accept';
-    if (this.#refusedAtMs.get(promptKey) === this.clock.now())
-      this.faults.push(`${promptKey} was sent again without a wait`);
     if (service.latencyMs > 0) await this.clock.sleep(service.latencyMs);
-    if (answer === 'down' || answer === 'full' || answer === 'unauthorized')
-      this.#refusedAtMs.set(promptKey, this.clock.now());
     if (answer === 'down') return failed(503, 'upstream_unreachable', { outcome: 'not sent' });
     if (answer === 'full') return failed(429, 'queue_full', { retryAfterSeconds: 5 });
     if (answer === 'unauthorized') return failed(401, 'unauthorized');
@@ -162,6 +156,8 @@ export class Server {
   readonly submissions: Submissions;
   readonly prompts = new Map<string, LivePrompt>();
   readonly livePrompts;
+  /** When its last attempt for a prompt made no job. */
+  readonly #refusedAtMs = new Map<string, number>();
   /** Keys that it leads as far as it knows. */
   readonly #led = new Set<string>();
   isAlive = true;
@@ -264,12 +260,18 @@ export class Server {
     await this.submissions.continue({ prompt, plan, state: 'outbox', waitMs: 1000 });
   }
 
-  #submit(request: SubmitRequest): Promise<Result<Job>> {
+  async #submit(request: SubmitRequest): Promise<Result<Job>> {
+    if (!this.isAlive) return never();
+    const world = this.#world;
     const key = request.metadata?.[KEY_LABEL] ?? '';
-    if (this.isAlive && this.#world.leaders.get(key) !== this)
-      this.#world.faults.push(`${key} was sent by a process that does not lead it`);
-    if (this.isAlive) this.#world.note(`send ${request.idempotencyKey ?? ''}`);
-    return this.#whileAlive(() => this.#world.submit(request));
+    if (world.leaders.get(key) !== this) world.faults.push(`${key} was sent by another process`);
+    if (this.#refusedAtMs.get(key) === world.clock.now())
+      world.faults.push(`${key} was sent again without a wait`);
+    world.note(`send ${request.idempotencyKey ?? ''}`);
+    const result = await this.#whileAlive(() => world.submit(request));
+    if (!result.ok && result.error.outcome !== 'unknown')
+      this.#refusedAtMs.set(key, world.clock.now());
+    return result;
   }
 
   /** A dead process starts no call, and gets no answer. */
