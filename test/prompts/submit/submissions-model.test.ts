@@ -158,7 +158,7 @@ class Model {
 }
 
 test('every prompt has one honest end, and none runs twice', { timeout: 60_000 }, async () => {
-  const RUNS = Number(process.env['HOLDOVER_MODEL_RUNS'] ?? 600);
+  const RUNS = Number(process.env['HOLDOVER_MODEL_RUNS'] ?? 1500);
   await fc.assert(
     fc.asyncProperty(SERVICE, fc.array(STEP, { maxLength: 14 }), async (service, steps) => {
       const model = new Model(service);
