@@ -1,4 +1,4 @@
-import sharp, { type Sharp } from 'sharp';
+import type { Sharp } from 'sharp';
 import type { JsonObject } from '../../protocol/json.ts';
 import { type Files, InputError, type ModelProduct } from './thread-model.ts';
 import { choice, integer, jsonAnswer } from './file-schema.ts';
@@ -44,6 +44,8 @@ export async function openInputPicture(files: Files, field: string): Promise<Sha
   const bytes = files[field] ?? new Uint8Array();
   // `sharp` reports empty bytes as an error of its caller.
   if (bytes.length === 0) return throwUnreadable(field);
+  // Loaded by the thread that computes, not by the server, which only reads the schemas.
+  const { default: sharp } = await import('sharp');
   const { format, width, height } = await sharp(bytes, { limitInputPixels: false })
     .metadata()
     .catch(() => throwUnreadable(field));
