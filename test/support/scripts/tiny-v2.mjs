@@ -22,7 +22,7 @@ const dataDir = await mkdtemp(join(tmpdir(), 'holdover-tiny-'));
 const engine = await createEmbeddedEngine({
   ledger: openSqliteLedger({ path: ':memory:' }),
   dataDir,
-  blobs: createFolderBlobs(join(dataDir, 'blobs')),
+  blobs: createFolderBlobs(join(dataDir, 'blobs'), dataDir),
   nodes: ALL_NODES,
   nodesModule: new URL('../../upstreams/embedded/tiny-nodes.mjs', import.meta.url).href,
   log: silentLogger(),
