@@ -1,5 +1,5 @@
 import { type JobEvent, isGone } from '../../protocol/job-api.ts';
-import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
+import { IS_TERMINAL } from '../../protocol/v2.ts';
 import type { Account } from '../remote-calls/accounts.ts';
 import type { TurnQueue } from '../../lib/rate-limiter.ts';
 import type { Subscribers } from './subscribers.ts';
@@ -12,7 +12,6 @@ import { type SilenceWatch, watchSilence } from './silence-watch.ts';
 import type { Snapshots } from './snapshots.ts';
 import { type StreamAttempt, readStreamOnce } from './read-stream.ts';
 import { InterruptibleSleep } from './interruptible-sleep.ts';
-import { StreamedJob } from './streamed-job.ts';
 
 export type FollowOptions = RemoteClient & {
   readonly snapshots: Snapshots;
@@ -35,9 +34,8 @@ export type FollowedJob = {
 
 /**
  * Publishes everything about a job until it ends: from a stream when a slot is free, else from
- * polls. When a stream reports the end by a status alone, the job is read, unless the stream has
- * carried the whole job. The only state is the timing of streams and polls; everything else is read
- * from the services.
+ * polls. When a stream reports the end by a status alone, the job is read. The only state is the
+ * timing of streams and polls; everything else is read from the services.
  */
 export class JobFollower implements StreamCandidate {
   readonly #options: FollowOptions;
@@ -55,19 +53,12 @@ export class JobFollower implements StreamCandidate {
   #isEndReported = false;
   /** True when the stream has reported the end of the job alone. */
   #isEndStreamed = false;
-  /**
-   * The job as the first stream tells it. A later stream may begin after events that it does not
-   * repeat.
-   */
-  #streamedJob: StreamedJob | undefined;
-  #hasStreamedEnd = false;
 
   constructor(options: FollowOptions, job: FollowedJob) {
     this.#options = options;
     this.#job = job;
     this.#pause = new InterruptibleSleep(job.stop);
     this.#reads = new JobReads(options, { ...job, rank: () => this.rank() });
-    this.#streamedJob = StreamedJob.of(options.snapshots.latest(job.account, job.jobId));
     this.#reconnectMs = options.limits.reconnectMs.first;
   }
 
@@ -111,7 +102,7 @@ export class JobFollower implements StreamCandidate {
     if (!mayStream) streamSlots.remove(this);
     const waitMs =
       mayStream && streamSlots.acquire(this) ? await this.#readStreamUntilEnd() : undefined;
-    if (this.#job.stop.reason !== undefined || this.#hasStreamedEnd) return undefined;
+    if (this.#job.stop.reason !== undefined) return undefined;
     if (await this.#readUnlessFresh()) return undefined;
     const failedMs = this.#failedReadMs();
     const nextMs =
@@ -172,29 +163,16 @@ export class JobFollower implements StreamCandidate {
   #handleEvent(event: JobEvent): void {
     const { account, jobId, subscribers } = this.#job;
     this.#events++;
-    const streamedJob = this.#streamedJob?.receive(event);
     if (event.event !== 'status') return subscribers.publish(event);
     this.#options.snapshots.invalidate(account, jobId);
     const { status, job } = event.data;
     if (!IS_TERMINAL[status]) return subscribers.publish(event);
     // `expired` is checked: one server sends it for a job that it moves between two lists.
     if (job?.id === jobId && status !== 'expired') this.#options.snapshots.store(account, job);
-    else if (streamedJob) this.#publishStreamedEnd(event, streamedJob);
     else {
       this.#isEndStreamed = true;
       subscribers.publishEnding();
     }
-  }
-
-  /**
-   * Publishes the end. The job lacks the times of its run, so it is not stored: other callers read
-   * it.
-   */
-  #publishStreamedEnd({ data }: Extract<JobEvent, { event: 'status' }>, job: Job): void {
-    const { account, jobId, subscribers } = this.#job;
-    this.#hasStreamedEnd = true;
-    this.#options.snapshots.forgetJob(account, jobId);
-    subscribers.publish({ event: 'status', data: { ...data, job } });
   }
 
   /** Reads the job while its stream is open: even a working stream may have missed the end. */
@@ -235,7 +213,6 @@ export class JobFollower implements StreamCandidate {
       silence.close();
       streamSlots.release(this);
       this.#stream = undefined;
-      this.#streamedJob = undefined;
     }
   }
 

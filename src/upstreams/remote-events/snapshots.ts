@@ -29,12 +29,10 @@ function isOutdated(latest: Job, answer: Job): boolean {
   return isOver && !IS_TERMINAL[answer.status];
 }
 
-/**
- * Drops the workflow with which another Holdover answers a submission. Only the fact that it was
- * there is read.
- */
+/** Drops the workflow with which another Holdover answers a submission: nothing reads it later. */
 function withoutWorkflow(job: Job): Job {
-  return job.x_workflow === undefined ? job : { ...job, x_workflow: {} };
+  const { x_workflow: _, ...rest } = job;
+  return rest;
 }
 
 /** Returns the key of a job: jobs of two accounts may have the same id. */
@@ -148,11 +146,6 @@ export class Snapshots {
   invalidate(account: Account, jobId: string): void {
     const job = this.#snapshotOf(account, jobId);
     if (job) job.readAtMs = Number.NEGATIVE_INFINITY;
-  }
-
-  /** Drops a job that has ended in an unknown way: the next caller reads it. */
-  forgetJob(account: Account, jobId: string): void {
-    this.#jobs.delete(nameOf(account, jobId));
   }
 
   /** Notes that a list has reported the end of the job. Its final state is still to be read. */

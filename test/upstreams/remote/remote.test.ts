@@ -5,8 +5,6 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { type RemoteJobs, createRemoteJobs } from '../../../src/upstreams/remote/remote-jobs.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import type { Caller, JobApi } from '../../../src/protocol/job-api.ts';
-import { StreamedJob } from '../../../src/upstreams/remote-events/streamed-job.ts';
-import type { Job } from '../../../src/protocol/v2.ts';
 import { TINY_WORKFLOWS as workflows } from '../embedded/open.ts';
 import { jobsSuite } from '../jobs.suite.ts';
 import { type Holdover, startHoldover } from '../../support/processes/holdover.ts';
@@ -29,12 +27,6 @@ function withKeys(jobs: RemoteJobs, suffix: string): JobApi {
       (method as any)(...(caller === undefined ? [] : [keyed(caller), ...rest])),
   ]);
   return Object.fromEntries(methods) as JobApi;
-}
-
-/** Events carry no times of a job; the history of a prompt has none of them. */
-function withoutTimes(job: Job): object {
-  const outputs = job.outputs.map((output) => ({ ...output, url: '', url_expires_at: '' }));
-  return { ...job, outputs, started_at: '', completed_at: '', expires_at: '', metrics: {} };
 }
 
 describe('over HTTP', () => {
@@ -90,18 +82,6 @@ describe('in front of a whole Holdover', () => {
     const bytes = content.kind === 'bytes' ? Buffer.concat(await content.stream.toArray()) : '';
     expect(bytes.toString('latin1')).toContain('{"mark": "kept"}');
     expect(remote.capabilities().holdover?.isOne).toBe(true);
-  });
-
-  test('a job made from all its events equals the read job but for its times', async () => {
-    const request = { workflow: growing({ seed: 4, steps: 6 }), extraData: {} };
-    const submitted = value(await remote.submit(caller, request));
-    const streamed = StreamedJob.of(submitted);
-    const events = await collect(remote, submitted.id, caller);
-    const made = events.map((event) => streamed?.receive(event)).at(-1);
-    const read = value(await remote.get(caller, submitted.id));
-    expect(made && withoutTimes(made)).toEqual(withoutTimes(read));
-    expect(read.outputs.length).toBeGreaterThan(0);
-    expect(Object.keys(read.x_ui ?? {}).length).toBeGreaterThan(0);
   });
 
   test('several listeners share one stream', async () => {

@@ -1,5 +1,5 @@
 // Memory for the jobs of a service is bounded, however many there are and whatever they contain.
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { ok } from '../../../src/protocol/job-api.ts';
 import type { JobEvent } from '../../../src/protocol/job-api.ts';
 import type { Graph, Job } from '../../../src/protocol/v2.ts';
@@ -37,18 +37,11 @@ test('a job of very many small values is kept', () => {
   expect(open(() => ({ metrics }), 1).known).toEqual(['job 0']);
 });
 
-test('no text is made of a job to learn its size', () => {
-  const stringify = vi.spyOn(JSON, 'stringify');
-  open(() => ({ outputs: [OUTPUT] }));
-  expect(stringify).not.toHaveBeenCalled();
-  stringify.mockRestore();
-});
-
-test('of a workflow in the answer to a submission only its presence stays', () => {
+test('a workflow in the answer to a submission is not kept', () => {
   const workflow: Graph = { 1: { class_type: 'A', inputs: { text: MIB_TEXT } } };
   const { snapshots, known } = open(() => ({ x_workflow: workflow }));
   expect(known).toHaveLength(40);
-  expect(snapshots.latest(ACCOUNT, 'job 0')?.x_workflow).toEqual({});
+  expect(snapshots.latest(ACCOUNT, 'job 0')).not.toHaveProperty('x_workflow');
 });
 
 test.each([
