@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import { hashFile } from '../../lib/hash.ts';
 import {
   type AssetUpload,
@@ -27,7 +26,6 @@ import { startUpload } from './started-upload.ts';
 import type { OutputIds } from './output-ids.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import { readAsset } from '../remote/schemas.ts';
-import { bytesAtMost } from '../../lib/lru-size.ts';
 
 const ATTEMPTS = 2;
 
@@ -42,6 +40,8 @@ const MAX_FAILED_STARTS = 2;
  */
 const SLOWEST_BYTES_PER_MS = 10_000;
 
+type FromHash = Parameters<JobApi['assetFromHash']>[1];
+
 type UploadForm = MultipartBody & {
   readonly idempotencyKey: string;
   /** The size of the file, or an upper bound. */
@@ -52,11 +52,46 @@ type UploadForm = MultipartBody & {
 /** The assets of one upstream, by account. */
 export function createAssets(client: RemoteClient, outputIds: OutputIds) {
   const { calls, links, limits, clock, capabilities } = client;
-  const knownBytes = createKnownBytes(client);
 
   async function read(account: Account, assetId: string): Promise<Result<Asset>> {
     const path = links.target('assets', assetId);
     return assetOf(await calls.callIdempotent(account, { method: 'GET', path }));
+  }
+
+  async function hasBlob(account: Account, hash: string): Promise<Result<boolean>> {
+    // Look-ups compare exact texts, and hashes are in lower case.
+    const path = links.target('assets', 'by-hash', hash.toLowerCase());
+    const answer = await calls.callIdempotent(account, { method: 'HEAD', path });
+    if (answer.ok) return ok(true);
+    return answer.error.status === 404 ? ok(false) : answer;
+  }
+
+  async function fromHash(account: Account, request: FromHash): Promise<Result<Asset>> {
+    const { hash, filePath, tags, expiresInSeconds, idempotencyKey } = request;
+    const body: { [name: string]: Json } = { hash: hash.toLowerCase() };
+    if (filePath !== undefined) body['file_path'] = filePath;
+    if (tags) body['tags'] = tags;
+    if (expiresInSeconds !== undefined) body['expires_in'] = expiresInSeconds;
+    const path = links.target('assets', 'from-hash');
+    const headers = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey };
+    const call = { method: 'POST', path, body: stringifyJson(body), headers } as const;
+    return assetOf(await calls.callIdempotent(account, call));
+  }
+
+  /** Makes an asset of bytes that have arrived although the answer was lost. */
+  async function arrivedBytes(account: Account, upload: AssetUpload): Promise<Asset | undefined> {
+    // A key belongs to exactly the request that it comes with.
+    if (upload.idempotencyKey !== undefined) return undefined;
+    const { file, filePath, tags, expiresInSeconds } = upload;
+    const known = await hasBlob(account, file.hash);
+    if (!known.ok || !known.value) return undefined;
+    const created = await fromHash(account, {
+      hash: file.hash,
+      filePath,
+      ...(tags && { tags }),
+      ...(expiresInSeconds !== undefined && { expiresInSeconds }),
+    });
+    return created.ok ? created.value : undefined;
   }
 
   function send(account: Account, upload: AssetUpload): Promise<Result<Asset>> {
@@ -111,10 +146,6 @@ export function createAssets(client: RemoteClient, outputIds: OutputIds) {
     let error: V2Error | undefined;
     for (let failures = 0; ;) {
       if (!(await mayCall())) break;
-      const existing = await knownBytes.reuse(account, upload);
-      if (existing) return ok(existing);
-      // The answer to the question may have been a pause.
-      if (!(await mayCall())) break;
       const sent = await send(account, upload);
       if (sent.ok) return sent;
       ({ error } = sent);
@@ -126,18 +157,17 @@ export function createAssets(client: RemoteClient, outputIds: OutputIds) {
       // Damaged in transfer, or on this disk: the present bytes are sent.
       if (code === 'hash_mismatch') upload = await rehashed(upload);
       if (!hasExpectedHash(upload)) return mismatch();
+      const arrived = code === 'upstream_unreachable' && (await arrivedBytes(account, upload));
+      if (arrived) return ok(arrived);
     }
     return { ok: false, error: error ?? pausedError(account) };
   }
 
   return {
-    hasBlob: (account: Account, hash: string): Promise<Result<boolean>> =>
-      knownBytes.has(account, hash),
-    fromHash: (account: Account, request: FromHash): Promise<Result<Asset>> =>
-      knownBytes.createAsset(account, request),
+    hasBlob,
+    fromHash,
     /** Sends a file while it arrives; `undefined` when it has to be complete first. */
     start,
-    /** Sends bytes only when the upstream lacks them, or has most of them already. */
     create: async (account: Account, upload: AssetUpload): Promise<Result<Asset>> =>
       hasExpectedHash(upload) ? finishOrCreate(account, upload) : mismatch(),
     /** Returns the record, under another id if the upstream has given the same file a new one. */
@@ -167,78 +197,6 @@ function mismatch(): Result<never> {
 async function rehashed(upload: AssetUpload): Promise<AssetUpload> {
   const { path } = upload.file;
   return { ...upload, file: { path, ...(await hashFile(path)) } };
-}
-
-type FromHash = Parameters<JobApi['assetFromHash']>[1];
-
-/** A caller that asks if bytes exist uploads them right away when they do not. */
-const ABSENT_CACHE = { ...bytesAtMost(1024 * 1024), ttl: 5_000 };
-
-/** Finds the bytes that one upstream has already, by their hash. */
-function createKnownBytes({ calls, links, capabilities }: RemoteClient) {
-  /** Each entry is used once, by the next upload. */
-  const recentlyAbsent = new LRUCache<string, true>(ABSENT_CACHE);
-
-  async function lookUpHash(account: Account, hash: string): Promise<Result<boolean>> {
-    // Look-ups compare exact texts, and hashes are in lower case.
-    const path = links.target('assets', 'by-hash', hash.toLowerCase());
-    const answer = await calls.callIdempotent(account, { method: 'HEAD', path });
-    if (answer.ok) return ok(true);
-    const { status } = answer.error;
-    if (status === 405 || status === 501) capabilities.hashLookup = 'no';
-    return status === 404 ? ok(false) : answer;
-  }
-
-  async function createFromHash(account: Account, request: FromHash): Promise<Result<Asset>> {
-    const { hash, filePath, tags, expiresInSeconds, idempotencyKey } = request;
-    const body: { [name: string]: Json } = { hash: hash.toLowerCase() };
-    if (filePath !== undefined) body['file_path'] = filePath;
-    if (tags) body['tags'] = tags;
-    if (expiresInSeconds !== undefined) body['expires_in'] = expiresInSeconds;
-    const path = links.target('assets', 'from-hash');
-    const headers = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey };
-    const call = { method: 'POST', path, body: stringifyJson(body), headers } as const;
-    return assetOf(await calls.callIdempotent(account, call));
-  }
-
-  /** Reuses bytes that the upstream has. In any uncertain case they are sent. */
-  async function reuseBytes(account: Account, upload: AssetUpload): Promise<Asset | undefined> {
-    // A key belongs to exactly the request that it comes with.
-    if (capabilities.hashLookup === 'no' || upload.idempotencyKey !== undefined) return undefined;
-    if (recentlyAbsent.delete(keyOf(account, upload.file.hash))) return undefined;
-    const { file, filePath, tags, expiresInSeconds } = upload;
-    const known = await lookUpHash(account, file.hash);
-    if (!known.ok || !known.value) return undefined;
-    const created = await createFromHash(account, {
-      hash: file.hash,
-      filePath,
-      ...(tags && { tags }),
-      ...(expiresInSeconds !== undefined && { expiresInSeconds }),
-    });
-    // The record is new, but the bytes are not.
-    return created.ok ? { ...created.value, created_new: false } : undefined;
-  }
-
-  return {
-    /** Reuses the bytes of an upload; `undefined` when they have to be sent. */
-    reuse: reuseBytes,
-    async has(account: Account, hash: string): Promise<Result<boolean>> {
-      const known = await lookUpHash(account, hash);
-      if (known.ok && !known.value) recentlyAbsent.set(keyOf(account, hash), true);
-      return known;
-    },
-    /** Makes an asset of bytes that the upstream has. */
-    async createAsset(account: Account, request: FromHash): Promise<Result<Asset>> {
-      const created = await createFromHash(account, request);
-      if (!created.ok && created.error.status === 404)
-        recentlyAbsent.set(keyOf(account, request.hash), true);
-      return created;
-    },
-  };
-}
-
-function keyOf({ id }: Account, hash: string): string {
-  return `${id} ${hash.toLowerCase()}`;
 }
 
 /** Returns the asset in an answer. */

@@ -16,8 +16,6 @@ export function unknownCapabilities() {
      * contract, which promises to remember the keys of submissions.
      */
     keys: 'promised' as 'promised' | 'unsure',
-    /** `yes`: the upstream finds bytes by their hash. */
-    hashLookup: 'unknown' as 'unknown' | 'yes' | 'no',
     /** True when it has answered a cancel with success, and the job still waited. */
     ignoresCancel: false,
     /**

@@ -3,7 +3,7 @@ import { finished } from 'node:stream/promises';
 import { describe, expect, test } from 'vitest';
 import type { AssetUpload } from '../../../src/protocol/job-api.ts';
 import { type Hook, fault, output } from '../../support/upstreams/hostile-v2.ts';
-import { contentText, spooled, value } from '../../support/app/jobs.ts';
+import { spooled, value } from '../../support/app/jobs.ts';
 import { CALLER, asked, openRemote } from './open.ts';
 
 async function upload(content: string, more: Partial<AssetUpload> = {}): Promise<AssetUpload> {
@@ -36,14 +36,6 @@ describe('uploading', () => {
     expect(request?.headers['content-length']).toBe(String(request?.body.length));
     expect(request?.headers['transfer-encoding']).toBeUndefined();
     expect(request?.headers['idempotency-key']).toMatch(/.{36}/);
-  });
-
-  test('a server without lookups by hash is not asked again', async () => {
-    const { upstream, remote } = await openRemote();
-    upstream.always('byHash', ({ res }) => void res.writeHead(405).end());
-    value(await remote.createAsset(CALLER, await upload('x')));
-    value(await remote.createAsset(CALLER, await upload('y')));
-    expect(upstream.requests('byHash')).toHaveLength(1);
   });
 
   test('bytes damaged on our disk are hashed again, never sent without a hash', async () => {
@@ -152,18 +144,5 @@ describe('downloading', () => {
     content.stream.on('data', (chunk: Buffer) => (received += chunk.length));
     await expect(finished(content.stream)).rejects.toThrow('too many bytes');
     expect(received).toBeLessThanOrEqual(5);
-  });
-
-  test('bytes that come slowly but come are waited for', async () => {
-    const { upstream, remote } = await openRemote({ limits: { bodyIdleTimeoutMs: 300 } });
-    upstream.always('content', async ({ res }) => {
-      res.writeHead(200, { 'Content-Length': '10' });
-      for (const digit of '0123456789') {
-        res.write(digit);
-        await new Promise((resolve) => setTimeout(resolve, 60));
-      }
-      res.end();
-    });
-    expect(await contentText(remote, 'a', CALLER)).toBe('0123456789');
   });
 });
