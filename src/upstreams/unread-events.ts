@@ -7,22 +7,27 @@ import type { Json } from '../protocol/json.ts';
  */
 export const MAX_WAITING_PREVIEWS = 8;
 
-/** Drops the oldest waiting preview when there are too many. No other event is dropped. */
-export function dropOldestPreview<Item>(waiting: Item[], isPreview: (item: Item) => boolean): void {
-  let seen = 0;
-  for (let at = waiting.length - 1; at >= 0; at--) {
-    if (isPreview(waiting[at]!) && ++seen >= MAX_WAITING_PREVIEWS) waiting.splice(at, 1);
-  }
+/** Removes and returns the oldest waiting preview when there are too many. */
+export function dropOldestPreview<Item>(
+  waiting: Item[],
+  isPreview: (item: Item) => boolean,
+): Item | undefined {
+  return dropFromEnd(waiting, MAX_WAITING_PREVIEWS, isPreview);
 }
 
-function isPreview({ event }: JobEvent): boolean {
-  return event === 'preview';
+/** Removes and returns the item that is the `number`th from the end of those that match. */
+function dropFromEnd<Item>(
+  items: Item[],
+  number: number,
+  matches: (item: Item) => boolean,
+): Item | undefined {
+  let seen = 0;
+  const at = items.findLastIndex((item) => matches(item) && ++seen === number);
+  return at < 0 ? undefined : items.splice(at, 1)[0];
 }
 
 /** A reader that is this many events behind gets only the latest progress. */
 const MAX_UNREAD_PROGRESS = 1000;
-/** The number of taken events that are cut off together. */
-const COMPACT_EVERY = 1024;
 /** The assumed size of one event, beside its texts. */
 const EVENT_BYTES = 200;
 /** More than any reader catches up with. A graph of 10 000 nodes has 20 000 events and more. */
@@ -33,73 +38,42 @@ const LIMITS = { events: 50_000, bytes: 64 * 1024 * 1024 } as const;
  * progress until a thousand events wait and then only the latest, and all other events.
  */
 export class UnreadEvents {
-  #items: (JobEvent | undefined)[] = [];
-  #taken = 0;
-  #size = 0;
+  #events: JobEvent[] = [];
   #bytes = 0;
-  #progressAt = -1;
-  #previewsAt: number[] = [];
 
   push(event: JobEvent): void {
-    if (event.event === 'progress') {
-      const isBehind = this.#size >= MAX_UNREAD_PROGRESS && this.#progressAt >= this.#taken;
-      if (isBehind) this.#remove(this.#progressAt);
-      this.#progressAt = this.#items.length;
-    } else if (isPreview(event)) {
-      this.#previewsAt = this.#previewsAt.filter((at) => at >= this.#taken);
-      if (this.#previewsAt.length >= MAX_WAITING_PREVIEWS)
-        this.#remove(this.#previewsAt.shift() ?? -1);
-      this.#previewsAt.push(this.#items.length);
-    }
-    this.#items.push(event);
-    this.#size++;
+    this.#makeRoomFor(event);
+    this.#events.push(event);
     this.#bytes += bytesOf(event);
   }
 
   shift(): JobEvent | undefined {
-    while (this.#taken < this.#items.length) {
-      const event = this.#remove(this.#taken++);
-      this.#compact();
-      if (event) return event;
-    }
-    return undefined;
+    const event = this.#events.shift();
+    if (event) this.#bytes -= bytesOf(event);
+    return event;
   }
 
   clear(): void {
-    this.#items = [];
-    this.#taken = 0;
-    this.#size = 0;
+    this.#events = [];
     this.#bytes = 0;
-    this.#progressAt = -1;
-    this.#previewsAt = [];
   }
 
   get size(): number {
-    return this.#size;
+    return this.#events.length;
   }
 
   /** True when the reader is too far behind. */
   isOverLimit(): boolean {
-    return this.#size > LIMITS.events || this.#bytes > LIMITS.bytes;
+    return this.size > LIMITS.events || this.#bytes > LIMITS.bytes;
   }
 
-  #remove(at: number): JobEvent | undefined {
-    const event = this.#items[at];
-    if (event === undefined) return undefined;
-    this.#items[at] = undefined;
-    this.#size--;
-    this.#bytes -= bytesOf(event);
-    return event;
-  }
-
-  #compact(): void {
-    // An empty list takes no memory. The event of a waiting job is taken at once.
-    if (this.#size === 0) return this.clear();
-    if (this.#taken < COMPACT_EVERY) return;
-    this.#items = this.#items.slice(this.#taken);
-    this.#progressAt -= this.#taken;
-    this.#previewsAt = this.#previewsAt.map((at) => at - this.#taken);
-    this.#taken = 0;
+  #makeRoomFor({ event: name }: JobEvent): void {
+    const isSame = ({ event }: JobEvent): boolean => event === name;
+    let dropped: JobEvent | undefined;
+    if (name === 'preview') dropped = dropOldestPreview(this.#events, isSame);
+    if (name === 'progress' && this.size >= MAX_UNREAD_PROGRESS)
+      dropped = dropFromEnd(this.#events, 1, isSame);
+    if (dropped) this.#bytes -= bytesOf(dropped);
   }
 }
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { JobFeed } from '../../src/upstreams/job-feed.ts';
 import type { JobEvent } from '../../src/protocol/job-api.ts';
-import { MAX_WAITING_PREVIEWS } from '../../src/upstreams/unread-events.ts';
 import { words } from '../support/app/jobs.ts';
 
 const NEVER = new AbortController().signal;
@@ -26,23 +25,6 @@ async function read(stream: AsyncIterable<JobEvent>): Promise<readonly JobEvent[
   for await (const event of stream) events.push(event);
   return events;
 }
-
-test('a slow listener loses all previews but the latest few, and nothing else', async () => {
-  const feed = new JobFeed({ status: 'running' });
-  const stream = feed.subscribe(NEVER);
-  const bytes = Array.from({ length: MAX_WAITING_PREVIEWS + 2 }, (_, at) => at + 1);
-  for (const byte of bytes) {
-    feed.emit(preview(byte));
-    feed.emit(text(`t${byte}`));
-  }
-  feed.end();
-  expect(words(await read(stream))).toEqual([
-    'status running',
-    'x_text t1',
-    'x_text t2',
-    ...bytes.slice(2).flatMap((byte) => [`preview ${byte}`, `x_text t${byte}`]),
-  ]);
-});
 
 test('a late listener gets status, latest progress and latest preview, which belongs to no step any more', async () => {
   const feed = new JobFeed({ status: 'queued' });
