@@ -27,7 +27,6 @@ const COMPUTING: readonly string[] = [
   'test/contract/v1.test.ts',
   'test/cli/import/interrupted.test.ts',
   'test/clients/side-by-side.test.ts',
-  'test/soak/soak.test.ts',
   'test/models/local.test.ts',
   'test/cli/backup/restore.test.ts',
   'test/v2/v1-and-v2.test.ts',

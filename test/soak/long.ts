@@ -1,21 +1,19 @@
-// `npm run soak -- --minutes M --seed S --upstream NAME`: everything at once on each upstream, with
-// hostile inputs beside it. Accounts must add up, and a process may hold at the end what it held
+// `npm run soak -- --minutes M --upstream NAME`: everything at once on each upstream.
+// Accounts must add up, and a process may hold at the end what it held
 // after its first minute. Not in CI.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { type Footprint, footprint } from '../support/processes/invariants.ts';
-import { seeded } from '../support/graphs/seeded.ts';
 import { accountingErrors } from './accounting.ts';
 import { readFlags } from './flags.ts';
-import { type Hostile, startHostile } from './hostile.ts';
 import { startSoakTopology } from './topology.ts';
 import { type Load, type Size, openLoad } from './load.ts';
 import { type MemoryVerdict, judge } from './memory-verdict.ts';
 import { type Watch, watch } from './watch.ts';
 
 const MINUTE_MS = 60_000;
-const { minutes, seed, upstreams } = readFlags(JSON.parse(process.env['SOAK_FLAGS'] ?? '[]'));
+const { minutes, upstreams } = readFlags(JSON.parse(process.env['SOAK_FLAGS'] ?? '[]'));
 const SIZE: Size = {
   jobs: Math.ceil(200 * minutes),
   sockets: 200,
@@ -31,17 +29,14 @@ const CALM_MS = 140_000;
 const LEFT = { files: 3, sockets: 8 } as const;
 
 test.each(upstreams)(
-  `${SIZE.jobs} prompts, 200 sockets, uploads, slow readers and hostile inputs, seed ${seed}: %s`,
+  `${SIZE.jobs} prompts, 200 sockets, uploads and slow readers: %s`,
   async (upstream) => {
     const topology = await startSoakTopology(upstream);
     try {
       const base = mapOf(topology.processes, footprint);
-      console.log(`seed ${seed}`);
       const load = await openLoad(topology.front, SIZE);
-      const hostile = await startHostile(topology.front, seeded(seed).random);
       const watches = mapOf(topology.processes, watch);
       await load.run();
-      await hostile.stop();
       for (const one of Object.values(watches)) one.stop();
       const verdicts = mapOf(watches, ({ samples }, name) => judge(name, samples, load.warmAtMs()));
       const accounts = await accountingErrors(topology.front, load, SIZE.jobs);
@@ -50,12 +45,11 @@ test.each(upstreams)(
       const left = mapOf(topology.processes, footprint);
       const problems = [
         ...accounts,
-        ...hostile.problems,
         ...Object.values(verdicts).flatMap((verdict) => verdict.problems),
         ...(wereSlow(Object.values(watches)) ? [] : ['no reader was slow']),
         ...remains({ base, left }),
       ];
-      report(upstream, { load, hostile, verdicts, watches, base, left, problems });
+      report(upstream, { load, verdicts, watches, base, left, problems });
       expect(problems).toEqual([]);
     } finally {
       await topology.dispose();
@@ -91,7 +85,6 @@ function report(
   upstream: string,
   run: {
     load: Load;
-    hostile: Hostile;
     verdicts: Named<MemoryVerdict>;
     watches: Named<Watch>;
     base: Named<Footprint>;
@@ -99,7 +92,7 @@ function report(
     problems: readonly string[];
   },
 ): void {
-  const { load, hostile, verdicts, watches, base, left, problems } = run;
+  const { load, verdicts, watches, base, left, problems } = run;
   const previews = load.countingSockets.reduce(
     (sum, countingSocket) => sum + countingSocket.previews(),
     0,
@@ -107,8 +100,6 @@ function report(
   const samples = mapOf(watches, (one) => one.samples);
   const figures = {
     upstream,
-    seed,
-    hostile: hostile.tried,
     size: SIZE,
     accepted: load.sent.length,
     previews,
@@ -118,7 +109,6 @@ function report(
   const written = { ...figures, base, left, problems, node: process.version, samples };
   writeFileSync(`${REPORTS}${upstream}.json`, JSON.stringify(written, undefined, 1));
   console.log(`\n${upstream}: ${load.sent.length} prompts, ${previews} previews heard`);
-  console.table(hostile.tried);
   console.table(
     Object.entries(verdicts).flatMap(([process, { first, last }]) => [
       { process, when: 'after the first minute', ...first },
