@@ -25,21 +25,6 @@ test('the task runs after the first step, then an interval after each run', asyn
   expect(clock.sleeping()).toBe(0);
 });
 
-test('runs never overlap, however long one takes', async () => {
-  let running = 0;
-  let most = 0;
-  const { clock, periodic } = open(async () => {
-    most = Math.max(most, ++running);
-    await clock.sleep(5000);
-    running--;
-  });
-  periodic.start(async () => {});
-  await clock.advance(20_000);
-  expect(most).toBe(1);
-  void periodic.close();
-  await clock.advance(5000);
-});
-
 test('a run that fails is logged under its event, and the next one is tried', async () => {
   const logged: unknown[] = [];
   const log = { ...silentLogger(), error: (...line: unknown[]) => void logged.push(line) };

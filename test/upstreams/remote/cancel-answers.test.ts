@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Hook, error, fault, frame, output } from '../../support/upstreams/hostile-v2.ts';
+import { type Hook, fault, frame, output } from '../../support/upstreams/hostile-v2.ts';
 import { collect, value, words } from '../../support/app/jobs.ts';
 import { CALLER, asked, openRemote } from './open.ts';
 
@@ -50,17 +50,6 @@ test('a cancel answered with canceled needs no further question', async () => {
   await remote.cancel(CALLER, id);
   expect(words(await listening)).toEqual(['status queued', 'status canceled']);
   expect(newReads()).toBe(0);
-});
-
-test('a job that a cancel makes the service forget is gone', async () => {
-  const { upstream, remote, id, listening } = await openSilent('queued');
-  upstream.once('cancel', ({ json, server }) => {
-    server.jobs.delete(id);
-    json(404, error('not_found'));
-  });
-  expect(await remote.cancel(CALLER, id)).toMatchObject({ ok: false, error: { status: 404 } });
-  expect(words(await listening)).toEqual(['status queued']);
-  expect(await remote.get(CALLER, id)).toMatchObject({ ok: false, error: { status: 404 } });
 });
 
 test.each([

@@ -42,22 +42,6 @@ describe('without a stream', () => {
     ]);
   });
 
-  test('one poller serves all listeners and all who ask', async () => {
-    const { upstream, remote } = await openPolled({
-      snapshotMs: 500,
-      pollMs: { ...slow(100), watched: { first: 100, last: 100 } },
-    });
-    const { id } = upstream.addJob({ status: 'running' });
-    const listening = [1, 2, 3].map(() => collect(remote, id, CALLER));
-    for (let i = 0; i < 50; i++) {
-      await Promise.all([remote.get(CALLER, id), remote.get(CALLER, id)]);
-      await sleep(8);
-    }
-    upstream.change(id, DONE);
-    await Promise.all(listening);
-    expect(upstream.requests('get').length).toBeLessThan(15);
-  });
-
   test.each([
     ['500', fault.refuse(500, 'upstream_error')],
     ['a login page', fault.html()],
@@ -248,46 +232,9 @@ describe('an account that has to pause', () => {
     });
     expect(upstream.requests('get')).toHaveLength(1);
   });
-
-  test('a job that was read before is answered from memory meanwhile', async () => {
-    const { upstream, remote } = await openRemote({ limits: { snapshotMs: 1 } });
-    const [known, other] = [upstream.addJob(), upstream.addJob()];
-    value(await remote.get(CALLER, known.id));
-    await sleep(5);
-    upstream.once('get', fault.refuse(429, 'rate_limited', { 'Retry-After': '1' }));
-    const waiting = remote.get(CALLER, other.id);
-    await sleep(30);
-    expect(value(await remote.get(CALLER, known.id)).id).toBe(known.id);
-    expect(upstream.requests('get')).toHaveLength(2);
-    await waiting;
-  });
-
-  test('polls keep to it, and no end is lost', async () => {
-    const { upstream, remote } = await openPolled();
-    const ids = [1, 2, 3, 4].map(() => upstream.addJob({ status: 'running' }).id);
-    const listening = ids.map((id) => collect(remote, id, CALLER));
-    await asked(upstream, 'get', 8);
-    upstream.always('get', fault.refuse(429, 'rate_limited', { 'Retry-After': '1' }));
-    await sleep(40);
-    const before = upstream.requests('get').length;
-    await sleep(200);
-    expect(upstream.requests('get').length - before).toBeLessThanOrEqual(4);
-    upstream.always('get', (exchange) => exchange.honestly());
-    ids.forEach((id) => upstream.change(id, DONE));
-    for (const events of await Promise.all(listening)) {
-      expect(words(events).at(-1)).toBe('status succeeded');
-    }
-  });
 });
 
 describe('reads', () => {
-  test('one that is lost is tried again', async () => {
-    const { upstream, remote } = await openRemote();
-    const { id } = upstream.addJob();
-    upstream.once('get', fault.reset());
-    expect(value(await remote.get(CALLER, id)).id).toBe(id);
-  });
-
   test.each([
     ['reset', fault.reset(), 'upstream_unreachable'],
     ['silence', fault.hang(), 'upstream_unreachable'],
@@ -310,15 +257,6 @@ describe('reads', () => {
     expect(await remote.get(CALLER, 'x')).toMatchObject({
       error: { code: 'upstream_unreachable' },
     });
-  });
-
-  test('an answer too large is given up', async () => {
-    const { upstream, remote } = await openRemote({ limits: { maxAnswerBytes: 1000 } });
-    upstream.always('get', ({ json }) => json(200, { pad: 'x'.repeat(5000) }));
-    expect(await remote.get(CALLER, 'x')).toMatchObject({
-      error: { status: 502, code: 'bad_upstream_response' },
-    });
-    expect(upstream.requests('get')).toHaveLength(1);
   });
 
   test.each(['job_not_found', 'not_found'])('404 %s is not_found', async (code) => {

@@ -1,7 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { watchSilence } from '../../../src/upstreams/remote-events/silence-watch.ts';
-import { createTurnQueue } from '../../../src/lib/rate-limiter.ts';
-import { monotonicClock } from '../../../src/lib/clock.ts';
 
 // When a stream says nothing the job itself is asked: soon once, then more and more seldom.
 
@@ -55,27 +53,6 @@ test('a stream that says nothing after its first state leads to a question soon,
   await vi.advanceTimersByTimeAsync(2_000);
   expect(askedAt).toEqual([1.2, 1.6, 2.4, 4, 6]);
   watch.close();
-});
-
-test('a closed watch asks nothing', async () => {
-  const { watch, askedAt } = watched();
-  watch.close();
-  await vi.advanceTimersByTimeAsync(60_000);
-  expect(askedAt).toEqual([]);
-});
-
-test('all questions about one upstream together stay within its rate, and every stream has its turn', async () => {
-  const turns = createTurnQueue({ perSecond: 2, clock: monotonicClock });
-  const requestTurn = (begin: () => void) => turns.request(0, begin);
-  const streams = Array.from({ length: 100 }, () => watched({ requestTurn }));
-  await vi.advanceTimersByTimeAsync(10_000);
-  const inTenSeconds = streams.flatMap(({ askedAt }) => askedAt);
-  expect(inTenSeconds.length).toBeLessThanOrEqual(2 * 10);
-  expect(inTenSeconds.length).toBeGreaterThan(15);
-  await vi.advanceTimersByTimeAsync(110_000);
-  expect(streams.flatMap(({ askedAt }) => askedAt).length).toBeLessThanOrEqual(2 * 120);
-  expect(streams.filter(({ askedAt }) => askedAt.length === 0)).toEqual([]);
-  for (const { watch } of streams) watch.close();
 });
 
 test('a failed read is repeated soon, and then again as late as before', async () => {

@@ -138,27 +138,6 @@ describe('an upload that is started while it arrives', () => {
       await vi.waitFor(async () => expect(await openFiles(file.path)).toBe(0));
     },
   );
-
-  test('waits for a slow upstream without holding up its client', async () => {
-    const opened = await openRemote({ limits: { submitTimeoutMs: 5_000 } });
-    let resume = (): void => {};
-    const isComplete = new Promise<void>((resolve) => (resume = resolve));
-    opened.upstream.hasty.add('upload');
-    opened.upstream.once('upload', async ({ req, json }) => {
-      await isComplete;
-      let received = 0;
-      for await (const chunk of req) received += (chunk as Buffer).length;
-      json(201, { id: 'slow', size_bytes: received, hash: null });
-    });
-    const bytes = randomBytes(32 * MB);
-    const { source, file, spooled } = await arriving(bytes);
-    const started = opened.remote.startUpload(CALLER, startOf(file))!;
-    source.end(bytes.subarray(2 * MB));
-    const upload = await uploadOf(spooled);
-    resume();
-    const asset = value(await opened.remote.createAsset(CALLER, { ...upload, started }));
-    expect(asset.size_bytes).toBeGreaterThan(bytes.length);
-  });
 });
 
 describe('an upload that failed while it arrived is sent once more, with its length', () => {
@@ -198,39 +177,6 @@ describe('an upload that failed while it arrived is sent once more, with its len
     await expectSentAgain(opened);
     expect(opened.upstream.requests('upload')).toHaveLength(2);
   });
-
-  test('after a refusal that came before the end', async () => {
-    const opened = await openRemote();
-    const { upstream } = opened;
-    upstream.hasty.add('upload');
-    upstream.once('upload', async ({ req, json }) => {
-      await readUntil(req, MB);
-      upstream.hasty.delete('upload');
-      json(422, { error: { code: 'invalid_body', message: 'file last' } }, { Connection: 'close' });
-    });
-    await expectSentAgain(opened);
-  });
-
-  test('and refused once more, it is refused', async () => {
-    const opened = await openRemote();
-    opened.upstream.always('upload', fault.refuse(413, 'payload_too_large'));
-    const { answer } = await uploadWhileArriving(opened, bytes);
-    expect(answer).toMatchObject({ error: { status: 413, code: 'payload_too_large' } });
-  });
-
-  test('a file whose bytes are not those that were promised is refused unsent', async () => {
-    const { upstream, remote } = await openRemote();
-    const seen = watchNext(upstream);
-    const { source, file, spooled } = await arriving(bytes);
-    const started = remote.startUpload(CALLER, startOf(file))!;
-    source.end(bytes.subarray(2 * MB));
-    const upload = await uploadOf(spooled);
-    const expectedHash = `blake3:${'0'.repeat(64)}`;
-    const answer = await remote.createAsset(CALLER, { ...upload, started, expectedHash });
-    expect(answer).toMatchObject({ error: { status: 409, code: 'hash_mismatch' } });
-    started.cancel();
-    await vi.waitUntil(() => seen.end === 'aborted', PATIENT);
-  });
 });
 
 describe('no upload is started', () => {
@@ -246,25 +192,5 @@ describe('no upload is started', () => {
     }
     expect(started).toEqual([true, true, false]);
     expect(opened.upstream.requests('upload')).toHaveLength(5);
-  });
-
-  test('while the account has to wait', async () => {
-    const { upstream, remote } = await openRemote({ limits: { readBudgetMs: 10 } });
-    const { id } = upstream.addJob();
-    upstream.once('get', fault.refuse(429, 'rate_limited', { 'Retry-After': '1' }));
-    await remote.get(CALLER, id);
-    const { source, file, spooled } = await arriving(randomBytes(2 * MB));
-    expect(remote.startUpload(CALLER, startOf(file))).toBeUndefined();
-    source.end();
-    await spooled;
-  });
-
-  test('for a caller whose key cannot be one', async () => {
-    const { remote } = await openRemote();
-    const { source, file, spooled } = await arriving(randomBytes(2 * MB));
-    const caller = { user: 'anna', credential: 'no\nkey' };
-    expect(remote.startUpload(caller, startOf(file))).toBeUndefined();
-    source.end();
-    await spooled;
   });
 });

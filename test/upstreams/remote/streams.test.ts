@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test, vi } from 'vitest';
 import type { JobEvent } from '../../../src/protocol/job-api.ts';
-import { MAX_WAITING_PREVIEWS } from '../../../src/upstreams/unread-events.ts';
 import {
   type Hook,
   error,
@@ -82,29 +81,6 @@ describe('the end of a job', () => {
     expect(statuses(events).at(-1)).toBe('status succeeded');
     expect(words(events)).toContain('output 9');
     expect(upstream.requests('get').length).toBeGreaterThan(1);
-  });
-
-  test('a stream that stays open after the end is left soon', async () => {
-    const opened = await openRemote({ limits: { streamIdleTimeoutMs: 60_000 } });
-    const { upstream, remote } = opened;
-    upstream.always('events', doneThen(fault.sse(STATUS.running + STATUS.succeeded, 'hold')));
-    const events = await collect(remote, running(opened), CALLER);
-    expect(statuses(events).at(-1)).toBe('status succeeded');
-  });
-
-  test('keep-alives alone do not hide that the job is over', async () => {
-    const opened = await openRemote({
-      limits: { streamCheckMs: { opening: 60, first: 60, last: 60 }, streamIdleTimeoutMs: 60_000 },
-    });
-    const { upstream, remote } = opened;
-    upstream.always('events', async ({ res, server, id }) => {
-      startSse(res);
-      res.write(STATUS.running);
-      server.change(id, DONE);
-      for (; !res.destroyed; await sleep(20)) res.write(': keep-alive\n\n');
-    });
-    const events = await collect(remote, running(opened), CALLER);
-    expect(statuses(events).at(-1)).toBe('status succeeded');
   });
 });
 
@@ -214,30 +190,6 @@ describe('what streams say', () => {
     expect(said.filter((word) => word !== 'output 9' || expected.includes(word))).toEqual(expected);
   });
 
-  test('preview bytes arrive as bytes, its type and text intact', async () => {
-    const opened = await openRemote();
-    const { upstream, remote } = opened;
-    upstream.always('events', doneThen(fault.sse(STATUS.running + preview({ node_id: '9' }))));
-    const events = await collect(remote, running(opened), CALLER);
-    expect(events.find(({ event }) => event === 'preview')).toMatchObject({
-      data: { content_type: 'image/jpeg', bytes: Buffer.from('3e5 picture') },
-    });
-  });
-
-  test('a queued job that makes progress is running, said or not', async () => {
-    const { upstream, remote } = await openRemote();
-    const { id } = upstream.addJob();
-    const text = frame('status', { status: 'queued' }) + frame('progress', step(1));
-    upstream.always('events', doneThen(fault.sse(text)));
-    expect(words(await collect(remote, id, CALLER))).toEqual([
-      'status queued',
-      'status running',
-      'progress 0/1 9 1',
-      'output 9',
-      'status succeeded',
-    ]);
-  });
-
   test('an answer that an event of the stream overtakes is out of date', async () => {
     const { upstream, remote } = await openRemote({
       limits: { streamCheckMs: { opening: 40, first: 40, last: 40 } },
@@ -271,50 +223,9 @@ describe('what streams say', () => {
       'status succeeded',
     ]);
   });
-
-  test('previews to a listener that does not listen do not pile up', async () => {
-    const opened = await openRemote();
-    const { upstream, remote } = opened;
-    const storm = Array.from({ length: 500 }, () => preview({ node_id: '9' })).join('');
-    const text = STATUS.running + frame('progress', step(1)) + storm + frame('progress', step(2));
-    upstream.always('events', doneThen(fault.sse(text)));
-    const stream = value(
-      await remote.events(CALLER, running(opened), new AbortController().signal),
-    );
-    const events = stream[Symbol.asyncIterator]();
-    await events.next();
-    await sleep(150);
-    const rest: JobEvent[] = [];
-    for (let item = await events.next(); !item.done; item = await events.next())
-      rest.push(item.value);
-    expect(words(rest).filter((word) => word.startsWith('preview')).length).toBeLessThanOrEqual(
-      MAX_WAITING_PREVIEWS,
-    );
-    expect(words(rest).filter((word) => word.startsWith('progress'))).toHaveLength(2);
-  });
 });
 
 describe('who shares what', () => {
-  test('one upstream stream per job, however many listen', async () => {
-    const opened = await openRemote();
-    const { upstream, remote } = opened;
-    const id = running(opened);
-    upstream.always('events', async (exchange) => {
-      await fault.sse(STATUS.running + frame('progress', step(1)), 'hold')(exchange);
-      await sleep(100);
-      exchange.server.change(id, DONE);
-      exchange.res.end(STATUS.succeeded);
-    });
-    const listening = [1, 2, 3].map(() => collect(remote, id, CALLER));
-    await sleep(60);
-    const late = collect(remote, id, CALLER);
-    for (const events of await Promise.all(listening)) {
-      expect(statuses(events)).toEqual(['status running', 'status succeeded']);
-    }
-    expect(words(await late).slice(0, 2)).toEqual(['status running', 'progress 0/1 9 1']);
-    expect(upstream.requests('events')).toHaveLength(1);
-  });
-
   test('another account has a stream of its own', async () => {
     const opened = await openRemote();
     const { upstream, remote } = opened;

@@ -14,13 +14,6 @@ const FILE = { user: 'anna', filePath: 'input/sub/x.png', hash: `blake3:${DIGITS
 const graph = (image: unknown): Graph =>
   ({ '1': { class_type: 'LoadImage', inputs: { image } } }) as Graph;
 
-test('an upload has a name that tells only its content, in a folder of its own below input', () => {
-  const path = createUploadPaths(SECRET).pathOf(FILE);
-  expect(path).toMatch(new RegExp(`^input/holdover-[0-9a-f]{16}/${DIGITS}\\.png$`));
-  const renamed = { ...FILE, filePath: 'input/other.png' };
-  expect(createUploadPaths(SECRET).pathOf(renamed)).toBe(path);
-});
-
 test.each([
   ['user', { user: 'bert' }],
   ['bytes', { hash: `blake3:${'cd'.repeat(32)}` }],
@@ -28,15 +21,6 @@ test.each([
   const places = createUploadPaths(SECRET);
   const folderOf = (path: string) => path.split('/')[1];
   expect(folderOf(places.pathOf({ ...FILE, ...change }))).not.toBe(folderOf(places.pathOf(FILE)));
-});
-
-test('a server that is started again finds the same folder, another server another', () => {
-  expect(createUploadPaths(Buffer.from(SECRET)).pathOf(FILE)).toBe(
-    createUploadPaths(SECRET).pathOf(FILE),
-  );
-  expect(createUploadPaths(Buffer.from('else')).pathOf(FILE)).not.toBe(
-    createUploadPaths(SECRET).pathOf(FILE),
-  );
 });
 
 test.each(['models/loras/x.safetensors', 'x.png'])('%s stays where it wants to be', (filePath) => {
