@@ -1,3 +1,4 @@
+import type { PromptRow } from '../../ledger/columns.ts';
 import type { Job } from '../../protocol/v2.ts';
 import { type V1Refusal, submitUnknown } from '../../translate/prompt-refusal.ts';
 import type { LivePrompt } from '../live-prompts.ts';
@@ -38,10 +39,10 @@ export class ClientAnswers {
   /** Removes the prompt, then answers with the refusal. */
   async refuse(submission: PendingSubmission, refusal: V1Refusal): Promise<void> {
     const { ledger, promptEventLog } = this.#options;
-    const { key } = submission;
+    const { key, draft } = submission;
     const isRemoved = ledger.prompts.remove(key).then(() => true);
     if (await isRemoved.catch(ifLeadershipLost(false))) await promptEventLog.discard(key);
-    else await this.#trackOtherProcessPrompt(submission);
+    else if (draft) this.#trackAs(draft, await ledger.prompts.get(key));
     this.#reject(submission, toV1Error(refusal));
   }
 
@@ -62,13 +63,15 @@ export class ClientAnswers {
     }
   }
 
-  /** Answers when another process has taken the prompt over. That process finds the job. */
+  /** Answers when another process has taken the prompt over: that one finds the job. */
   async #answerForOtherProcess(submission: PendingSubmission): Promise<void> {
     const { client, draft, key, lastAttempt } = submission;
-    if (!client) return;
-    const prompt = await this.#trackOtherProcessPrompt(submission);
-    if (prompt && lastAttempt?.input === 'accepted') return this.accept(submission, prompt);
-    const promptId = prompt?.promptId ?? (draft ? initialPromptId(draft) : key);
+    if (!client || !draft) return;
+    const row = await this.#options.ledger.prompts.get(key);
+    const prompt = this.#trackAs(draft, row);
+    const hasJob = lastAttempt?.input === 'accepted' || row?.jobId != null;
+    if (prompt && hasJob) return this.accept(submission, prompt);
+    const promptId = prompt?.promptId ?? initialPromptId(draft);
     this.#reject(submission, toV1Error(submitUnknown(promptId)));
   }
 
@@ -76,14 +79,9 @@ export class ClientAnswers {
    * Shows the prompt as the other process that leads it has recorded it: sockets get it under that
    * id.
    */
-  async #trackOtherProcessPrompt({
-    draft,
-    key,
-  }: PendingSubmission): Promise<LivePrompt | undefined> {
-    const { ledger, follower } = this.#options;
-    const row = await ledger.prompts.get(key);
-    follower.untrack(key, row?.promptId);
-    return row && draft && this.#track(draft, row.promptId);
+  #trackAs(draft: SubmissionDraft, row: PromptRow | undefined): LivePrompt | undefined {
+    this.#options.follower.untrack(draft.plan.promptKey, row?.promptId);
+    return row && this.#track(draft, row.promptId);
   }
 
   #reject(submission: PendingSubmission, error: unknown): void {
