@@ -21,10 +21,7 @@ export type { Accepted } from './submit/answer.ts';
 
 export type Acceptor = ReturnType<typeof createAcceptor>;
 
-type AcceptorOptions = Pick<
-  PromptContext,
-  'objectInfo' | 'spans' | 'clock' | 'mayFindOthersFiles'
-> & {
+type AcceptorOptions = Pick<PromptContext, 'objectInfo' | 'spans' | 'clock' | 'traits'> & {
   readonly duplicateIds: DuplicateIds;
   readonly fileResolver: FileResolver;
   readonly submissions: Submissions;
@@ -42,7 +39,7 @@ export function createAcceptor(options: AcceptorOptions) {
     const { graph, subfolder } = submission;
     const outputs = chooseOutputs(submission, await options.objectInfo(caller));
     const placed = await fileResolver.resolve(caller, graph, subfolder);
-    if (options.mayFindOthersFiles) refuseFolderNames({ graph, resolvedFiles: placed, outputs });
+    if (options.traits.isService) refuseFolderNames({ graph, resolvedFiles: placed, outputs });
     const createdAtMs = clock.now();
     const traceparent = options.spans?.traceparentOf(caller);
     const details = { outputs, placed, caller, traceparent };

@@ -13,6 +13,18 @@ import type { PromptSpans } from '../tracing/prompt-spans.ts';
 import type { SharedCounter } from './submission.ts';
 import type { SubmissionPace } from './submit/submission-pace.ts';
 
+/** The properties of the upstream that decide how prompts are handled. */
+export type UpstreamTraits = {
+  /**
+   * True for a service: it may lose accepted jobs, run only the valid outputs of a prompt, and know
+   * a file of another user under a name that this user does not have. The engine keeps its jobs in
+   * the same ledger.
+   */
+  readonly isService: boolean;
+  /** True when another process may run a job again; it removes the files of the run before. */
+  readonly mayRerunJobs: boolean;
+};
+
 /**
  * The services and settings that prompts need. Each part of `prompts` gets all of them, or names
  * those that it takes.
@@ -32,17 +44,7 @@ export type PromptContext = {
   readonly reupload?:
     | ((caller: Caller, file: ResolvedFile) => Promise<string | undefined>)
     | undefined;
-  /** True when the upstream is a service that may run only the valid outputs of a prompt. */
-  readonly mayAcceptPartially: boolean;
-  /** True when v2 may know a file of another user under a name that this user does not have. */
-  readonly mayFindOthersFiles: boolean;
-  /**
-   * True when the upstream may lose accepted jobs. The embedded engine keeps them in the same
-   * ledger.
-   */
-  readonly mayLoseJobs: boolean;
-  /** True when another process may run a job again; it removes the files of the run before. */
-  readonly mayRerunJobs: boolean;
+  readonly traits: UpstreamTraits;
   /**
    * The durability of a prompt's record, of the link to its job, and of its history entry. `soon` when the jobs are in
    * the same ledger: after a power cut both are as they were at an earlier moment.

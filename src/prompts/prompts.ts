@@ -81,6 +81,10 @@ function createAcceptService(submitting: Submitting, takeover: PromptTakeover) {
   return createAcceptor({
     ...submitting,
     duplicateIds: createDuplicateIds({ ...submitting, discover }),
-    fileResolver: createFileResolver({ ...submitting, files }),
+    fileResolver: createFileResolver({
+      ...submitting,
+      files,
+      mayFindOthersFiles: submitting.traits.isService,
+    }),
   });
 }

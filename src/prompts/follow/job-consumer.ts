@@ -181,7 +181,7 @@ export class JobConsumer {
   async #receiveJob(received: Job): Promise<boolean> {
     const job = await this.#uploadsNamed.inJob(received);
     await this.#outputNames.removeReplaced(job);
-    if (this.#options.mayLoseJobs && this.#prompt.isTakenOver) {
+    if (this.#options.traits.isService && this.#prompt.isTakenOver) {
       await this.#outputNames.removeGone(job);
     }
     const kind = IS_TERMINAL[job.status] ? 'settled' : 'snapshot';
@@ -218,7 +218,7 @@ export class JobConsumer {
   }
 
   #mustRecordBegin(input: ProgressInput): boolean {
-    return this.#options.mayLoseJobs && !this.#hasBegun && showsActivity(input);
+    return this.#options.traits.isService && !this.#hasBegun && showsActivity(input);
   }
 
   /** Records that the job has started. No process sends such a job again. */

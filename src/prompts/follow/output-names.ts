@@ -8,7 +8,7 @@ import type { Job, Output } from '../../protocol/v2.ts';
 import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 
-type OutputNamesOptions = Pick<PromptContext, 'jobs' | 'ledger' | 'mayRerunJobs' | 'clock'>;
+type OutputNamesOptions = Pick<PromptContext, 'jobs' | 'ledger' | 'traits' | 'clock'>;
 
 type NamingPrompt = Pick<LivePrompt, 'caller' | 'createdAtMs' | 'graph'>;
 
@@ -49,8 +49,8 @@ export class OutputNames {
    * True when the file is gone. After a restart, the events of all runs of a job are read again.
    */
   async #wasRemoved({ id }: Output): Promise<boolean> {
-    const { jobs, mayRerunJobs } = this.#options;
-    if (!mayRerunJobs) return false;
+    const { jobs, traits } = this.#options;
+    if (!traits.mayRerunJobs) return false;
     const asset = await jobs.asset(this.#prompt.caller, id);
     return !asset.ok && isGone(asset.error);
   }

@@ -53,7 +53,7 @@ export function createReplaceLostJob(options: ReplaceLostJobOptions): ReplaceLos
   }
 
   return async (prompt, missing) => {
-    if (!options.mayLoseJobs || prompt.cancelRequested || mayHaveBegun(prompt, missing))
+    if (!options.traits.isService || prompt.cancelRequested || mayHaveBegun(prompt, missing))
       return 'final';
     const row = await ledger.prompts.get(prompt.key);
     if (!row || row.jobId === null || row.startedAtMs !== null || !isSubmittedThroughV1(row))

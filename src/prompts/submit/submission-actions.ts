@@ -171,7 +171,7 @@ export class SubmissionActions {
     if (!job) throw new Error('there is no job to link');
     submission.isBusy = true;
     const prompt = this.#answers.track(submission, job);
-    if (client && this.#options.mayAcceptPartially && Object.keys(nodeErrors).length === 0) {
+    if (client && this.#options.traits.isService && Object.keys(nodeErrors).length === 0) {
       const info = await this.#options.objectInfo(caller);
       submission.nodeErrors = partialNodeErrors(plan.graph, info, plan.outputs);
     }

@@ -22,6 +22,7 @@ function open() {
     promptEventLog,
     endingPrompts: createEndingPrompts(),
     ledger: {},
+    traits: { isService: false, mayRerunJobs: false },
     clock: createFakeClock(1),
   } as unknown as JobConsumerOptions;
   const prompt = { key: 'k', caller: { user: 'u' }, status: 'running' } as LivePrompt;

@@ -34,7 +34,8 @@ function open(mayRerunJobs: boolean) {
     return ok({ kind: 'bytes', stream, contentType: 'text/plain', totalBytes: 9 });
   };
   const jobs = { asset, content };
-  const context = { ledger: { files }, jobs, mayRerunJobs, clock: createFakeClock(1) };
+  const traits = { isService: false, mayRerunJobs };
+  const context = { ledger: { files }, jobs, traits, clock: createFakeClock(1) };
   type Context = ConstructorParameters<typeof OutputNames>[1];
   return { names: new OutputNames(prompt, context as unknown as Context), rows, assets, read };
 }

@@ -193,7 +193,7 @@ export class Server {
       pace: DEFAULT_PACE,
       outboxLimit,
       durability: 'fsync',
-      mayAcceptPartially: false,
+      traits: { isService: false, mayRerunJobs: false },
       clock: world.clock,
       deadlineClock: world.clock,
       log: silentLogger(),
