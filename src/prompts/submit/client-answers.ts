@@ -69,7 +69,7 @@ export class ClientAnswers {
     if (!client || !draft) return;
     const row = await this.#options.ledger.prompts.get(key);
     const prompt = this.#trackAs(draft, row);
-    const hasJob = lastAttempt?.input === 'accepted' || row?.jobId != null;
+    const hasJob = lastAttempt?.input === 'accepted' || (row !== undefined && row.jobId !== null);
     if (prompt && hasJob) return this.accept(submission, prompt);
     const promptId = prompt?.promptId ?? initialPromptId(draft);
     this.#reject(submission, toV1Error(submitUnknown(promptId)));
