@@ -14,7 +14,7 @@ import type { SharedCounter } from './submission.ts';
 import type { SubmissionPace } from './submit/submission-pace.ts';
 
 /** The properties of the upstream that decide how prompts are handled. */
-export type UpstreamTraits = {
+type UpstreamTraits = {
   /**
    * True for a service: it may lose accepted jobs, run only the valid outputs of a prompt, and know
    * a file of another user under a name that this user does not have. The engine keeps its jobs in
