@@ -1,11 +1,4 @@
-import {
-  DROP_ORDER,
-  type DropKind,
-  frameBytes,
-  dropKindOf,
-  progressStateIn,
-  withoutPreview,
-} from './frame-cost.ts';
+import { encodeMessage } from './connection.ts';
 import { type Frame, activeNodeIn } from './frame.ts';
 
 /** Frames in order, and the position of the last frame. */
@@ -15,7 +8,8 @@ export type FrameLoader = () => Promise<Frame | undefined>;
 
 type Item = {
   readonly position: number;
-  frame: Frame | undefined;
+  /** Absent until it is loaded. */
+  frame?: Frame | undefined;
   loader?: FrameLoader | undefined;
   bytes: number;
   isSent: boolean;
@@ -23,34 +17,29 @@ type Item = {
 
 /** Maximum bytes of undelivered frames of one prompt. */
 const MAX_REPLAY_BYTES = 64 * 1024 * 1024;
-/** From this size on, only the latest `progress_state` is kept, since each one names all nodes. */
-const ALL_STATES_BYTES = 256 * 1024;
-/** From this count on, only the latest of consecutive steps is kept. */
-const REPLAY_FRAMES = 2000;
+/** When so many bytes were added, earlier states are dropped, since each one names all nodes. */
+const THIN_AFTER_BYTES = 256 * 1024;
+/** From this count on, only the latest step is kept. */
+const MANY_FRAMES = 2000;
+/** The assumed bytes of one frame besides its content. */
+const FRAME_BYTES = 200;
 
 /** The frames of one prompt that a socket may still have to receive, in order. */
 export class UndeliveredFrames {
   readonly #onDrop: () => void;
   readonly #maxBytes: number;
   #items: Item[] = [];
-  #states: Item[] = [];
-  /** Created when the first frame is kept: thousands of prompts have no frames yet. */
-  #droppable: Record<DropKind, Item[]> | undefined;
-  #size = 0;
   #bytes = 0;
-  #hasDropped = false;
+  #unthinnedBytes = 0;
 
-  /**
-   * `onDrop` is called when a frame other than a step or state is dropped. After that it is not
-   * called until the list is empty.
-   */
+  /** `onDrop` is called when the details of the prompt are dropped because they are too many. */
   constructor(onDrop: () => void = () => {}, maxBytes = MAX_REPLAY_BYTES) {
     this.#onDrop = onDrop;
     this.#maxBytes = maxBytes;
   }
 
   get size(): number {
-    return this.#size;
+    return this.#items.length;
   }
 
   get bytes(): number {
@@ -64,29 +53,28 @@ export class UndeliveredFrames {
   add(frame: Frame, position: number, state: 'unsent' | 'sent' = 'unsent'): void {
     const content = withoutPreview(frame);
     if (!content) return;
-    const item: Item = { position, frame: content, bytes: 0, isSent: state === 'sent' };
-    const isFull = this.#size >= REPLAY_FRAMES;
-    const merged = isFull ? this.#mergeStep(this.#items.at(-1), content) : content;
+    const item: Item = { position, bytes: 0, isSent: state === 'sent' };
     this.#items.push(item);
-    this.#size++;
-    this.#fill(item, merged);
+    this.#fill(item, content);
   }
 
   /** Adds a frame that is loaded only when a socket is about to connect. */
   addLazy(loader: FrameLoader, position: number): void {
-    this.#items.push({ frame: undefined, position, loader, bytes: 0, isSent: false });
-    this.#size++;
+    this.#items.push({ position, loader, bytes: 0, isSent: false });
   }
 
   /** True when frames that were added with a loader are not loaded. */
   hasUnloaded(): boolean {
-    return this.#unloaded().length > 0;
+    return this.#items.some(({ loader }) => loader);
   }
 
   /** Loads the frames that were added with a loader, including those that are added meanwhile. */
   async loadAll(): Promise<void> {
-    for (let some = this.#unloaded(); some.length > 0; some = this.#unloaded())
-      for (const item of some) await this.#load(item);
+    for (;;) {
+      const item = this.#items.find(({ loader }) => loader);
+      if (item === undefined) return;
+      await this.#load(item);
+    }
   }
 
   /**
@@ -94,30 +82,21 @@ export class UndeliveredFrames {
    * frame that named the running node.
    */
   discardUpTo(upTo: number): Frame | undefined {
-    if ((this.#items[0]?.position ?? Infinity) > upTo) return undefined;
     const discarded = this.#items.filter(({ position }) => position <= upTo);
-    const last = discarded.findLast(({ frame }) => frame && activeNodeIn(frame) !== undefined);
-    const lastFrame = last?.frame;
-    for (const item of discarded) this.#drop(item);
-    this.#items = this.#items.filter(({ position }) => position > upTo);
-    return lastFrame;
+    this.#keep(({ position }) => position > upTo);
+    return discarded.findLast(({ frame }) => frame && activeNodeIn(frame) !== undefined)?.frame;
   }
 
   /** Removes and returns all frames, with the position of the last frame. */
   takeAll(): FrameBatch {
-    const items = this.#items.filter(hasContent);
-    this.#items = [];
-    this.#states = [];
-    this.#droppable = undefined;
-    this.#size = 0;
-    this.#bytes = 0;
-    this.#hasDropped = false;
-    return toBatch(items);
+    const batch = toBatch(this.#items);
+    this.#keep(() => false);
+    return batch;
   }
 
   /** Returns the frames no socket got. They stay for the sockets of the prompt's client id. */
   takeUnsent(): FrameBatch {
-    const unsent = this.#items.filter((item) => hasContent(item) && !item.isSent);
+    const unsent = this.#items.filter(({ isSent }) => !isSent);
     for (const item of unsent) item.isSent = true;
     return toBatch(unsent);
   }
@@ -129,101 +108,91 @@ export class UndeliveredFrames {
 
   /** Drops all frames but starts, running nodes and ends. */
   dropDetails(): void {
-    for (const item of this.#items) {
-      const isDetail = item.frame && (dropKindOf(item.frame) || progressStateIn(item.frame));
-      if (item.loader || isDetail) this.#drop(item);
-    }
-  }
-
-  #unloaded(): readonly Item[] {
-    return this.#items.filter(({ loader }) => loader);
+    this.#keep(({ frame }) => frame !== undefined && !isDetail(frame));
   }
 
   async #load(item: Item): Promise<void> {
     const frame = await item.loader?.();
-    if (item.loader === undefined) return;
     item.loader = undefined;
+    if (!this.#items.includes(item)) return;
     const content = frame && withoutPreview(frame);
     if (content) this.#fill(item, content);
-    else this.#size--;
-  }
-
-  #drop(item: Item): void {
-    if (!hasContent(item)) return;
-    this.#bytes -= item.bytes;
-    item.bytes = 0;
-    item.frame = undefined;
-    item.loader = undefined;
-    this.#size--;
-    if (this.#items.length > 2 * this.#size + REPLAY_FRAMES) {
-      this.#items = this.#items.filter(hasContent);
-    }
+    else this.#keep((each) => each !== item);
   }
 
   #fill(item: Item, frame: Frame): void {
-    this.#setFrame(item, frame);
-    const kind = dropKindOf(frame);
-    if (kind) (this.#droppable ??= emptyQueues())[kind].push(item);
-    if (progressStateIn(frame)) this.#noteState(item);
-    this.#makeSpace();
-  }
-
-  #setFrame(item: Item, frame: Frame): void {
-    this.#bytes -= item.bytes;
     item.frame = frame;
     item.bytes = frameBytes(frame);
     this.#bytes += item.bytes;
-  }
-
-  #noteState(item: Item): void {
-    if (this.#bytes > ALL_STATES_BYTES) {
-      for (const older of this.#states.splice(0)) this.#dropState(older);
-    }
-    this.#states.push(item);
-  }
-
-  #dropState(item: Item): void {
-    const { frame } = item;
-    if (frame?.kind !== 'step') return this.#drop(item);
-    const { state: _, ...step } = frame;
-    this.#setFrame(item, step);
-  }
-
-  /**
-   * Replaces the previous frame when both are steps. A new step without a `progress_state` gets
-   * that of the previous step.
-   */
-  #mergeStep(last: Item | undefined, frame: Frame): Frame {
-    const before = last?.frame;
-    if (frame.kind !== 'step' || before?.kind !== 'step' || !last || before.picture) return frame;
-    this.#drop(last);
-    return frame.state || !before.state ? frame : { ...frame, state: before.state };
-  }
-
-  /** Frees more than is needed, so that it does not run again for every frame. */
-  #makeSpace(): void {
+    this.#unthinnedBytes += item.bytes;
+    if (this.#unthinnedBytes > THIN_AFTER_BYTES) this.#thin();
     if (this.#bytes <= this.#maxBytes) return;
-    const targetBytes = 0.9 * this.#maxBytes;
-    for (const kind of DROP_ORDER) this.#dropUntil(targetBytes, kind);
+    this.dropDetails();
+    this.#onDrop();
   }
 
-  #dropUntil(targetBytes: number, kind: DropKind): void {
-    const queues = (this.#droppable ??= emptyQueues());
-    const queue = queues[kind];
-    // The latest step tells the progress of the node.
-    const limit = kind === 'step' ? queue.length - 1 : queue.length;
-    let from = 0;
-    for (; this.#bytes > targetBytes && from < limit; from++) {
-      const item = queue[from];
-      if (kind !== 'step' && item?.frame) this.#noteDropped();
-      if (item) this.#drop(item);
+  /** Drops the states but the latest one, and the steps but the latest when there are many. */
+  #thin(): void {
+    const lastState = this.#items.findLast(({ frame }) => frame && hasState(frame));
+    const lastStep = this.#items.findLast(({ frame }) => frame?.kind === 'step');
+    for (const item of this.#items) {
+      if (item === lastState || !item.frame || !hasState(item.frame)) continue;
+      item.frame = withoutState(item.frame);
+      item.bytes = item.frame ? frameBytes(item.frame) : 0;
     }
-    if (from > 0) queues[kind] = queue.slice(from);
+    const hasMany = this.#items.length > MANY_FRAMES;
+    this.#keep((item) => {
+      const { frame, loader } = item;
+      if (item === lastStep || item === lastState || loader) return true;
+      return frame !== undefined && !(hasMany && frame.kind === 'step' && !frame.picture);
+    });
   }
 
-  #noteDropped(): void {
-    if (!this.#hasDropped) this.#onDrop();
-    this.#hasDropped = true;
+  #keep(isKept: (item: Item) => boolean): void {
+    this.#items = this.#items.filter(isKept);
+    this.#bytes = this.#items.reduce((sum, { bytes }) => sum + bytes, 0);
+    this.#unthinnedBytes = 0;
+  }
+}
+
+/** Removes a preview, which is worthless when late. `undefined`: nothing else is in the frame. */
+function withoutPreview(frame: Frame): Frame | undefined {
+  if (!('picture' in frame) || !frame.picture || frame.picture.kind === 'result') return frame;
+  if (frame.kind === 'picture') return undefined;
+  const { picture: _, ...step } = frame;
+  return step;
+}
+
+function hasState(frame: Frame): boolean {
+  if (frame.kind === 'step') return frame.state !== undefined;
+  return frame.kind === 'json' && frame.message.type === 'progress_state';
+}
+
+/** Removes the state. `undefined`: nothing else is in the frame. */
+function withoutState(frame: Frame): Frame | undefined {
+  if (frame.kind !== 'step') return undefined;
+  const { state: _, ...step } = frame;
+  return step;
+}
+
+function isDetail(frame: Frame): boolean {
+  return frame.kind !== 'json' || ['progress_state', 'executed'].includes(frame.message.type);
+}
+
+/** Bytes that a kept frame counts for. */
+function frameBytes(frame: Frame): number {
+  switch (frame.kind) {
+    case 'json':
+      return FRAME_BYTES + encodeMessage(frame.message).length;
+    case 'text':
+      return FRAME_BYTES + frame.text.length;
+    case 'picture':
+      return FRAME_BYTES + frame.picture.bytes.length;
+    case 'step': {
+      const { state, picture } = frame;
+      const stateBytes = state ? encodeMessage(state).length : 0;
+      return 2 * FRAME_BYTES + stateBytes + (picture?.bytes.length ?? 0);
+    }
   }
 }
 
@@ -232,12 +201,4 @@ function toBatch(items: readonly Item[]): FrameBatch {
     frames: items.flatMap(({ frame }) => frame ?? []),
     position: items.at(-1)?.position ?? 0,
   };
-}
-
-function emptyQueues(): Record<DropKind, Item[]> {
-  return { step: [], text: [], picture: [], executed: [] };
-}
-
-function hasContent({ frame, loader }: Item): boolean {
-  return frame !== undefined || loader !== undefined;
 }

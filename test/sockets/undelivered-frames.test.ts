@@ -95,39 +95,31 @@ describe('what no socket has received of a prompt', () => {
     const backlog = new UndeliveredFrames();
     backlog.add(executing('n'), 0);
     for (let i = 1; i <= 5000; i++) backlog.add(step(i, i === 4000 ? 1 : 0), 0);
-    expect(backlog.size).toBeLessThan(2100);
-    expect(kept(backlog).at(-1)).toBe('step 5000 with state');
+    expect(backlog.size).toBeLessThan(3000);
+    const words = kept(backlog);
+    expect([words.includes('step 4000 with state'), words.at(-1)]).toEqual([true, 'step 5000']);
   });
 
-  test('goes by its bytes: steps, then texts, then pictures, then outputs; never a node or the end', () => {
+  test('over its limit loses steps, texts, pictures and outputs, never a node or the end', () => {
     const onDrop = vi.fn();
     const backlog = new UndeliveredFrames(onDrop, 110 * KIB);
-    for (let i = 0; i < 20; i++) backlog.add(step(i), 0);
     backlog.add(executing('1'), 0);
+    backlog.add(step(1), 0);
     backlog.add(text('t', 30 * KIB), 0);
     backlog.add(picture('p', 30 * KIB), 0);
     backlog.add(executed('1', 30 * KIB), 0);
-    expect(onDrop).not.toHaveBeenCalled();
+    expect([onDrop.mock.calls.length, backlog.size]).toEqual([0, 5]);
     backlog.add(executed('2', 30 * KIB), 0);
-    expect(kept(backlog)).toEqual([
-      'step 19',
-      'executing 1',
-      'picture p',
-      'executed 1',
-      'executed 2',
-    ]);
-    expect(onDrop).toHaveBeenCalledTimes(1);
-
-    for (let i = 0; i < 50; i++) {
-      backlog.add(executing(String(i)), 0);
-      backlog.add(executed(String(i), 30 * KIB), 0);
-      expect(backlog.bytes).toBeLessThanOrEqual(110 * KIB);
-    }
+    backlog.add(executing('2'), 0);
+    backlog.add(executed('3', 30 * KIB), 0);
     backlog.add(success, 0);
-    const words = kept(backlog);
-    expect(words.filter((word) => word.startsWith('executing'))).toHaveLength(50);
-    expect(words.slice(-3)).toEqual(['executing 49', 'executed 49', 'execution_success']);
-    expect(onDrop).toHaveBeenCalledTimes(2);
+    expect(onDrop).toHaveBeenCalledTimes(1);
+    expect(kept(backlog)).toEqual([
+      'executing 1',
+      'executing 2',
+      'executed 3',
+      'execution_success',
+    ]);
   });
 });
 
