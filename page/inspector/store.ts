@@ -33,8 +33,6 @@ export const fault = signal('');
 const revisions = new Map<string, number>();
 let timer: ReturnType<typeof setTimeout> | undefined;
 let readers = 0;
-/** This page: another one of the same user may have an inspector, too. */
-const reader = String(Math.random()).slice(2);
 let askedAtMs = 0;
 
 export const ordered = computed(() =>
@@ -48,7 +46,7 @@ async function poll(): Promise<void> {
   if (is === 'open' && isDue) {
     askedAtMs = Date.now();
     const after = [...revisions].map(([server, revision]) => `${server}.${revision}`).join(',');
-    const query = new URLSearchParams({ after, scope: scope.peek(), reader });
+    const query = new URLSearchParams({ after, scope: scope.peek() });
     const [asked, asking] = [scope.peek(), identity.peek()];
     try {
       const answer = await getJson<TrafficAnswer>(`holdover/api/traffic?${query}`);
@@ -83,28 +81,15 @@ function add(answer: TrafficAnswer): void {
   });
 }
 
-/** Begins to read; the server records while someone does. Returns a function that ends it. */
+/** Begins to read; the server records while someone does, and a while longer. Returns a function that ends it. */
 export function watchTraffic(): () => void {
   readers++;
   void poll();
   return () => {
     readers--;
-    if (readers === 0) stop();
+    if (readers === 0) clearTimeout(timer);
   };
 }
-
-function stop(): void {
-  clearTimeout(timer);
-  const query = new URLSearchParams({ scope: scope.peek(), reader });
-  void call(`holdover/api/traffic/close?${query}`, {
-    method: 'POST',
-    keepalive: true,
-  }).catch(() => {});
-}
-
-addEventListener('pagehide', () => {
-  if (readers > 0) stop();
-});
 
 export function setScope(value: Scope): void {
   scope.value = value;

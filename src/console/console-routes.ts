@@ -62,7 +62,6 @@ const PATHS = [
   'traffic',
   'traffic/entry',
   'traffic/picture',
-  'traffic/close',
   'traffic/clear',
 ] as const;
 

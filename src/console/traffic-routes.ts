@@ -1,5 +1,4 @@
 import { V1Error, plainError } from '../dialects/errors.ts';
-import { textStart } from '../lib/text-start.ts';
 import type { SecretRedactor } from '../observability/secret-redactor.ts';
 import type { TrafficAnswer, TrafficDetail } from './api-types.ts';
 import { type ConsoleHandlers, type ConsoleRequest, requireOperator } from './console-routes.ts';
@@ -41,14 +40,10 @@ export function trafficHandlers(services: TrafficServices): ConsoleHandlers {
   return {
     async 'GET traffic'(request) {
       const scope = scopeOf(request);
-      store.hold({ ...scope, reader: readerOf(request) });
+      store.hold(scope);
       const servers = await countServers();
       const changed = store.changedAfter(afterOf(request, store.server), scope);
       return send(request, { ...changed, servers } satisfies TrafficAnswer);
-    },
-    async 'POST traffic/close'(request) {
-      store.release({ ...scopeOf(request), reader: readerOf(request) });
-      return send(request, {});
     },
     async 'POST traffic/clear'(request) {
       requireOperator(request.access);
@@ -75,10 +70,6 @@ function scopeOf({ caller, access, query }: ConsoleRequest): TrafficScope {
   const isAll = query.get('scope') === 'all';
   if (isAll) requireOperator(access);
   return { user: caller.user, isAll };
-}
-
-function readerOf({ query }: ConsoleRequest): string {
-  return textStart(query.get('reader') ?? '', 64);
 }
 
 /**

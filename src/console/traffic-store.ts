@@ -35,17 +35,12 @@ const ENTRY_BYTES = 1200;
 /** A reader that does not ask again within this time has left. */
 const LEASE_MS = 90_000;
 const ALL_USERS = '*';
-/** The maximum number of readers of a user. Further ones share one lease. */
-const MAX_READERS = 20;
 /** The maximum number of users whose traffic is recorded at a time. */
 const MAX_USERS = 1000;
 const MAX_ANSWERED = 1000;
 
 /** The traffic that a reader sees: its own or, for the operator, that of all users. */
 export type TrafficScope = { readonly user: string; readonly isAll: boolean };
-
-/** A browser tab with an inspector. A user may have several. */
-type Reader = TrafficScope & { readonly reader?: string };
 
 /**
  * Keeps entries in memory while a reader exists. When there are too many, the oldest are removed.
@@ -56,8 +51,8 @@ export class TrafficStore {
   readonly #now: () => number;
   readonly #entries = new Map<number, RecordedEntry>();
   readonly #sizes = new WeakMap<RecordedEntry, number>();
-  /** For each user, the time at which each reader's lease ends. */
-  readonly #leases = new Map<string, Map<string, number>>();
+  /** For each user, the time at which the lease of the readers ends. */
+  readonly #leases = new Map<string, number>();
   #lastId = 0;
   #revision = 0;
   #bytes = 0;
@@ -76,21 +71,12 @@ export class TrafficStore {
     return this.#leases.has(ALL_USERS) || (user !== undefined && this.#leases.has(user));
   }
 
-  /** Starts recording for this reader, or renews its lease. */
-  hold({ user, isAll, reader = '' }: Reader): void {
+  /** Starts recording for a reader of this scope, or renews the lease. */
+  hold({ user, isAll }: TrafficScope): void {
     const name = isAll ? ALL_USERS : user;
-    const readers = this.#leases.get(name) ?? new Map<string, number>();
     if (!isAll && !this.#leases.has(name) && this.#leases.size >= MAX_USERS) return;
-    this.#leases.set(name, readers);
-    const isKnown = readers.has(reader) || readers.size < MAX_READERS;
-    readers.set(isKnown ? reader : '', this.#now() + LEASE_MS);
+    this.#leases.set(name, this.#now() + LEASE_MS);
     this.#timer ??= this.#startTimer();
-  }
-
-  /** Ends the lease of a reader that has left. */
-  release({ user, isAll, reader = '' }: Reader): void {
-    this.#leases.get(isAll ? ALL_USERS : user)?.delete(reader);
-    this.#expireLeases();
   }
 
   add(recorded: Omit<RecordedEntry, 'entry'> & { readonly entry: NewEntry }): RecordedEntry {
@@ -173,11 +159,8 @@ export class TrafficStore {
   }
 
   #expireLeases(): void {
-    for (const [user, readers] of this.#leases) {
-      for (const [reader, untilMs] of readers) if (untilMs <= this.#now()) readers.delete(reader);
-      if (readers.size === 0) this.#leases.delete(user);
-    }
-    clearTimeout(this.#timer);
+    for (const [user, untilMs] of this.#leases)
+      if (untilMs <= this.#now()) this.#leases.delete(user);
     this.#timer = undefined;
     if (this.#leases.size > 0) this.#timer = this.#startTimer();
     else this.clear();

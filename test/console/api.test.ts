@@ -190,16 +190,6 @@ describe('recorded traffic', () => {
     const { status, json } = await ask(`traffic/entry?id=${entries[0].id}`, { key: '"kind"' });
     expect([status, json.entry.kind]).toEqual([200, 'call']);
   });
-
-  test('stops when its reader says so', async () => {
-    const key = 'key-of-three';
-    await ask('traffic', { key });
-    // The operator's too: both record.
-    await ask('traffic/close?scope=all', { method: 'POST' });
-    await ask('traffic/close', { key, method: 'POST' });
-    await submit({ prompt: flat({ color: 4 }) }, key);
-    expect((await ask('traffic', { key })).json.entries).toEqual([]);
-  });
 });
 
 test('a job says why it has not started, as long as it has not', async () => {

@@ -31,21 +31,6 @@ describe('recorded traffic', () => {
     expect([store.isRecording(), store.changedAfter(0, ONE).entries]).toEqual([false, []]);
   });
 
-  test('goes on while a user has another reader', () => {
-    const store = new TrafficStore({ now: () => 0 });
-    store.hold({ ...ONE, reader: 'a' });
-    store.hold({ ...ONE, reader: 'b' });
-    store.release({ ...ONE, reader: 'a' });
-    expect([store.isRecording(), store.isWanted('one')]).toEqual([true, true]);
-    store.release({ ...ONE, reader: 'b' });
-    expect([store.isRecording(), store.isWanted('one')]).toEqual([false, false]);
-    for (let i = 0; i < 1000; i++) store.hold({ ...ONE, reader: String(i) });
-    for (let i = 0; i < 20; i++) store.release({ ...ONE, reader: String(i) });
-    store.release(ONE);
-    expect(store.isWanted('one')).toBe(false);
-    store.close();
-  });
-
   test('of a user is seen by that user and by the operator', () => {
     const store = new TrafficStore({ now: () => 0 });
     store.hold(ONE);
