@@ -110,7 +110,6 @@ const PORT_OF_SCHEME: ReadonlyMap<string, string> = new Map([
  */
 export function createGuard(options: GuardOptions): Guard {
   const { ownHosts, allowedHosts, corsOrigin, addresses } = options;
-  const readSingleHost = createHostReader();
   const publicUrl = options.publicOrigin === undefined ? undefined : new URL(options.publicOrigin);
   const isAcceptedHost = createHostCheck({
     ownHosts,
@@ -209,27 +208,16 @@ function showsFile(url: string, headers: IncomingMessage['headers']): boolean {
   return isShown && (FILES.has(readTarget(url).path) || isSignedContent(url));
 }
 
-function createHostReader(): (request: IncomingMessage) => URL | undefined {
-  // Successive calls mostly name the same host.
-  let last: { readonly text: string; readonly url: URL | undefined } | undefined;
-  return ({ headers, rawHeaders, httpVersion }) => {
-    const { host } = headers;
-    // Health checks of proxies send no host in HTTP/1.0; a browser always sends it.
-    if (host === undefined && httpVersion === '1.0') return WITHOUT_HOST;
-    if (host === undefined || !hasSingleHost(rawHeaders)) return undefined;
-    if (last?.text !== host) last = { text: host, url: readHost(host) };
-    return last.url;
-  };
+function readSingleHost({ headers, rawHeaders, httpVersion }: IncomingMessage): URL | undefined {
+  const { host } = headers;
+  // Health checks of proxies send no host in HTTP/1.0; a browser always sends it.
+  if (host === undefined && httpVersion === '1.0') return WITHOUT_HOST;
+  return host !== undefined && hasSingleHost(rawHeaders) ? readHost(host) : undefined;
 }
 
 /** True when there is one `Host`: of several, Node shows the first. */
 function hasSingleHost(rawHeaders: readonly string[]): boolean {
-  let count = 0;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] ?? '';
-    if (name.length === 4 && name.toLowerCase() === 'host') count++;
-  }
-  return count === 1;
+  return rawHeaders.filter((text, at) => at % 2 === 0 && /^host$/i.test(text)).length === 1;
 }
 
 function targetsHost(target: string, host: URL): boolean {

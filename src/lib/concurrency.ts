@@ -132,14 +132,10 @@ export function createDeferred(): Deferred {
 
 type OnError = (error: unknown) => void;
 
-/**
- * Tasks that run in the background until their owner closes. A waiting task costs no chain of
- * promises, since there may be thousands.
- */
+/** Tasks that run in the background until their owner closes. */
 export class BackgroundTasks {
   readonly #stop = new AbortController();
-  readonly #running = new Map<number, Promise<void>>();
-  #lastId = 0;
+  readonly #running = new Set<Promise<void>>();
 
   /** Aborted by `close`. */
   get signal(): AbortSignal {
@@ -151,47 +147,23 @@ export class BackgroundTasks {
    * stopped.
    */
   run(task: () => Promise<void>, onError: OnError): Promise<void> {
-    const id = ++this.#lastId;
-    this.#running.set(id, Promise.resolve());
-    const running = this.#runToEnd(id, task, onError);
-    if (this.#running.has(id)) this.#running.set(id, running);
+    const running = this.#runToEnd(task, onError).finally(() => this.#running.delete(running));
+    this.#running.add(running);
     return running;
   }
 
   /** Resolves when all tasks have ended. */
   async close(): Promise<void> {
     this.#stop.abort();
-    await Promise.all(this.#running.values());
+    await Promise.all(this.#running);
   }
 
-  async #runToEnd(id: number, task: () => Promise<void>, onError: OnError): Promise<void> {
+  async #runToEnd(task: () => Promise<void>, onError: OnError): Promise<void> {
     try {
       await task();
     } catch (error) {
       if (!this.signal.aborted) onError(error);
-    } finally {
-      this.#running.delete(id);
     }
-  }
-}
-
-/**
- * Opens once. It has a promise only while it is closed and awaited: thousands of prompts have one.
- */
-export class Latch {
-  #waiting: Deferred | undefined;
-  #isOpen = false;
-
-  /** Resolves when the latch is open. */
-  opened(): Promise<void> {
-    if (this.#isOpen) return Promise.resolve();
-    return (this.#waiting ??= createDeferred()).promise;
-  }
-
-  open(): void {
-    this.#isOpen = true;
-    this.#waiting?.resolve();
-    this.#waiting = undefined;
   }
 }
 

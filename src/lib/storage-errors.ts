@@ -8,33 +8,35 @@ const MAX_CAUSES = 8;
 /** The text for the caller. */
 export const STORAGE_FULL = 'There is no room left on the storage of this server.';
 
-/**
- * True when an error, or one of its causes, means that the disk, the quota or the ledger is full.
- */
-export function isStorageFull(error: unknown): boolean {
+/** True when this holds for an error or one of its causes. */
+function isCausedBy(error: unknown, isCause: (cause: Error) => boolean): boolean {
   let cause = error;
   for (let depth = 0; depth < MAX_CAUSES && cause instanceof Error; depth += 1) {
-    const { code, errcode, message } = cause as { code?: unknown; errcode?: unknown } & Error;
-    if (FULL_CODES.has(code) || SQLITE_FULL_CODES.has(errcode) || REDIS_FULL_MESSAGE.test(message))
-      return true;
+    if (isCause(cause)) return true;
     cause = cause.cause;
   }
   return false;
 }
 
+/** True when an error means that the disk, the quota or the ledger is full. */
+export function isStorageFull(error: unknown): boolean {
+  return isCausedBy(error, (cause) => {
+    const { code, errcode, message } = cause as { code?: unknown; errcode?: unknown } & Error;
+    return (
+      FULL_CODES.has(code) || SQLITE_FULL_CODES.has(errcode) || REDIS_FULL_MESSAGE.test(message)
+    );
+  });
+}
+
 /** The `code` of errors that mean that the store of files cannot be reached, or refuses for now. */
 export const STORAGE_UNAVAILABLE_CODE: string = 'STORAGE_UNAVAILABLE';
 
-/**
- * True when an error, or one of its causes, means that the store of files is unavailable for now.
- */
+/** True when an error means that the store of files is unavailable for now. */
 export function isStorageUnavailable(error: unknown): boolean {
-  let cause = error;
-  for (let depth = 0; depth < MAX_CAUSES && cause instanceof Error; depth += 1) {
-    if ((cause as { code?: unknown }).code === STORAGE_UNAVAILABLE_CODE) return true;
-    cause = cause.cause;
-  }
-  return false;
+  return isCausedBy(
+    error,
+    (cause) => (cause as { code?: unknown }).code === STORAGE_UNAVAILABLE_CODE,
+  );
 }
 
 /** An error of the storage as it is reported to a caller. */
@@ -63,14 +65,7 @@ export function storageProblem(error: unknown): StorageProblem | undefined {
 const REDIS_AWAY_MESSAGE =
   /Command timed out|Connection is closed|max retries per request|^LOADING /;
 
-/**
- * True when an error, or one of its causes, means that a ledger in Redis is unavailable for now.
- */
+/** True when an error means that a ledger in Redis is unavailable for now. */
 export function isRedisAway(error: unknown): boolean {
-  let cause = error;
-  for (let depth = 0; depth < MAX_CAUSES && cause instanceof Error; depth += 1) {
-    if (REDIS_AWAY_MESSAGE.test(cause.message)) return true;
-    cause = cause.cause;
-  }
-  return false;
+  return isCausedBy(error, ({ message }) => REDIS_AWAY_MESSAGE.test(message));
 }

@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { CrashPoint } from '../../src/lib/crash-point.ts';
 
 type Running = { readonly pid: number; kill9(): Promise<void>; log(): string };
 
@@ -8,7 +7,7 @@ export type KillableProcess = {
   /** The part of the topology; several processes may be one part. */
   readonly part: string;
   /** The named points it can reach. */
-  readonly points: readonly CrashPoint[];
+  readonly points: readonly string[];
   /** Starts it, to die at this point (`NAME:3`: when it is there for the third time). */
   start(crashAt: string | undefined): Promise<void>;
   /** True when it is dead. */
@@ -26,7 +25,7 @@ const START_TRIES = 5;
 
 export function killableProcess(
   part: string,
-  points: readonly CrashPoint[],
+  points: readonly string[],
   launch: (env: NodeJS.ProcessEnv) => Promise<Running>,
 ): KillableProcess {
   let running: Running | undefined;

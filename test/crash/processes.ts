@@ -1,7 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { CrashPoint } from '../../src/lib/crash-point.ts';
 import { hasBalancer, startBalancer } from '../support/processes/balancer.ts';
 import { bucketMissing, startBucketServer } from '../support/processes/bucket-server.ts';
 import { freePort } from '../support/processes/free-port.ts';
@@ -36,7 +35,7 @@ const PROMPT = [
   'after-output-named',
   'after-cancel-asked',
   'after-history',
-] as const satisfies readonly CrashPoint[];
+] as const;
 const FILES = ['after-bytes-stored', 'after-asset-recorded'] as const;
 const RUN = ['after-run-begin', 'after-job-end'] as const;
 
@@ -59,7 +58,7 @@ async function startAll(killables: readonly KillableProcess[]): Promise<void> {
 
 async function server(options: {
   readonly name: string;
-  readonly points: readonly CrashPoint[];
+  readonly points: readonly string[];
   readonly dataDir: string;
   readonly args: readonly string[];
   readonly env?: NodeJS.ProcessEnv;

@@ -3,7 +3,6 @@
 import { once } from 'node:events';
 import { connect as dial } from 'node:net';
 import { describe, expect, test, vi } from 'vitest';
-import type { CrashPoint } from '../../src/lib/crash-point.ts';
 import { fault } from '../support/upstreams/hostile-v2.ts';
 import { keyOf } from '../support/processes/invariants.ts';
 import {
@@ -25,7 +24,7 @@ const MODES = [
   ['with keys passed through', {}],
 ] as const;
 
-const dieAt = (moment: CrashPoint) => ({ HOLDOVER_CRASH_AT: moment });
+const dieAt = (moment: string) => ({ HOLDOVER_CRASH_AT: moment });
 
 const keysOf = ({ upstream }: FaultSetup) => new Set(upstream.requests('submit').map(keyOf));
 

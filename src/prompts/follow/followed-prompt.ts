@@ -1,4 +1,4 @@
-import { Latch } from '../../lib/concurrency.ts';
+import { createDeferred } from '../../lib/concurrency.ts';
 import type { JobEvent, Result } from '../../protocol/job-api.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import type { EntryApplier } from './apply-entry.ts';
@@ -22,8 +22,8 @@ export class FollowedPrompt {
   blockedUntil: Promise<unknown> | undefined;
   /** The turn of a prompt that was taken over, whose job may have ended before jobs that are read earlier. */
   turn: EndTurn | undefined;
-  readonly #released = new Latch();
-  readonly #answered = new Latch();
+  readonly #released = createDeferred();
+  readonly #answered = createDeferred();
   #stop = new AbortController();
 
   constructor(prompt: LivePrompt, entryApplier: EntryApplier) {
@@ -33,12 +33,12 @@ export class FollowedPrompt {
 
   /** Resolves when frames of the prompt may reach sockets. */
   get released(): Promise<void> {
-    return this.#released.opened();
+    return this.#released.promise;
   }
 
   /** Resolves when this process has answered the client of the prompt. */
   get answered(): Promise<void> {
-    return this.#answered.opened();
+    return this.#answered.promise;
   }
 
   /** Aborted when another process takes the prompt over, and when this one closes. */
@@ -47,12 +47,12 @@ export class FollowedPrompt {
   }
 
   release(): void {
-    this.#released.open();
+    this.#released.resolve();
   }
 
   markAnswered(): void {
     this.isAnswered = true;
-    this.#answered.open();
+    this.#answered.resolve();
   }
 
   /** Stops consuming events. The prompt can be followed again after `restart`. */
