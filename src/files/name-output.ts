@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
 import { freeNames } from '../translate/free-names.ts';
-import { engineFileOf } from '../protocol/engine-file.ts';
+import { isSameEngineFile } from '../protocol/engine-file.ts';
 import type { Output } from '../protocol/v2.ts';
 import type { FileRef } from '../protocol/v1.ts';
 import { parseAnnotation, safeFolder, safeName, safePart, splitPath } from './safe-name.ts';
@@ -22,7 +22,8 @@ export async function nameOutput(
   const location = locationOf(output.name, output.x_subfolder);
   const type = output.x_temp ? 'temp' : 'output';
   const existing = await files.get(user, { type, ...location });
-  if (existing && isSameFile(existing.assetId, output.id)) {
+  // A run that took its results from the cache lists the same file.
+  if (existing && isSameEngineFile(existing.assetId, output.id)) {
     await files.put({ ...existing, assetId: output.id }, 'soon');
     return toFileRef(existing);
   }
@@ -41,17 +42,6 @@ export async function nameOutput(
     if (await files.claim(row, 'soon')) return toFileRef(row);
   }
   throw new Error('file names never run out');
-}
-
-/** True when both ids mean the same engine file: a run took its results from the cache. */
-function isSameFile(oneId: string, otherId: string): boolean {
-  const [one, other] = [engineFileOf(oneId), engineFileOf(otherId)];
-  return (
-    one !== undefined &&
-    one.name === other?.name &&
-    one.subfolder === other.subfolder &&
-    one.type === other.type
-  );
 }
 
 function toFileRef({ filename, subfolder, type }: FileRow): FileRef {

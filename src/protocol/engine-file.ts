@@ -23,6 +23,17 @@ export function engineFileOf(assetId: string): EngineFile | undefined {
   return { name, subfolder, type, ...(typeof jobId === 'string' && { jobId }) };
 }
 
+/** True when both ids name the same engine file, whichever job made it. */
+export function isSameEngineFile(oneId: string, otherId: string): boolean {
+  const [one, other] = [engineFileOf(oneId), engineFileOf(otherId)];
+  return (
+    one !== undefined &&
+    one.name === other?.name &&
+    one.subfolder === other.subfolder &&
+    one.type === other.type
+  );
+}
+
 function readPayload(payload: string): Json | undefined {
   try {
     const bytes = atob(payload.replaceAll('-', '+').replaceAll('_', '/'));

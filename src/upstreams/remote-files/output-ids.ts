@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Account } from '../remote-calls/accounts.ts';
-import { type EngineFile, engineFileOf } from '../../protocol/engine-file.ts';
+import { engineFileOf, isSameEngineFile } from '../../protocol/engine-file.ts';
 import type { UpstreamCapabilities } from '../remote/capabilities.ts';
 import type { Snapshots } from '../remote-events/snapshots.ts';
 import { bytesAtMost } from '../../lib/lru-size.ts';
@@ -27,19 +27,15 @@ export function createOutputIds({
       currentIds.get(`${id} ${assetId}`) ?? assetId,
     /** Reads the job that made the file. `undefined`: the file has no other id. */
     async renew(account: Account, assetId: string): Promise<string | undefined> {
-      const file = engineFileOf(assetId);
-      if (file?.jobId === undefined) return undefined;
-      const read = await snapshots.refresh(account, file.jobId);
+      const jobId = engineFileOf(assetId)?.jobId;
+      if (jobId === undefined) return undefined;
+      const read = await snapshots.refresh(account, jobId);
       const outputs = read.ok ? read.value.outputs : [];
-      const sameFile = outputs.find(({ id }) => isSame(engineFileOf(id), file));
+      const sameFile = outputs.find(({ id }) => isSameEngineFile(id, assetId));
       if (!sameFile || sameFile.id === assetId) return undefined;
       capabilities.changesIds = true;
       currentIds.set(`${account.id} ${assetId}`, sameFile.id);
       return sameFile.id;
     },
   };
-}
-
-function isSame(one: EngineFile | undefined, other: EngineFile): boolean {
-  return one?.name === other.name && one.subfolder === other.subfolder && one.type === other.type;
 }
