@@ -13,8 +13,6 @@ type JobSnapshot = { readonly value: Job; readAtMs: number };
 /** The known facts about one job, beside its snapshot. */
 type CachedJob = {
   pendingRead?: Promise<Result<Job>>;
-  /** Set when the upstream does not have the job, and has said so twice. */
-  gone?: { readonly error: V2Error; readonly readAtMs: number };
   /** The keys that the prompt of the job was sent with. */
   secrets?: Secrets;
   refused?: Pick<CredentialRefusal, 'error' | 'untilMs'>;
@@ -117,7 +115,6 @@ export class Snapshots {
     const isOlder = latest !== undefined && isOutdated(latest, job);
     const value = isOlder ? latest : redactJob(job, this.secretsOf(account, job.id));
     this.#set(account, job.id, { value, readAtMs: this.#client.clock.now() });
-    delete this.#entryOf(account, job.id).gone;
     if (IS_TERMINAL[value.status]) this.#onEnd(account, job.id);
     return value;
   }
@@ -180,10 +177,9 @@ export class Snapshots {
 
   /** Returns a recent snapshot, or reads the job. */
   async get(account: Account, jobId: string): Promise<Result<Job>> {
-    const { gone, pendingRead } = this.#entryOf(account, jobId);
+    const { pendingRead } = this.#entryOf(account, jobId);
     const job = this.#snapshotOf(account, jobId);
     if (job && this.#isFresh(job)) return ok(job.value);
-    if (gone && this.#isFresh(gone)) return { ok: false, error: gone.error };
     const { credentialRefusal: refused } = account;
     if (refused && this.#client.clock.now() < refused.untilMs)
       return { ok: false, error: refused.error };
@@ -246,11 +242,7 @@ export class Snapshots {
 
   #accept(account: Account, jobId: string, read: Result<Job>): Result<Job> {
     if (read.ok) return ok(this.store(account, read.value));
-    if (isGone(read.error)) {
-      const { error } = read;
-      this.#entryOf(account, jobId).gone = { error, readAtMs: this.#client.clock.now() };
-      this.#onEnd(account, jobId);
-    }
+    if (isGone(read.error)) this.#onEnd(account, jobId);
     return read;
   }
 }
