@@ -197,19 +197,6 @@ describe('no room for more', () => {
     },
   );
 
-  test('a login page in between costs no prompt that was accepted', async () => {
-    const client = await setup.client();
-    const full = theirs(client);
-    full.always('submit', fault.refuse(429, 'queue_full'));
-    const { promptId, marker } = await client.post();
-    full.always('submit', fault.html());
-    const before = full.requests('submit').length;
-    await expect.poll(() => full.requests('submit').length).toBeGreaterThan(before);
-    full.always('submit', (exchange) => exchange.honestly());
-    expect((await client.ended(promptId)).status.status_str).toBe('success');
-    expect(client.jobs(marker)).toHaveLength(1);
-  });
-
   testOneServer('many at once do not overrun it', async () => {
     const small = await openOwnSetup({ args: ['--limits', '{"outboxPrompts":2}'] });
     small.upstream.script(runsToCompletion());

@@ -101,26 +101,6 @@ describe('an unknown job, after a kill -9', () => {
     await setup.check();
   });
 
-  test('is not given up for a 402 when its prompt had waited for room', async () => {
-    const setup = await openOwnSetup({ env: FIXED });
-    const { upstream } = setup;
-    upstream.script(runsToCompletion());
-    const client = await setup.client();
-    const isDead = new Promise<void>((resolve) => {
-      upstream.once('submit', fault.refuse(429, 'queue_full'), (exchange) => {
-        upstream.makeJob(exchange);
-        void setup.holdover().kill9().then(resolve);
-      });
-    });
-    const { promptId, marker } = await client.post();
-    await isDead;
-    upstream.always('submit', fault.refuse(402, 'insufficient_credits'));
-    await setup.restart();
-    await client.reconnect();
-    await runsOnce(client, promptId, marker);
-    await setup.check();
-  });
-
   test('is not canceled unseen when its prompt is', async () => {
     const setup = await openOwnSetup({ env: FIXED, firstEnv: AFTER_SUBMIT });
     const client = await setup.client();
@@ -194,16 +174,6 @@ describe('a service that remembers no keys and has no list of jobs', () => {
     await isHonest(client, promptId, marker);
   });
 
-  test('whose answer is lost when the prompt has waited for room: it is not sent again', async () => {
-    const setup = await open();
-    const client = await setup.client();
-    const full = fault.refuse(429, 'queue_full');
-    setup.upstream.once('submit', full, takesAndDies(fault.refuse(502, 'bad_gateway')));
-    const { status, promptId, marker } = await client.post();
-    expect(status).toBe(200);
-    await isHonest(client, promptId, marker);
-  });
-
   test('before a Holdover that is killed: the next one does not send the prompt again', async () => {
     const setup = await open({ firstEnv: AFTER_SUBMIT });
     const client = await setup.client();
@@ -265,20 +235,6 @@ describe('a prompt that came with a key of its own, after a kill -9', () => {
     const { status } = await client.ended(foreign.promptId);
     expect(JSON.stringify(status)).toContain('Keys are never stored');
     expect(client.jobs(foreign.marker)).toEqual([]);
-    await setup.check();
-  });
-
-  test('with a fixed key: what only its owner’s key can send waits for them', async () => {
-    const setup = await openOwnSetup({ env: FIXED });
-    const { upstream } = setup;
-    upstream.script(runsToCompletion());
-    upstream.always('submit', fault.refuse(429, 'queue_full'));
-    const client = await setup.client();
-    const { promptId, marker } = await client.post({ more: withKey(client.key) });
-    await setup.restart();
-    upstream.always('submit', (exchange) => exchange.honestly());
-    await client.reconnect();
-    await runsOnce(client, promptId, marker);
     await setup.check();
   });
 });

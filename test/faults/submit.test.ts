@@ -264,23 +264,6 @@ describe('refused', () => {
     expect((await client.ended(promptId)).status.status_str).toBe('success');
   });
 
-  test('F11 without credits it is 402 with a text for people, and the next prompt may run', async () => {
-    const client = await setup.client();
-    theirs(client).once('submit', ({ json }) =>
-      json(402, error('insufficient_credits', 'Please add credits.')),
-    );
-    const { status, json } = await client.post();
-    expect(status).toBe(402);
-    expect(json.error).toMatchObject({
-      type: 'insufficient_credits',
-      message: 'Please add credits.',
-    });
-    expect(await client.queue()).toEqual({ running: [], pending: [] });
-    const next = await client.post();
-    expect(next.status).toBe(200);
-    await client.ended(next.promptId);
-  });
-
   test.each([
     ['as the contract writes them', { '9': [{ field: 'filename_prefix', reason: 'is too long' }] }],
     [

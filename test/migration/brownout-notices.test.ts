@@ -56,17 +56,6 @@ describe('sockets that are open', () => {
     expect(vi.getTimerCount()).toBe(timers);
   });
 
-  test.each<[string, Who, number]>([
-    ['hosted', {}, 1],
-    ['local', { dialect: 'local' }, 0],
-    ['one that watches', { watches: true }, 0],
-  ])('%s: %j is told %i times', (_name, who, times) => {
-    leavingOf(brownout(inAnHour)).startAnnouncing(hub.notifyClients);
-    const told = open(who);
-    vi.advanceTimersByTime(2 * HOUR);
-    expect(told()).toHaveLength(times);
-  });
-
   test('are sent each brownout, however far it is', () => {
     const far = { fromMs: NOW + 60 * DAY, toMs: NOW + 61 * DAY };
     const told: (string | undefined)[] = [];
@@ -79,17 +68,6 @@ describe('sockets that are open', () => {
     expect(told).toHaveLength(1);
     vi.advanceTimersByTime(1);
     expect(told[1]).toContain('from 2027-03-02T00:00:00.000Z to ');
-  });
-
-  test('of other programs than the named one are sent nothing', () => {
-    const rule = brownout({ ...inAnHour, client: 'Old-Script' });
-    leavingOf(rule).startAnnouncing(hub.notifyClients);
-    const [expectedDifferences, other] = [
-      open({ agent: 'old-script/1.0' }),
-      open({ agent: 'curl/8' }),
-    ];
-    vi.advanceTimersByTime(2 * HOUR);
-    expect([expectedDifferences().length, other().length]).toEqual([1, 0]);
   });
 
   test('are sent one without an end whichever hour it hits them', () => {
@@ -141,13 +119,5 @@ describe('a client that connects', () => {
     expect(deprecation.nextBrownoutNotice(old)).toContain('from 2027-01-02T00:00:00.000Z: ');
     vi.setSystemTime(NOW + 3 * DAY);
     expect(deprecation.nextBrownoutNotice(client)).toBeUndefined();
-  });
-
-  test.each([
-    [undefined, 'your calls may be refused during that time'],
-    [1500, 'your calls may be held up for 1.5 s each during that time'],
-  ])('is told what it does to its calls: a delay of %s ms', (delayMs, words) => {
-    const deprecation = leavingOf(brownout({ ...inAnHour, delayMs }));
-    expect(deprecation.nextBrownoutNotice(client)).toContain(words);
   });
 });

@@ -52,15 +52,6 @@ describe('the usage counter', () => {
     });
   });
 
-  test('clients that were not seen for 90 days make room for new ones', async () => {
-    for (let i = 0; i < 1000; i++) usage.count({ ...CALL, agent: `bot/${i}` });
-    await usage.flush();
-    nowMs += 91 * DAY_MS;
-    await usage.flush();
-    usage.count({ ...CALL, agent: 'new/1' });
-    expect(await seen()).toMatchObject([{ agent: 'new/1', count: 1 }]);
-  });
-
   test('a client keeps twenty client ids, also after a restart; calls without one count on', async () => {
     const fresh = (i: number) => usage.count({ ...CALL, clientId: `tab-${i}` });
     for (let i = 0; i < 15; i++) fresh(i);
@@ -174,12 +165,6 @@ describe('the report', () => {
     expect(named(reportOf([socket('listener', 'x')]))).toEqual([['listener', [], ['x']]]);
     const both = [calls('GET /ws', { agent: 'ui' }), calls('GET /queue', { agent: 'ui' })];
     expect(named(reportOf(both))).toEqual([['ui', [], []]]);
-  });
-
-  test('calls that v2 lacks the same of are named together', () => {
-    const routes = ['GET /settings', 'POST /settings', 'GET /settings/:id'];
-    const [client] = reportOf(routes.map((route) => calls(route)));
-    expect(client?.because).toEqual([`${routes.join(', ')}: values kept for each key`]);
   });
 
   test('is by client, the latest first, its calls by number over all its client ids', () => {

@@ -50,8 +50,4 @@ describe('keys are left out', () => {
       },
     });
   });
-
-  test('but for words too short to be one', () => {
-    expect(graphOf(clean([submit('one')], 'image'))).toEqual(load(A, 'input/cat.png'));
-  });
 });

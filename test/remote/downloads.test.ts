@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { type ServerResponse, get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import sharp from 'sharp';
 import {
   afterAll,
   beforeAll,
@@ -329,16 +328,6 @@ describe('bytes that break off', () => {
     expect(part.equals(large.subarray(1000, 901_000))).toBe(true);
   });
 
-  test('at an upstream that sends them itself as well', async () => {
-    sends(large);
-    pair.upstream.once('content', ({ req, res }) => {
-      const honestly = () => sendFile(res, { headers: req.headers, bytes: large });
-      breakAfter(400_000)({ path: '', headers: {}, res, honestly });
-    });
-    const answer = await view(output);
-    expect(Buffer.from(await answer.arrayBuffer()).equals(large)).toBe(true);
-  });
-
   test.each([
     ['for good', () => storage.always(breakAfter(100_000))],
     [
@@ -370,16 +359,6 @@ describe('bytes that break off', () => {
     const answer = await view(output).catch(() => undefined);
     const whole = await answer?.arrayBuffer().catch(() => undefined);
     expect(answer?.ok === true && whole !== undefined).toBe(false);
-  });
-
-  test('an upstream that goes down meanwhile breaks off the answer', async () => {
-    pair.upstream.always('content', ({ res }) => {
-      res.writeHead(200, { 'Content-Length': '10' });
-      res.write('01234', () => setTimeout(() => res.socket?.resetAndDestroy(), 20));
-    });
-    const answer = await view(output);
-    expect(answer.status).toBe(200);
-    await expect(answer.text()).rejects.toThrow();
   });
 
   test('in a picture to be drawn anew are a 502', async () => {
@@ -416,25 +395,6 @@ describe('bytes whose number the upstream does not say', () => {
     const answer = await view(output, { method: 'HEAD' });
     expect([answer.status, answer.headers.get('content-length')]).toEqual([200, null]);
   });
-
-  test('are drawn anew, unless they turn out to be too many', async () => {
-    pair.upstream.always(
-      'content',
-      async ({ res }) => void res.write(await pngOf(), () => res.end()),
-    );
-    const url = `${pair.holdover.url}/view?${viewQuery(output)}&preview=webp`;
-    expect((await fetch(url, { headers: mine })).status).toBe(200);
-    pair.upstream.always('content', ({ res }) => {
-      const block = Buffer.alloc(4 * 1024 * 1024);
-      const more = (): void => {
-        while (!res.destroyed && res.write(block));
-      };
-      res.on('drain', more);
-      more();
-    });
-    const answer = await fetch(url, { headers: mine });
-    expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining('large')]);
-  });
 });
 
 test.each([
@@ -447,11 +407,6 @@ test.each([
   const answer = await view(output);
   expect(answer.status).toBe(status);
   expect(await answer.text()).not.toMatch(/html|127\.0\.0\.1/);
-});
-
-test('a request that is lost on a used connection is asked again', async () => {
-  pair.upstream.once('content', fault.reset());
-  expect(await (await view(output)).text()).toBe(BYTES.toString());
 });
 
 test.each(['bytes', 'a link'])('a client who leaves takes the download along (%s)', async (how) => {
@@ -528,20 +483,6 @@ test('clients who leave hold up no other picture that is drawn', async () => {
 });
 
 describe('pictures drawn here', () => {
-  test.each([
-    ['preview=webp;90', 'image/webp', 3],
-    ['channel=rgb', 'image/png', 3],
-    ['channel=a', 'image/png', 4],
-  ])('%s of one behind a link is %s', async (query, type, channels) => {
-    links(await pngOf());
-    const answer = await fetch(`${pair.holdover.url}/view?${viewQuery(output)}&${query}`, {
-      headers: mine,
-    });
-    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, type]);
-    const drawn = await sharp(Buffer.from(await answer.arrayBuffer())).metadata();
-    expect([drawn.width, drawn.height, drawn.channels]).toEqual([30, 20, channels]);
-  });
-
   test('one too large to be decoded is 400, and not fetched', async () => {
     links();
     let sent = 0;
@@ -554,26 +495,6 @@ describe('pictures drawn here', () => {
     });
     expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining('large')]);
     expect(sent).toBeLessThan(3);
-  });
-
-  test('a mask is laid on an original behind a link', async () => {
-    links(await pngOf());
-    const form = new FormData();
-    const mask = await sharp(await pngOf())
-      .ensureAlpha(0.5)
-      .png()
-      .toBuffer();
-    form.append('image', new Blob([new Uint8Array(mask)]), 'masked.png');
-    form.append('original_ref', JSON.stringify({ ...output }));
-    const answer = await fetch(`${pair.holdover.url}/upload/mask`, {
-      method: 'POST',
-      body: form,
-      headers: mine,
-    });
-    expect([answer.status, await answer.json()]).toEqual([
-      200,
-      { name: 'masked.png', subfolder: '', type: 'input' },
-    ]);
   });
 });
 

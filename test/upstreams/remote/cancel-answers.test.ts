@@ -44,14 +44,6 @@ test('a cancel answered with expired of a job that has just succeeded: its outpu
   expect(words(await listening)).toEqual(['status running', 'output 9', 'status succeeded']);
 });
 
-test('a cancel answered with canceled needs no further question', async () => {
-  const { upstream, remote, id, listening, newReads } = await openSilent('queued');
-  upstream.once('cancel', becoming({ status: 'canceled' }));
-  await remote.cancel(CALLER, id);
-  expect(words(await listening)).toEqual(['status queued', 'status canceled']);
-  expect(newReads()).toBe(0);
-});
-
 test.each([
   ['a question of another caller', (remote: Remote, id: string) => remote.get(CALLER, id)],
   ['a list', (remote: Remote) => remote.list(CALLER, {})],

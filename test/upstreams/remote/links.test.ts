@@ -4,7 +4,7 @@ import { createLinks } from '../../../src/upstreams/remote-calls/upstream-links.
 import { silentLogger } from '../../../src/observability/log.ts';
 import { fault } from '../../support/upstreams/hostile-v2.ts';
 import { collect, graph, spooled, value } from '../../support/app/jobs.ts';
-import { CALLER, CANARY, openRemote } from './open.ts';
+import { CALLER, openRemote } from './open.ts';
 
 const WORKFLOW = graph({ 1: ['Number', { value: 1 }] });
 
@@ -104,29 +104,6 @@ describe('credentials', () => {
       expect(answer).toMatchObject({ error: { status: 502, code: 'bad_upstream_response' } });
     }
     expect(thief.journal).toEqual([]);
-  });
-
-  test('each caller’s own key goes out as Bearer, and nothing a browser would add', async () => {
-    const { upstream, remote } = await openRemote();
-    const { id } = upstream.addJob();
-    await remote.get(CALLER, id);
-    await remote.get({ user: 'ben', credential: 'key-of-ben' }, id);
-    await remote.get({ user: 'local' }, id);
-    const sent = upstream.requests('get').map(({ headers }) => headers);
-    expect(sent.map(({ authorization }) => authorization)).toEqual([
-      `Bearer ${CANARY}`,
-      'Bearer key-of-ben',
-      undefined,
-    ]);
-    const names = new Set(sent.flatMap((headers) => Object.keys(headers)));
-    expect([...names].toSorted()).toEqual([
-      'accept',
-      'accept-encoding',
-      'authorization',
-      'connection',
-      'host',
-      'user-agent',
-    ]);
   });
 
   test.each(['two\r\nlines', 'schlüssel', 'a b', ''])('the key %j is refused here', async (key) => {

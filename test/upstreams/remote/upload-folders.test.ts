@@ -3,16 +3,10 @@ import {
   createUploadPaths,
   withoutFolders,
 } from '../../../src/upstreams/remote-files/upload-paths.ts';
-import type { Graph } from '../../../src/protocol/v2.ts';
-import { error } from '../../support/upstreams/hostile-v2.ts';
-import { spooled, value } from '../../support/app/jobs.ts';
-import { CALLER, openRemote } from './open.ts';
 
 const SECRET = Buffer.from('a secret of this server');
 const DIGITS = 'ab'.repeat(32);
 const FILE = { user: 'anna', filePath: 'input/sub/x.png', hash: `blake3:${DIGITS}` };
-const graph = (image: unknown): Graph =>
-  ({ '1': { class_type: 'LoadImage', inputs: { image } } }) as Graph;
 
 test.each([
   ['user', { user: 'bert' }],
@@ -47,28 +41,4 @@ test('a message with much space takes no more time than its length', () => {
   expect(withoutFolders(`not in [\n        '${folder}/a.png', 'b.png']`)).toBe(
     "not in [\n        'b.png']",
   );
-});
-
-test('a service that goes by paths learns the very path of the upload, its refusals are readable', async () => {
-  const { upstream, remote } = await openRemote({ assetMode: 'string', uploadPathSecret: SECRET });
-  const file = await spooled('BYTES');
-  const filePath = 'input/x.png';
-  const { id } = value(
-    await remote.createAsset(CALLER, { file, filePath, contentType: 'image/png' }),
-  );
-  const sentAs = /name="file_path"\r\n\r\n(.+)\r\n/.exec(
-    upstream.requests('upload')[0]?.body.toString() ?? '',
-  )?.[1];
-  const ref = { __type: 'core/ASSET', info: { id, hash: file.hash, file_path: filePath } };
-  const submit = () => remote.submit(CALLER, { workflow: graph(ref), extraData: {} });
-  value(await submit());
-  const named = JSON.parse(upstream.requests('submit')[0]?.body.toString() ?? '');
-  expect(named.workflow['1'].inputs.image).toBe(sentAs);
-  const details = { node_errors: { '1': [{ field: 'image', reason: `no ${sentAs}` }] } };
-  upstream.once('submit', ({ json }) =>
-    json(422, error('invalid_workflow', `no ${sentAs}`, details)),
-  );
-  const refused = await submit();
-  expect(JSON.stringify(refused)).toContain(`no input/${file.hash.slice('blake3:'.length)}.png`);
-  expect(JSON.stringify(refused)).not.toContain('holdover-');
 });
