@@ -19,7 +19,6 @@ export function createFileSender(): (ctx: Koa.Context, file: StaticFile) => Prom
     const compressed = await compress(ctx, file);
     if (!compressed) return sendFile(ctx, file);
     ctx.set('Content-Encoding', compressed.encoding);
-    if ('file' in compressed) return sendFile(ctx, compressed.file);
     ctx.status = 200;
     ctx.set('ETag', compressed.etag);
     if (isCopyCurrent(ctx.req, compressed)) {

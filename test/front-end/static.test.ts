@@ -152,27 +152,6 @@ describe('what the client has or can unpack is not sent in full', () => {
   });
 
   test.each([
-    ['br', brotliDecompressSync, '/* br beside */'],
-    ['gzip', gunzipSync, '/* gz beside */'],
-  ] as const)('%s lying beside a file is preferred', async (coding, decompress, comment) => {
-    const answer = await get('/assets/ready.js', { 'Accept-Encoding': coding });
-    expect(answer.headers['content-encoding']).toBe(coding);
-    expect(answer.headers['content-type']).toBe('text/javascript; charset=utf-8');
-    expect(decompress(answer.body).toString()).toBe(comment + SCRIPT);
-  });
-
-  test('one of an earlier build is not', async () => {
-    const answer = await get('/assets/stale.js', { 'Accept-Encoding': 'gzip' });
-    expect(gunzipSync(answer.body).toString()).toBe(SCRIPT);
-  });
-
-  test('nor one that leads out of the root', async () => {
-    const answer = await get('/', { 'Accept-Encoding': 'gzip' });
-    expect(answer.headers['content-encoding']).toBeUndefined();
-    expect(answer.text).toContain('stub');
-  });
-
-  test.each([
     ['/assets/font.woff2', 'gzip, br'],
     ['/assets/picture.png', 'gzip, br'],
     ['/assets/index-B2rHQ9Sn.css', 'gzip, br'],

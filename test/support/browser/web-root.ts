@@ -1,7 +1,6 @@
-import { mkdir, mkdtemp, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { brotliCompressSync, gzipSync } from 'node:zlib';
 
 /** Must never be served: it lies beside the root, in a folder whose name begins like the root's. */
 export const OUTSIDE = 'outside of the root';
@@ -23,11 +22,6 @@ const FILES: Readonly<Record<string, string | Buffer>> = {
   'assets/logo.svg': `<svg xmlns="http://www.w3.org/2000/svg">${' '.repeat(2000)}</svg>`,
   'assets/font.woff2': Buffer.alloc(4000, 1),
   'assets/picture.png': Buffer.alloc(4000, 2),
-  'assets/ready.js': SCRIPT,
-  'assets/ready.js.br': brotliCompressSync(`/* br beside */${SCRIPT}`),
-  'assets/ready.js.gz': gzipSync(`/* gz beside */${SCRIPT}`),
-  'assets/stale.js': SCRIPT,
-  'assets/stale.js.gz': gzipSync('an earlier build'),
   'assets/module.wasm': Buffer.alloc(2000),
   'extensions/core/clipspace.js': 'export {};',
   'extensions/core/style.css': 'b {}',
@@ -48,14 +42,12 @@ export async function makeWebRoot(): Promise<WebRoot> {
     await writeFile(join(root, name), content);
   };
   for (const [name, content] of Object.entries(FILES)) await write(name, content);
-  await utimes(join(root, 'assets/stale.js.gz'), 1, 1);
   await mkdir(join(folder, 'static-not'));
   await writeFile(join(folder, 'static-not/secret.txt'), OUTSIDE);
   await writeFile(join(folder, 'secret.txt'), OUTSIDE);
   await symlink('../secret.txt', join(root, 'link.txt'));
   await symlink('..', join(root, 'up'));
   await symlink(join(folder, 'static-not'), join(root, 'assets/sibling'));
-  await symlink('../secret.txt', join(root, 'index.html.gz'));
   await symlink('loop', join(root, 'loop'));
   await symlink('../assets', join(root, 'docs/inside'));
   return { root, write, dispose: () => rm(folder, { recursive: true, force: true }) };
