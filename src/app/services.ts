@@ -172,7 +172,14 @@ function logPending(log: Logger) {
 
 /** The feature flags of the server, in `/features` and on every WebSocket. */
 export function featuresOf({ maxUploadBytes }: Pick<Config, 'maxUploadBytes'>) {
-  return { supports_preview_metadata: true, max_upload_size: maxUploadBytes };
+  return {
+    supports_preview_metadata: true,
+    supports_model_type_tags: true,
+    max_upload_size: maxUploadBytes,
+    extension: { manager: { supports_v4: true } },
+    node_replacements: true,
+    assets: false,
+  };
 }
 
 type SocketParts = Pick<PromptServices, 'live' | 'eventLog'> & {

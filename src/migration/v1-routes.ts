@@ -120,6 +120,7 @@ export const V1_ROUTES = {
   'GET /i18n': frontEnd,
   'GET /workflow_templates': frontEnd,
   'GET /global_subgraphs': frontEnd,
+  'GET /global_subgraphs/:id': frontEnd,
   'GET /node_replacements': frontEnd,
   'GET /internal/folder_paths': none('places on the machine'),
   'GET /api/user': users,

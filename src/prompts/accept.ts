@@ -7,6 +7,7 @@ import { stringifySteps } from '../protocol/json-steps.ts';
 import type { Json, JsonObject } from '../protocol/json.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
 import { chosenOutputs, outputNodes } from '../translate/file-mentions.ts';
+import { withReplacements } from '../translate/node-replacements.ts';
 import { refuseShape } from '../translate/prompt-refusal.ts';
 import type { PromptContext } from './context.ts';
 import { createPromptKeys } from './submit/ids.ts';
@@ -35,12 +36,18 @@ export function createAcceptor(options: AcceptorOptions) {
   const { duplicateIds, fileResolver, submissions, clock } = options;
   const newKey = createPromptKeys();
 
-  async function draftOf(caller: Caller, submission: Submission): Promise<SubmissionDraft> {
+  async function draftOf(caller: Caller, sent: Submission): Promise<SubmissionDraft> {
+    const info = await options.objectInfo(caller);
+    const createdAtMs = clock.now();
+    const submission = {
+      ...sent,
+      graph: withReplacements(sent.graph, info),
+      extraData: { ...sent.extraData, create_time: createdAtMs },
+    };
     const { graph, subfolder } = submission;
-    const outputs = chooseOutputs(submission, await options.objectInfo(caller));
+    const outputs = chooseOutputs(submission, info);
     const placed = await fileResolver.resolve(caller, graph, subfolder);
     if (options.traits.isService) refuseFolderNames({ graph, resolvedFiles: placed, outputs });
-    const createdAtMs = clock.now();
     const traceparent = options.spans?.traceparentOf(caller);
     const details = { outputs, placed, caller, traceparent };
     const plan = createPlan(newKey(createdAtMs), submission, details);

@@ -37,6 +37,7 @@ export function createExternalJobImporter(options: ExternalJobImporterOptions) {
     const { caller, jobId, extraData, graph = {} } = externalJob;
     const key = randomUUID();
     const number = externalJob.order ?? (await options.counter.next());
+    const createdAtMs = clock.now();
     await promptEventLog.claim({ key, user: caller.user });
     const prompt = follower.trackPrompt(
       {
@@ -44,9 +45,9 @@ export function createExternalJobImporter(options: ExternalJobImporterOptions) {
         promptId: isPathSafeId(jobId) ? jobId : key,
         number,
         clientId: null,
-        createdAtMs: clock.now(),
+        createdAtMs,
         graph,
-        extraData,
+        extraData: { ...extraData, create_time: createdAtMs },
         targets: [],
         isV2Job: true,
       },

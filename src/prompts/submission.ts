@@ -37,8 +37,11 @@ export function usesCounter(body: Json): boolean {
   return !('number' in body);
 }
 
-/** Reads a body. `count`: the number from the counter, if the body takes one. */
-export function readSubmission(body: Json, count: number): Submission {
+/**
+ * Reads a body. `count`: the number from the counter, if the body takes one. `usageSource`: the
+ * `Comfy-Usage-Source` header, which v1 hands to nodes.
+ */
+export function readSubmission(body: Json, count: number, usageSource = ''): Submission {
   if (!isJsonObject(body)) throw noPromptError();
   const number = readNumber(body, count);
   if (!('prompt' in body)) throw noPromptError();
@@ -46,7 +49,12 @@ export function readSubmission(body: Json, count: number): Submission {
   const extraData = readExtraData(body.extra_data);
   return {
     graph: readGraph(body.prompt),
-    extraData: clientId === null ? extraData : { ...extraData, client_id: clientId },
+    extraData: {
+      ...extraData,
+      ...(clientId !== null && { client_id: clientId }),
+      ...(usageSource &&
+        !('comfy_usage_source' in extraData) && { comfy_usage_source: usageSource }),
+    },
     clientId: clientId ?? readClientId(extraData.client_id),
     promptId: readPromptId(body.prompt_id),
     number,

@@ -31,6 +31,7 @@ const TYPES = {
     reason: 'type_mismatch',
     message: 'Return type mismatch between linked nodes',
   },
+  dependency_cycle: { reason: 'dependency_cycle', message: 'Dependency cycle detected' },
   bad_linked_input: {
     reason: 'bad_linked_input',
     message: 'Bad linked input, must be a length-2 list of [node_id, slot_index]',
@@ -76,7 +77,7 @@ export function errorEntry(
 /** Returns the error of a value that is none of the options. */
 export function notInListError(
   name: string,
-  [options, config]: readonly [readonly Json[], JsonObject],
+  { options, config }: { readonly options: readonly Json[]; readonly config: Json },
   value: Json,
 ): NodeErrorEntry {
   const isLong = options.length > MAX_LISTED_OPTIONS;
@@ -88,7 +89,7 @@ export function notInListError(
     `${name}: '${pythonStr(value)}' not in ${list}`,
     {
       input_name: name,
-      input_config: isLong ? null : [options as Json, config],
+      input_config: isLong ? null : config,
       received_value: value,
     },
   );

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from './json.ts';
+import { type Json, type JsonObject, isJsonObject } from './json.ts';
 
 /** A file as `/history`, `executed` and `/view` name it. */
 export type FileRef = {
@@ -180,3 +180,14 @@ export type ClassInfo = {
   readonly output_node: boolean;
   readonly [more: string]: Json;
 };
+
+/**
+ * Returns the options of a combo input; `undefined` for another input. An older combo is its list of
+ * options; a newer one says `COMBO` and has the list among its settings.
+ */
+export function comboOptions(spec: Json | undefined): readonly Json[] | undefined {
+  const [type, settings] = Array.isArray(spec) ? (spec as readonly Json[]) : [];
+  if (Array.isArray(type)) return type;
+  const options = type === 'COMBO' && isJsonObject(settings) ? settings.options : undefined;
+  return Array.isArray(options) ? options : undefined;
+}

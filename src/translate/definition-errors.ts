@@ -4,6 +4,7 @@ import type { NodeErrorEntry, NodeErrors, ObjectInfo } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { outputsWithoutErrors } from './prompt-refusal.ts';
 import { classOf, dependenciesFirst, linkOf, nodeOf } from './graph.ts';
+import { comboOptions } from '../protocol/v1.ts';
 import { errorEntry, notInListError } from '../protocol/node-errors.ts';
 import { nodeErrorsOf } from './node-errors.ts';
 
@@ -45,26 +46,25 @@ function errorsOf(graph: Graph, id: string, info: ObjectInfo): readonly NodeErro
 
 function valueError(name: string, spec: Json, value: Json | undefined): NodeErrorEntry | undefined {
   if (!Array.isArray(spec) || value === undefined || linkOf(value) !== undefined) return undefined;
-  const [type = null, options = {}] = spec as readonly Json[];
-  const config = isJsonObject(options) ? options : {};
+  const [type = null, settings = {}] = spec as readonly Json[];
+  const config = isJsonObject(settings) ? settings : {};
   const about = { input_name: name, received_value: value };
-  if (Array.isArray(type)) return listError(type as readonly Json[], config, about);
-  if (type !== 'INT' && type !== 'FLOAT') return undefined;
-  return limitError(spec, config, about);
+  if (type === 'INT' || type === 'FLOAT') return limitError(spec, config, about);
+  return listError([type, config], about);
 }
 
 type InputFacts = { readonly input_name: string; readonly received_value: Json };
 
 /** Checks a value against a list of options. Only the engine knows which files exist. */
 function listError(
-  type: readonly Json[],
-  config: JsonObject,
-  about: InputFacts,
+  spec: readonly [Json, JsonObject],
+  { input_name: name, received_value: value }: InputFacts,
 ): NodeErrorEntry | undefined {
-  const { input_name: name, received_value: value } = about;
-  if (UPLOADS.some((flag) => flag in config) || type.includes(value) || isFile(value))
-    return undefined;
-  return notInListError(name, [type, config], value);
+  const options = comboOptions(spec as Json);
+  if (options === undefined || UPLOADS.some((flag) => flag in spec[1])) return undefined;
+  const values = spec[1].multiselect === true && Array.isArray(value) ? value : [value];
+  if (values.every((one: Json) => options.includes(one) || isFile(one))) return undefined;
+  return notInListError(name, { options, config: spec as Json }, value);
 }
 
 /** True for a name of a file. Loaders without an upload flag list files, too. */

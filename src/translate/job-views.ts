@@ -1,6 +1,6 @@
 import { lookup as mimeTypeOf } from 'mime-types';
 import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../protocol/json.ts';
-import type { FileRef, HistoryEntry, StatusWord } from '../protocol/v1.ts';
+import type { HistoryEntry, StatusWord } from '../protocol/v1.ts';
 import { type Submitted, workflowIdOf } from './history.ts';
 import { listedStatus } from './status.ts';
 
@@ -32,7 +32,8 @@ export function jobItem(view: ItemView): JsonObject {
     status,
     priority: submitted.number,
     create_time: view.createdAtMs,
-    execution_start_time: view.startedAtMs,
+    // v1 knows the start from the history only.
+    execution_start_time: view.entry && view.startedAtMs,
     execution_end_time: view.endedAtMs,
     ...outputsSummary(view.entry),
     ...workflowIdOf(submitted.extraData),
@@ -73,27 +74,79 @@ export function jobStatus(view: JobView): JsonObject {
   };
 }
 
-type Shown = FileRef & { readonly nodeId: string; readonly mediaType: string };
+/** An entry in a node's output as `/api/jobs` counts it, with its node and the kind of its list. */
+type Shown = JsonObject & { readonly nodeId: string; readonly mediaType: string };
 
 function outputsSummary(entry: HistoryEntry | null): JsonObject {
-  const files = entry ? shownFiles(entry.outputs) : [];
-  // A saved file is preferred to a preview.
-  const preview = files.find(({ type }) => type === 'output') ?? files[0];
+  const outputs = entry?.outputs ?? {};
+  const files = shownFiles(outputs);
+  const previewable = files.filter(isPreviewable);
+  const media = previewable.filter((file) => !isTextFile(file));
+  // A saved picture is preferred to a preview, any picture to a saved text, and that to a text.
+  const preview =
+    media.find(({ type }) => type === 'output') ??
+    media[0] ??
+    previewable[0] ??
+    textPreview(outputs);
   return {
     outputs_count: files.length,
-    ...(entry && { previewable_outputs_count: files.length }),
+    previewable_outputs_count: previewable.length,
     ...(preview && { preview_output: preview }),
   };
 }
 
+type Listed = { readonly nodeId: string; readonly mediaType: string; readonly item: Json };
+
+function* listedItems(outputs: HistoryEntry['outputs']): Generator<Listed, undefined> {
+  for (const [nodeId, lists] of Object.entries(outputs))
+    for (const [mediaType, items] of Object.entries(lists))
+      if (!NOT_MEDIA.has(mediaType) && Array.isArray(items))
+        for (const item of items as readonly Json[]) yield { nodeId, mediaType, item };
+}
+
 function shownFiles(outputs: HistoryEntry['outputs']): readonly Shown[] {
-  return Object.entries(outputs).flatMap(([nodeId, lists]) =>
-    Object.entries(lists)
-      .filter(([mediaType]) => !NOT_MEDIA.has(mediaType))
-      .flatMap(([mediaType, items]) =>
-        items.filter(isFile).map((file) => ({ ...file, nodeId, mediaType })),
-      ),
+  return [...listedItems(outputs)].flatMap(({ nodeId, mediaType, item }) => {
+    const file = fileOf(item);
+    return file ? { mediaType, ...file, nodeId } : [];
+  });
+}
+
+const MODEL_FILE = /\.(obj|fbx|gltf|glb|usdz)$/i;
+const TEXT_FILE = /\.(txt|md|json)$/i;
+
+/** Returns the file of an entry. Nodes for 3D show the bare name of a file. */
+function fileOf(item: Json): JsonObject | undefined {
+  if (isJsonObject(item)) return item;
+  const isModel = typeof item === 'string' && MODEL_FILE.test(item);
+  return isModel ? { filename: item, type: 'output', subfolder: '', mediaType: '3d' } : undefined;
+}
+
+const PREVIEWABLE = new Set(['images', 'video', 'audio', '3d', 'text']);
+
+function isPreviewable({ mediaType, format, filename }: Shown): boolean {
+  return (
+    PREVIEWABLE.has(mediaType) ||
+    (typeof format === 'string' && /^(video|audio)\//.test(format)) ||
+    (typeof filename === 'string' && (MODEL_FILE.test(filename) || TEXT_FILE.test(filename)))
   );
+}
+
+function isTextFile({ mediaType, filename }: Shown): boolean {
+  return mediaType === 'text' || (typeof filename === 'string' && TEXT_FILE.test(filename));
+}
+
+const MAX_PREVIEW_CHARS = 1024;
+
+/** Returns the first text of an ended prompt. Texts are not counted as outputs. */
+function textPreview(outputs: HistoryEntry['outputs']): JsonObject | undefined {
+  for (const { nodeId, mediaType, item } of listedItems(outputs)) {
+    if (mediaType !== 'text' || item === null || isJsonObject(item)) continue;
+    const characters = Array.from(String(Array.isArray(item) ? (item[0] ?? '') : item));
+    const content = characters.slice(0, MAX_PREVIEW_CHARS).join('');
+    const isCut = characters.length > MAX_PREVIEW_CHARS;
+    return { content, ...(isCut && { truncated: true }), nodeId, mediaType };
+  }
+  return undefined;
 }
 
 /** The kinds of media by which `GET /api/jobs?output_type=` filters. */
@@ -106,17 +159,14 @@ export type MediaKind = (typeof MEDIA_KINDS)[number];
  */
 export function outputTypesOf({ entry }: ItemView): ReadonlySet<string> {
   const files = entry ? shownFiles(entry.outputs) : [];
-  return new Set(files.map(({ filename, mediaType }) => outputTypeOf(filename, mediaType)));
+  return new Set(files.map((file) => outputTypeOf(file)));
 }
 
-function outputTypeOf(filename: string, mediaType: string): string {
-  const [kind] = (mimeTypeOf(filename) || mediaType).split('/', 1);
+function outputTypeOf({ filename, mediaType }: Shown): string {
+  const type = typeof filename === 'string' && mimeTypeOf(filename);
+  const [kind] = (type || mediaType).split('/', 1);
   if (kind === 'model') return '3d';
   return kind === 'images' ? 'image' : (kind ?? mediaType);
-}
-
-function isFile(item: Json): item is FileRef & JsonObject {
-  return isJsonObject(item) && typeof item.filename === 'string';
 }
 
 function endMessage(entry: HistoryEntry | null, type: 'execution_error'): Json | undefined {

@@ -9,9 +9,12 @@ import {
   type ContractNodeError,
   UNKNOWN_CLASS,
   isNativeNodeError,
+  errorEntry,
   v1ErrorOf,
 } from '../protocol/node-errors.ts';
+import { pythonStr } from '../protocol/python-text.ts';
 import type { NodeErrorEntry, NodeErrors, PromptRefusal } from '../protocol/v1.ts';
+import { shownValue } from './shown-value.ts';
 import { runSteps } from '../protocol/steps.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { addTo, classOf, dependentOutputs, linkOf, nodeOf } from './graph.ts';
@@ -67,12 +70,23 @@ export function unknownClass(
     entriesOf(value[key]).some(({ reason }) => reason === UNKNOWN_CLASS.reason),
   );
   if (id === undefined) return undefined;
-  return {
-    type: 'invalid_prompt',
-    message: `Cannot execute because node ${classOf(graph, id)} does not exist.`,
-    details: `Node ID '#${id}'`,
-    extra_info: {},
-  };
+  return missingNodeError(id, nodeOf(graph, id));
+}
+
+/**
+ * Returns v1's refusal of a prompt for a node whose class is not installed, or that names none. The
+ * title is the one that the editor shows.
+ */
+export function missingNodeError(id: string, node: Json | undefined): NodeErrorEntry {
+  const { class_type, _meta: meta } = isJsonObject(node) ? node : ({} as JsonObject);
+  const name = class_type && shownValue(class_type);
+  const title = isJsonObject(meta) && meta.title ? shownValue(meta.title) : undefined;
+  const shown = { node_id: id, class_type: name ?? null, node_title: title ?? name ?? null };
+  const message =
+    name === undefined
+      ? `Node '${title ? pythonStr(title) : `ID #${id}`}' has no class_type. The workflow may be corrupted or a custom node is missing.`
+      : `Node '${pythonStr(title ?? name)}' not found. The custom node may not be installed.`;
+  return errorEntry('missing_node_type', message, `Node ID '#${id}'`, shown);
 }
 
 /**

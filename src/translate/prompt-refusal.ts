@@ -1,11 +1,16 @@
 import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
 import { errorCodeOf } from '../protocol/error-codes.ts';
 import type { V2Error } from '../protocol/job-api.ts';
-import { pythonStr } from '../protocol/python-text.ts';
 import type { NodeErrors, PromptRefusal } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { classOf } from './graph.ts';
-import { type MissingContext, missingFiles, toNodeErrors, unknownClass } from './node-errors.ts';
+import {
+  type MissingContext,
+  missingFiles,
+  missingNodeError,
+  toNodeErrors,
+  unknownClass,
+} from './node-errors.ts';
 
 /** A v1 answer to a refusal of v2. */
 export type V1Refusal = {
@@ -62,8 +67,8 @@ function knownMessage(error: V2Error, graph: Graph): PromptRefusal['error'] | un
   if (!found) return undefined;
   const [, named] = /^Cannot execute because node (.+?) does not exist\b/.exec(message) ?? [];
   const id = Object.keys(graph).find((key) => named !== undefined && classOf(graph, key) === named);
-  const details = id === undefined ? '' : `Node ID '#${id}'`;
-  return { type: found[1], message, details, extra_info: {} };
+  if (id !== undefined) return missingNodeError(id, graph[id]);
+  return { type: found[1], message, details: '', extra_info: {} };
 }
 
 /** The job service could not be reached, so nothing was submitted: the client may try again. */
@@ -117,16 +122,7 @@ export function refuseShape(graph: JsonObject): V1Refusal | undefined {
   const bad = Object.entries(graph).find(
     ([, node]) => !isJsonObject(node) || typeof node.class_type !== 'string',
   );
-  if (!bad) return undefined;
-  const [id, node] = bad;
-  return refusal('invalid_prompt', classFault(node), `Node ID '#${id}'`);
-}
-
-function classFault(node: Json): string {
-  const name = isJsonObject(node) ? node.class_type : undefined;
-  return name === undefined
-    ? 'Cannot execute because a node is missing the class_type property.'
-    : `Cannot execute because node ${pythonStr(name)} does not exist.`;
+  return bad && { status: 400, body: { error: missingNodeError(...bad), node_errors: {} } };
 }
 
 const VALIDATION_FAILED = 'Prompt outputs failed validation';

@@ -20,14 +20,14 @@ export const fileRoutes = routesFor<FileRouteServices>({
   'GET /view_metadata/:folder'() {
     throw emptyError(404, 'There is no such model file.');
   },
-  /** Newest first, top level only. */
+  /** Newest first, top level only. Names have the form in which loaders take them. */
   async 'GET /internal/files/:type'(services, { ctx, caller, params }) {
     const { type = '' } = params;
     if (!isFileType(type)) throw new V1Error(400, faultOf(400, { error: WRONG_TYPE }, WRONG_TYPE));
     const rows = await services.files.list(caller.user, type);
     sendJson(
       ctx,
-      rows.filter((row) => row.subfolder === '').map((row) => row.filename),
+      rows.filter((row) => row.subfolder === '').map((row) => `${row.filename} [${type}]`),
     );
   },
 });

@@ -10,12 +10,13 @@ import type { ResultForm } from '../translate/stored-history-entry.ts';
 import { type ListedStatus, listedStatus } from '../translate/status.ts';
 import { yieldEvery } from '../lib/event-loop.ts';
 import { jsonWeight } from '../protocol/json-steps.ts';
-import type { JsonObject } from '../protocol/json.ts';
+import { type JsonObject, stringifyJson } from '../protocol/json.ts';
 import type { LivePrompts, LivePrompt } from '../prompts/live-prompts.ts';
 import { rulesFor } from '../dialects/dialect.ts';
-import { V1Error, faultOf, sendJson } from '../dialects/errors.ts';
+import { V1Error, faultOf } from '../dialects/errors.ts';
+import { sendJsonPieces } from '../http/json-stream.ts';
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
-import { integerParam } from './routing/body.ts';
+import { readInteger } from './routing/body.ts';
 import { endedItemView, liveView, wordOf } from './job-view.ts';
 import type { V1Request } from './routes.ts';
 
@@ -41,51 +42,72 @@ const SORT_KEYS: { readonly [name: string]: (entry: ListedJob) => number } = {
   execution_time: durationMsOf,
 };
 
-/** The limit that front ends use themselves. Their schema needs a number. */
-const DEFAULT_LIMIT = 200;
-
 /** `GET /api/jobs`: what front ends poll instead of queue and history. */
 export async function listJobs(services: JobListServices, request: V1Request): Promise<void> {
   const { ctx, caller, query } = request;
   const wantedStatuses = statusesOf(query.get('status'));
-  const limit = integerParam(query, 'limit') ?? DEFAULT_LIMIT;
-  if (limit <= 0) throw badRequest('"limit" must be a positive integer.');
-  const offset = Math.max(0, integerParam(query, 'offset') ?? 0);
-  const workflowId = query.get('workflow_id');
-  const outputType = outputTypeOf(query.get('output_type'));
   const sort = sorterFrom(query);
+  const page = {
+    limit: limitOf(query),
+    offset: Math.max(0, integerOf(query, 'offset') ?? 0),
+  };
+  const isWanted = filterOf(query);
   const entries = await listedJobsOf(services, caller.user, rulesFor(ctx).results);
   const sorted = sort(entries.filter((entry) => wantedStatuses.includes(listedStatus(entry.word))));
-  const inWorkflow =
-    workflowId === null
-      ? sorted
-      : await filterShown(sorted, ({ item }) => item.workflow_id === workflowId);
-  const found =
-    outputType === null
-      ? inWorkflow
-      : await filterShown(inWorkflow, ({ outputTypes }) => outputTypes.has(outputType));
-  const shown = found.slice(offset, offset + limit);
-  const jobs = await jobItemsOf(shown);
-  services.markFetched(request, 'listed', endedIds(jobs));
-  sendJson(ctx, {
-    jobs,
-    pagination: {
-      offset,
-      limit,
-      total: found.length,
-      has_more: offset + shown.length < found.length,
-    },
-  });
+  const found = isWanted ? await filterShown(sorted, isWanted) : sorted;
+  await sendJsonPieces(
+    ctx,
+    listPieces(found, page, (ids) => services.markFetched(request, 'listed', ids)),
+  );
 }
 
-/** Reads one entry after the other: entries may be large, while items are small. */
-async function jobItemsOf(entries: readonly ListedJob[]): Promise<JsonObject[]> {
-  const items: JsonObject[] = [];
-  for (const entry of entries) {
-    const shown = await entry.shown();
-    if (shown) items.push(shown.item);
+type Page = { readonly limit: number | null; readonly offset: number };
+
+/**
+ * Yields the answer, one item after the other: entries may be large and many, while items are
+ * small.
+ */
+async function* listPieces(
+  found: readonly ListedJob[],
+  { limit, offset }: Page,
+  onListed: (endedIds: readonly string[]) => void,
+): AsyncGenerator<string, undefined> {
+  const shown = found.slice(offset, limit === null ? undefined : offset + limit);
+  const ids: string[] = [];
+  let before = '{"jobs":[';
+  for (const entry of shown) {
+    const item = (await entry.shown())?.item;
+    if (item === undefined) continue;
+    yield before + stringifyJson(item);
+    before = ',';
+    ids.push(...endedIds([item]));
   }
-  return items;
+  onListed(ids);
+  const total = found.length;
+  const pagination = { offset, limit, total, has_more: offset + shown.length < total };
+  yield `${before === ',' ? '' : before}],"pagination":${JSON.stringify(pagination)}}`;
+}
+
+function limitOf(query: URLSearchParams): number | null {
+  const limit = integerOf(query, 'limit') ?? null;
+  if (limit !== null && limit <= 0) throw badRequest('limit must be a positive integer');
+  return limit;
+}
+
+function integerOf(query: URLSearchParams, name: string): number | undefined {
+  if (readInteger(query.get(name) ?? '0') === undefined)
+    throw badRequest(`${name} must be an integer`);
+  return readInteger(query.get(name));
+}
+
+/** Returns the test of `workflow_id` and `output_type`; `undefined` when neither is asked for. */
+function filterOf(query: URLSearchParams): ((shown: ShownJob) => boolean) | undefined {
+  const workflowId = query.get('workflow_id') || null;
+  const outputType = outputTypeOf(query.get('output_type'));
+  if (workflowId === null && outputType === null) return undefined;
+  return ({ item, outputTypes }) =>
+    (workflowId === null || item.workflow_id === workflowId) &&
+    (outputType === null || outputTypes.has(outputType));
 }
 
 function endedIds(items: readonly JsonObject[]): readonly string[] {
@@ -165,9 +187,12 @@ const pause = yieldEvery(256 * 1024);
 
 function statusesOf(text: string | null): readonly ListedStatus[] {
   if (text === null || text === '') return LISTED_STATUSES;
-  const names = text.split(',').map((name) => name.trim());
+  const names = text.split(',').flatMap((name) => name.trim().toLowerCase() || []);
   const unknown = names.filter((name) => !LISTED_STATUSES.some((known) => known === name));
-  if (unknown.length > 0) throw badRequest(`Unknown status: ${unknown.join(', ')}`);
+  if (unknown.length > 0) {
+    const [wrong, valid] = [unknown.join(', '), LISTED_STATUSES.join(', ')];
+    throw badRequest(`Invalid status value(s): ${wrong}. Valid values: ${valid}`);
+  }
   return LISTED_STATUSES.filter((known) => names.includes(known));
 }
 
@@ -181,12 +206,12 @@ function outputTypeOf(text: string | null): MediaKind | null {
 function sorterFrom(
   query: URLSearchParams,
 ): (entries: readonly ListedJob[]) => readonly ListedJob[] {
-  const name = query.get('sort_by') ?? 'created_at';
-  const order = query.get('sort_order') ?? 'desc';
+  const name = (query.get('sort_by') ?? 'created_at').toLowerCase();
+  const order = (query.get('sort_order') ?? 'desc').toLowerCase();
   const key = Object.hasOwn(SORT_KEYS, name) ? SORT_KEYS[name] : undefined;
-  if (!key) throw badRequest(`Unknown sort_by: ${name}`);
+  if (!key) throw badRequest("sort_by must be 'created_at' or 'execution_duration'");
   if (order === 'asc') return (entries) => entries.toSorted((a, b) => key(a) - key(b));
-  if (order !== 'desc') throw badRequest(`Unknown sort_order: ${order}`);
+  if (order !== 'desc') throw badRequest("sort_order must be 'asc' or 'desc'");
   return (entries) => entries.toReversed().toSorted((a, b) => key(b) - key(a));
 }
 

@@ -1,9 +1,10 @@
 import type { BodyReader } from '../http/json-body.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import type { Json } from '../protocol/json.ts';
+import { type Json, isJsonObject } from '../protocol/json.ts';
+import { pythonStr } from '../protocol/python-text.ts';
 import { type JobView, jobDetail, jobStatus } from '../translate/job-views.ts';
 import type { LivePrompts } from '../prompts/live-prompts.ts';
-import { readJson, readIdList, requireObject } from './routing/body.ts';
+import { readIdList, readJsonOrUndefined } from './routing/body.ts';
 import type { Cancel } from '../prompts/cancel.ts';
 import { rulesFor } from '../dialects/dialect.ts';
 import {
@@ -50,9 +51,9 @@ export const jobRoutes = routesFor<JobServices>({
     throw new V1Error(409, plainError('job_not_ended', 'The job has not ended: cancel it first.'));
   },
   async 'POST /api/jobs/cancel'(services, { ctx, caller }) {
-    const body = requireObject(await readJson(ctx, services.bodies));
     const namesKnown = rulesFor(ctx).jobCancel === 'known-ids';
-    const ids = namesKnown ? readSomeIds(body.job_ids) : readIdList(body.job_ids, 'job_ids');
+    const body = await readJsonOrUndefined(ctx, services.bodies);
+    const ids = namesKnown ? readSomeIds(body) : await readJobIds(services, caller.user, body);
     if (namesKnown) await requireKnown(services, caller.user, ids);
     const found = ids.flatMap((id) => services.livePrompts.find(caller.user, id) ?? []);
     // A prompt may be named by its own id and by the id of its job.
@@ -91,22 +92,60 @@ function jobNotFound(): V1Error {
 /** The most jobs that the hosted service cancels in one call. */
 const MAX_HOSTED_IDS = 100;
 
-function readSomeIds(value: Json | undefined): readonly string[] {
+function readSomeIds(body: Json | undefined): readonly string[] {
+  const value = isJsonObject(body) ? body.job_ids : undefined;
   const ids = Array.isArray(value) ? readIdList(value, 'job_ids') : [];
   if (ids.length > 0 && ids.length <= MAX_HOSTED_IDS) return ids;
   throw invalidRequest(`"job_ids" must be a list of 1 to ${MAX_HOSTED_IDS} ids.`);
 }
 
+/**
+ * Reads the ids of a local call. The original takes only UUIDs; an id of another form that a client
+ * gave its prompt is taken, too.
+ */
+async function readJobIds(
+  services: JobServices,
+  user: string,
+  body: Json | undefined,
+): Promise<readonly string[]> {
+  if (body === undefined) throw badRequest('Request body must be valid JSON');
+  const value = isJsonObject(body) ? body.job_ids : undefined;
+  if (!Array.isArray(value)) throw badRequest('job_ids must be a list');
+  const ids = readIdList(value.filter(isText), 'job_ids');
+  const invalid = value.filter((id) => !isText(id)).map(pythonStr);
+  for (const id of ids)
+    if (!UUID.test(id) && !(await isKnownJob(services, user, id))) invalid.push(id);
+  if (invalid.length === 0) return ids;
+  const error = 'job_ids contains invalid id(s)';
+  throw new V1Error(400, faultOf(400, { error, invalid_ids: invalid }, error));
+}
+
+const UUID = /^[\da-f]{8}-([\da-f]{4}-){3}[\da-f]{12}$/;
+
+function isText(value: Json): value is string {
+  return typeof value === 'string';
+}
+
+function badRequest(message: string): V1Error {
+  return new V1Error(400, faultOf(400, { error: message }, message));
+}
+
 /** Refuses the call when one of the ids names no job. Then nothing is cancelled. */
 async function requireKnown(
-  { livePrompts, ledger }: JobServices,
+  services: JobServices,
   user: string,
   ids: readonly string[],
 ): Promise<void> {
-  for (const id of ids) {
-    const isKnown = livePrompts.find(user, id) ?? (await findEndedPrompt(ledger, user, id));
-    if (isKnown === undefined) throw jobNotFound();
-  }
+  for (const id of ids) if (!(await isKnownJob(services, user, id))) throw jobNotFound();
+}
+
+async function isKnownJob(
+  { livePrompts, ledger }: JobServices,
+  user: string,
+  id: string,
+): Promise<boolean> {
+  const found = livePrompts.find(user, id) ?? (await findEndedPrompt(ledger, user, id));
+  return found !== undefined;
 }
 
 async function fetchView(services: JobServices, request: V1Request): Promise<JobView | undefined> {

@@ -1,6 +1,7 @@
 import type { DefinitionSource } from '../definitions/definitions.ts';
 import type { Caller } from '../protocol/job-api.ts';
-import { type Json, isJsonObject } from '../protocol/json.ts';
+import { comboOptions } from '../protocol/v1.ts';
+import type { Json } from '../protocol/json.ts';
 import { rulesFor } from '../dialects/dialect.ts';
 import { emptyError, sendJson } from '../dialects/errors.ts';
 import { type V1Request, routesFor } from './routes.ts';
@@ -24,12 +25,27 @@ const MODEL_FOLDERS: { readonly [folder: string]: readonly [string, string] | un
   controlnet: ['ControlNetLoader', 'control_net_name'],
   gligen: ['GLIGENLoader', 'gligen_name'],
   upscale_models: ['UpscaleModelLoader', 'model_name'],
+  latent_upscale_models: ['LatentUpscaleModelLoader', 'model_name'],
   custom_nodes: undefined,
+  datasets: undefined,
   hypernetworks: ['HypernetworkLoader', 'hypernetwork_name'],
   photomaker: ['PhotoMakerLoader', 'photomaker_model_name'],
   classifiers: undefined,
   model_patches: ['ModelPatchLoader', 'name'],
   audio_encoders: ['AudioEncoderLoader', 'audio_encoder_name'],
+  background_removal: ['LoadBackgroundRemovalModel', 'bg_removal_name'],
+  frame_interpolation: ['FrameInterpolationModelLoader', 'model_name'],
+  geometry_estimation: ['LoadMoGeModel', 'model_name'],
+  optical_flow: ['OpticalFlowLoader', 'model_name'],
+  detection: ['LoadMediaPipeFaceLandmarker', 'model_name'],
+};
+
+const MODEL_FILES = ['.bin', '.ckpt', '.pkl', '.pt', '.pt2', '.pth', '.safetensors', '.sft'];
+/** The folders whose files have other extensions. */
+const OTHER_EXTENSIONS: { readonly [folder: string]: readonly string[] | undefined } = {
+  diffusers: ['folder'],
+  datasets: [],
+  classifiers: [''],
 };
 
 const FOLDER_NAMES = Object.keys(MODEL_FOLDERS);
@@ -57,7 +73,11 @@ export const modelRoutes = routesFor<ModelServices>({
 });
 
 /** The folders in the form of the hosted API. Paths of this machine are not shown. */
-const HOSTED_FOLDERS: Json = EXPERIMENT_FOLDERS.map((name) => ({ name, folders: [name] }));
+const HOSTED_FOLDERS: Json = EXPERIMENT_FOLDERS.map((name) => ({
+  name,
+  folders: [name],
+  extensions: OTHER_EXTENSIONS[name] ?? MODEL_FILES,
+}));
 
 function folderOf(folders: readonly string[], { folder = '' }: V1Request['params']): string {
   if (!folders.includes(folder)) throw emptyError(404, 'There is no such folder.');
@@ -77,12 +97,6 @@ async function modelFilesIn(
   return folder === 'diffusers' ? choices : choices.filter((name) => /\.\w+$/.test(name));
 }
 
-/**
- * Returns the choices of a combo. An older combo is its list of choices; a newer one says `COMBO`
- * and has the choices in its options.
- */
 function choicesOf(definition: Json | undefined): readonly string[] {
-  const [type, options] = Array.isArray(definition) ? (definition as readonly Json[]) : [];
-  const choices = Array.isArray(type) ? type : isJsonObject(options) ? options['options'] : [];
-  return Array.isArray(choices) ? choices.filter((name) => typeof name === 'string') : [];
+  return (comboOptions(definition) ?? []).filter((name) => typeof name === 'string');
 }

@@ -38,7 +38,8 @@ export const promptRoutes = routesFor<PromptRouteServices>({
     const body = await readJson(ctx, services.bodies, { graphMember: 'prompt', nonFinite: 'null' });
     const count = usesCounter(body) ? await services.counter.next() : 0;
     const { subfolder } = rulesFor(ctx);
-    const submission = { subfolder, ...readSubmission(body, count) };
+    const usageSource = ctx.get('Comfy-Usage-Source');
+    const submission = { subfolder, ...readSubmission(body, count, usageSource) };
     // The usage counter reads this.
     ctx.state.clientId = submission.clientId ?? '';
     if (submission.promptId !== undefined) services.onSubmission?.(caller, submission.promptId);

@@ -2,6 +2,7 @@ import type { Caller } from '../protocol/job-api.ts';
 import type { Json, JsonObject } from '../protocol/json.ts';
 import { sendJson } from '../dialects/errors.ts';
 import { type V1Request, routesFor } from './routes.ts';
+import { NODE_REPLACEMENTS } from '../translate/node-replacements.ts';
 import { freemem, totalmem } from 'node:os';
 
 /** The answers to a front end that asks about the server when it starts. */
@@ -29,7 +30,9 @@ export const serverInfoRoutes = routesFor<ServerInfoOptions>({
   'GET /embeddings': (_, { ctx }) => sendJson(ctx, []),
   'GET /i18n': sendEmptyObject,
   'GET /global_subgraphs': sendEmptyObject,
-  'GET /node_replacements': sendEmptyObject,
+  /** v1 answers `null` for an id without a blueprint. */
+  'GET /global_subgraphs/:id': (_, { ctx }) => sendJson(ctx, null),
+  'GET /node_replacements': (_, { ctx }) => sendJson(ctx, NODE_REPLACEMENTS),
   // Paths of this machine are not shown to clients.
   'GET /internal/folder_paths': sendEmptyObject,
 });
@@ -41,11 +44,18 @@ function sendEmptyObject(_: unknown, { ctx }: V1Request): void {
 /**
  * The version of the v1 server that Holdover behaves like. Clients read it as numbers between dots.
  */
-const V1_VERSION = '0.3.64';
-/**
- * The versions of the packages that v1 requires. Clients in typed languages fail on a `null` here.
- */
-const V1_PACKAGES = { frontEnd: '1.27.10', templates: '0.1.95' } as const;
+const V1_VERSION = '0.33.0';
+/** The versions of the packages that v1 requires. None of them is installed here. */
+const V1_PACKAGES = {
+  'comfyui-frontend-package': '1.49.6',
+  'comfyui-workflow-templates': '0.11.44',
+} as const;
+
+const PACKAGE_VERSIONS: Json = Object.entries(V1_PACKAGES).map(([name, required]) => ({
+  name,
+  installed: null,
+  required,
+}));
 
 /**
  * Returns `/system_stats`: facts about this process in v1's fields. There is neither Python nor a
@@ -57,16 +67,19 @@ function systemStats(version: string): JsonObject {
   const free = Math.min(freemem(), total);
   return {
     system: {
-      os: process.platform === 'win32' ? 'nt' : 'posix',
+      os: process.platform,
       ram_total: total,
       ram_free: free,
       comfyui_version: V1_VERSION,
-      required_frontend_version: V1_PACKAGES.frontEnd,
+      // Clients in typed languages fail on a `null` here.
+      required_frontend_version: V1_PACKAGES['comfyui-frontend-package'],
       installed_templates_version: null,
-      required_templates_version: V1_PACKAGES.templates,
+      required_templates_version: V1_PACKAGES['comfyui-workflow-templates'],
+      comfy_package_versions: PACKAGE_VERSIONS,
       python_version: `n/a (Holdover ${version}, Node.js ${process.version})`,
       pytorch_version: 'n/a',
       embedded_python: false,
+      deploy_environment: 'holdover',
       argv: ['holdover'],
     },
     devices: [

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Submitted } from '../../src/translate/history.ts';
-import { withinLimit } from '../../src/translate/history-limit.ts';
+import { withinLimit } from '../../src/translate/history.ts';
 import { type Json, parseJson, stringifyJson } from '../../src/protocol/json.ts';
 
 function submitted(graph: Json, extraData: Json = {}): Submitted {

@@ -184,6 +184,7 @@ describe('GET /api/jobs', () => {
       priority: 4,
       create_time: 5,
       outputs_count: 0,
+      previewable_outputs_count: 0,
       workflow_id: 'wf-1',
     });
   });

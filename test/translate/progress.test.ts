@@ -541,6 +541,7 @@ describe('frames stay below 1 MiB', () => {
       max: 1,
       state: 'finished',
       hasReported: false,
+      stepShownAtMs: 0,
       earlierMaxes: [],
     } as const;
     const runs = ids

@@ -154,10 +154,10 @@ describe('POST /prompt refused by v2', () => {
     const { body } = toPromptRefusal(refusal('invalid_workflow', 422, { node_errors }), GRAPH);
     expect(body).toEqual({
       error: {
-        type: 'invalid_prompt',
-        message: 'Cannot execute because node EmptyImage does not exist.',
+        type: 'missing_node_type',
+        message: "Node 'EmptyImage' not found. The custom node may not be installed.",
         details: "Node ID '#1'",
-        extra_info: {},
+        extra_info: { node_id: '1', class_type: 'EmptyImage', node_title: 'EmptyImage' },
       },
       node_errors: {},
     });
@@ -267,36 +267,30 @@ describe('a partly good prompt', () => {
 });
 
 describe('what is no API-format graph', () => {
-  test.each<[string, JsonObject, string]>([
-    [
-      'a UI-format graph',
-      { nodes: [], links: [], version: 0.4 },
-      'This is a workflow in the UI format. Export it in API format.',
-    ],
-    [
-      'a node without class_type',
-      { '7': { inputs: {} } },
-      'Cannot execute because a node is missing the class_type property.',
-    ],
-    [
-      'a node that is a list',
-      { '7': [] },
-      'Cannot execute because a node is missing the class_type property.',
-    ],
-    [
-      'a node whose class_type is null',
-      { '7': { class_type: null } },
-      'Cannot execute because node None does not exist.',
-    ],
-    [
-      'a node whose class_type is a number',
-      { '7': { class_type: 5 } },
-      'Cannot execute because node 5 does not exist.',
-    ],
-  ])('%s is an invalid_prompt', (_, graph, message) => {
-    expect(refuseShape(graph)).toMatchObject({
+  test('a UI-format graph is an invalid_prompt', () => {
+    expect(refuseShape({ nodes: [], links: [], version: 0.4 })).toMatchObject({
       status: 400,
-      body: { error: { type: 'invalid_prompt', message } },
+      body: {
+        error: {
+          type: 'invalid_prompt',
+          message: expect.stringMatching(/Export it in API format/),
+        },
+      },
+    });
+  });
+
+  const NO_CLASS = 'has no class_type. The workflow may be corrupted or a custom node is missing.';
+  const NOT_FOUND = 'not found. The custom node may not be installed.';
+  test.each<[JsonObject[string], string]>([
+    [{ inputs: {} }, `Node 'ID #7' ${NO_CLASS}`],
+    [{ _meta: { title: 'Mine' } }, `Node 'Mine' ${NO_CLASS}`],
+    [[], `Node 'ID #7' ${NO_CLASS}`],
+    [{ class_type: null }, `Node 'None' ${NOT_FOUND}`],
+    [{ class_type: 5, _meta: { title: 'Mine' } }, `Node 'Mine' ${NOT_FOUND}`],
+  ])('the node %j is a missing_node_type', (node, message) => {
+    expect(refuseShape({ '7': node })).toMatchObject({
+      status: 400,
+      body: { error: { type: 'missing_node_type', message, extra_info: { node_id: '7' } } },
     });
   });
 

@@ -115,10 +115,10 @@ const SCRIPTS: readonly Script[] = [
     graph: { ...PLAIN, '4': { class_type: 'PreviewAny', inputs: { source: 'x' } } },
     inputs: [
       ...begin('1', '2', '3'),
-      started('4'),
-      finished('4', { text: ['x'] }),
       output(golden, fileRef(golden.name)),
       finished('3', images('a')),
+      started('4'),
+      finished('4', { text: ['x'] }),
       settled({ outputs: [golden], x_ui: { '4': { text: ['x'] }, '3': images('a') } }),
     ],
   },
@@ -131,12 +131,12 @@ const SCRIPTS: readonly Script[] = [
     inputs: [
       ...begin(),
       ...run('1'),
-      ...saved('s', '3', 'same_00001_.png'),
-      finished('5', images('s')),
+      ...saved('s', '5', 'same_00001_.png'),
+      finished('3', images('s')),
       finished('2', null),
       finished('4', images('s')),
       settled({
-        outputs: [outputOf('s', '3', { name: 'same_00001_.png' })],
+        outputs: [outputOf('s', '5', { name: 'same_00001_.png' })],
         x_ui: { '3': images('s'), '4': images('s'), '5': images('s') },
       }),
     ],
@@ -189,8 +189,7 @@ const SCRIPTS: readonly Script[] = [
     inputs: [
       ...begin(),
       ...run('1'),
-      ...run('2'),
-      started('3'),
+      started('2'),
       status('canceling'),
       status('canceled'),
       settled({ status: 'canceled' }),
@@ -244,7 +243,13 @@ describe("a run's frames are those of the recorded server", () => {
     ]);
     const { effects } = runScript(graph, [
       ...begin(),
-      settled({ outputs: animated, x_ui: { '3': ui('w'), '2': ui('p'), '5': images('m') } }, files),
+      settled(
+        {
+          outputs: animated,
+          x_ui: { '3': ui('w'), '2': ui('p'), '5': { ...images('m'), animated: [false] } },
+        },
+        files,
+      ),
     ]);
     const executed = (frames: readonly { type: string }[]) =>
       comparable(frames.filter(({ type }) => type === 'executed')).map((frame) =>

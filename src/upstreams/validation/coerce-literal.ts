@@ -2,7 +2,7 @@ import { isAssetRef } from '../../protocol/asset-refs.ts';
 import { type Json, LosslessNumber, isJsonObject } from '../../protocol/json.ts';
 import { pythonFloat } from '../../protocol/python-json.ts';
 import { pythonRepr, pythonStr, isTruthyInPython, pythonType } from '../../protocol/python-text.ts';
-import { shownText } from './shown-value.ts';
+import { shownText } from '../../translate/shown-value.ts';
 
 /** A literal as v1's validation converts it, or the text of Python's error. */
 export type Coerced =

@@ -1,6 +1,9 @@
 import type { Steps } from '../../protocol/steps.ts';
 import type { Graph } from '../../protocol/v2.ts';
-import { targetsByFailingNode } from '../../translate/graph.ts';
+import { errorEntry } from '../../protocol/node-errors.ts';
+import { shownText } from '../../translate/shown-value.ts';
+import type { NodeErrorEntry } from '../../protocol/v1.ts';
+import { classOf, targetsByFailingNode } from '../../translate/graph.ts';
 import { type ValidationContext, type NodeValidation, validateNode } from './validate-node.ts';
 
 /** The validation of all nodes that the outputs depend on. */
@@ -9,13 +12,8 @@ export type GraphValidation = {
   readonly validations: ReadonlyMap<string, NodeValidation>;
   /** The output nodes that cannot run. */
   readonly failingOutputs: ReadonlySet<string>;
-  /** The nodes on a cycle, in its order; empty when there is no cycle. */
-  readonly cycle: readonly string[];
-  /**
-   * For each failing node, one node with errors that it depends on; `undefined` when only a cycle
-   * is the cause.
-   */
-  readonly causes: ReadonlyMap<string, string | undefined>;
+  /** For each failing node, one node with errors that it depends on. */
+  readonly causes: ReadonlyMap<string, string>;
 };
 
 /** The weight of validating one node, in values. */
@@ -28,26 +26,43 @@ export function* validateGraph(
   context: ValidationContext,
 ): Steps<GraphValidation> {
   const validations = new Map<string, NodeValidation>();
-  const causes = new Map<string, string | undefined>();
+  const causes = new Map<string, string>();
   const validate = (id: string): NodeValidation => {
     const validation = validateNode(id, workflow, context);
     validations.set(id, validation);
     if (!isValid(validation)) causes.set(id, id);
     return validation;
   };
-  let cycle: readonly string[] = [];
   for (const output of outputs) {
     if (validations.has(output)) continue;
-    const found = yield* walk(output, { validate, validations, causes });
-    if (cycle.length === 0) cycle = found;
+    const cycle = yield* walk(output, { validate, validations, causes });
+    for (const id of cycle) validations.get(id)?.errors.push(cycleError(id, cycle, workflow));
   }
   return {
     validations,
     causes,
-    cycle,
     failingOutputs: new Set(outputs.filter((id) => causes.has(id))),
   };
 }
+
+/** Returns the error of a node on a cycle, which names the whole cycle. */
+function cycleError(id: string, cycle: readonly string[], workflow: Graph): NodeErrorEntry {
+  const steps = [...cycle, ...cycle.slice(0, 1)].map(
+    (step) => `${step} (${classOf(workflow, step)})`,
+  );
+  return errorEntry(
+    'dependency_cycle',
+    'Dependency cycle detected',
+    shownText(steps.join(' -> ')),
+    {
+      node_id: id,
+      cycle_nodes: cycle.slice(0, MAX_NAMED_NODES),
+    },
+  );
+}
+
+/** A client may send a cycle of very many nodes, and each error names all of them. */
+const MAX_NAMED_NODES = 1000;
 
 /** Returns the failing outputs by the node with errors on which they depend. */
 export function outputsByFailingNode({
@@ -65,7 +80,7 @@ export function outputsByFailingNode({
 type WalkState = {
   readonly validate: (id: string) => NodeValidation;
   readonly validations: ReadonlyMap<string, NodeValidation>;
-  readonly causes: Map<string, string | undefined>;
+  readonly causes: Map<string, string>;
 };
 
 /**
@@ -81,7 +96,7 @@ function* walk(
   yield NODE_WEIGHT;
   let cycle: readonly string[] = [];
   const markFailing = (id: string, cause: string | undefined): void => {
-    if (!causes.has(id)) causes.set(id, cause);
+    if (cause !== undefined && !causes.has(id)) causes.set(id, cause);
   };
   for (let top = path.at(-1); top; top = path.at(-1)) {
     const from = top.next.pop();
@@ -91,7 +106,7 @@ function* walk(
       const parent = path.at(-1);
       if (parent && causes.has(top.id)) markFailing(parent.id, causes.get(top.id));
     } else if (onPath.has(from)) {
-      markFailing(top.id, undefined);
+      markFailing(top.id, top.id);
       if (cycle.length > 0) continue;
       cycle = path.slice(path.findIndex(({ id }) => id === from)).map(({ id }) => id);
     } else if (validations.has(from)) {

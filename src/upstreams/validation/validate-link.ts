@@ -3,7 +3,7 @@ import type { Json, JsonObject } from '../../protocol/json.ts';
 import { pythonRepr, pythonType } from '../../protocol/python-text.ts';
 import type { NodeErrorEntry } from '../../protocol/v1.ts';
 import { errorEntry } from '../../protocol/node-errors.ts';
-import { shownValue } from './shown-value.ts';
+import { shownValue } from '../../translate/shown-value.ts';
 
 /** Checks a link against the node and the slot that it comes from. */
 export function validateLink(

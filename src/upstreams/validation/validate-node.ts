@@ -1,12 +1,13 @@
 import type { InputSpec, NodeDef } from '../../nodes/node.ts';
 import { isAssetRef } from '../../protocol/asset-refs.ts';
+import { comboOptions } from '../../protocol/v1.ts';
 import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts';
 import { pythonStr, pythonType } from '../../protocol/python-text.ts';
 import type { NodeErrorEntry } from '../../protocol/v1.ts';
 import { errorEntry, notInListError } from '../../protocol/node-errors.ts';
 import { linkOf } from '../../translate/graph.ts';
 import { coerce, compareNumbers, numberText, unwrap } from './coerce-literal.ts';
-import { shownText, shownValue } from './shown-value.ts';
+import { shownText, shownValue } from '../../translate/shown-value.ts';
 import {
   type InputValidation,
   type RawGraph,
@@ -150,7 +151,7 @@ function validateLiteral(
   given: Json,
   def: NodeDef,
 ): InputValidation {
-  const [type, options = {}] = spec;
+  const [type] = spec;
   const info = { input_name: input, input_config: inputConfig(spec) };
   const coerced = coerce(type as Json, given);
   if (!coerced.ok) {
@@ -168,8 +169,7 @@ function validateLiteral(
   }
   // For a file input the existence of the file is checked, not the option list.
   if (def.fileInputs?.includes(input)) return { value: coerced.value };
-  const error =
-    limitError(input, spec, coerced.value) ?? listError(input, type, options, coerced.value);
+  const error = limitError(input, spec, coerced.value) ?? listError(input, spec, coerced.value);
   return error ? { error } : { value: coerced.value };
 }
 
@@ -196,15 +196,13 @@ function limitError(input: string, spec: InputSpec, value: Json): NodeErrorEntry
   );
 }
 
-/** Checks legacy lists only: the original leaves the newer `COMBO` to the node. */
-function listError(
-  input: string,
-  type: InputSpec[0],
-  options: JsonObject,
-  value: Json,
-): NodeErrorEntry | undefined {
-  if (typeof type === 'string' || type.some((option) => option === value)) return undefined;
-  return notInListError(input, [type, options], shownValue(value));
+/** Checks a value against the options of a combo, or each value of a multiselect one. */
+function listError(input: string, spec: InputSpec, value: Json): NodeErrorEntry | undefined {
+  const options = comboOptions(spec as Json);
+  if (options === undefined) return undefined;
+  const values = spec[1]?.multiselect === true && Array.isArray(value) ? value : [value];
+  if (values.every((one) => options.includes(one))) return undefined;
+  return notInListError(input, { options, config: inputConfig(spec) }, shownValue(value));
 }
 
 function customErrors(def: NodeDef, inputs: JsonObject): NodeErrorEntry[] {

@@ -6,16 +6,14 @@ import {
   type ContractNodeError,
   MISSING_CLASS,
   UNKNOWN_CLASS,
+  errorEntry,
   nodeErrorDetails,
 } from '../../protocol/node-errors.ts';
 import type { NodeErrorEntry, NodeErrors } from '../../protocol/v1.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
 import { addTo } from '../../translate/graph.ts';
-import { errorsInOrder } from '../../translate/node-errors.ts';
-import { errorEntry } from '../../protocol/node-errors.ts';
+import { errorsInOrder, missingNodeError } from '../../translate/node-errors.ts';
 import { inputConfig } from './validate-link.ts';
-import { pythonStr } from '../../protocol/python-text.ts';
-import { shownText, shownValue } from './shown-value.ts';
 import type { ValidationContext, NodeValidation, UnknownFile } from './validate-node.ts';
 import { type GraphValidation, outputsByFailingNode, validateGraph } from './validate-graph.ts';
 
@@ -59,7 +57,7 @@ function byNode(files: readonly UnknownFile[]): ReadonlyMap<string, readonly Unk
 export function findOutputs(workflow: Graph, nodes: Nodes): Result<readonly string[]> {
   if (isUiFormat(workflow)) return refuseFormat();
   const invalidNode = findInvalidNode(workflow, nodes);
-  if (invalidNode) return refuseNode(invalidNode);
+  if (invalidNode) return refuseNode(workflow, invalidNode);
   const outputs = Object.keys(workflow).filter(
     (id) => nodes.get(workflow[id]?.class_type ?? '')?.outputNode,
   );
@@ -80,8 +78,6 @@ function* refuseOutputs(workflow: Graph, validation: GraphValidation): Steps<Res
     .filter(([id]) => validation.failingOutputs.has(id))
     .flatMap(([, { errors }]) => errors);
   const details = outputErrors.map((error) => `${error.message}: ${error.details}`);
-  if (validation.cycle.length > 0)
-    details.push(`Dependency cycle: ${[...validation.cycle, validation.cycle[0]].join(' -> ')}`);
   return refuseWhole(
     'prompt_outputs_failed_validation',
     'Prompt outputs failed validation',
@@ -153,29 +149,13 @@ function* withCoerced(
 }
 
 /** A node because of which v1 refuses the whole prompt. */
-type InvalidNode = {
-  readonly id: string;
-  readonly message: string;
-  readonly contractError: ContractNodeError;
-};
+type InvalidNode = { readonly id: string; readonly contractError: ContractNodeError };
 
 function findInvalidNode(workflow: Graph, nodes: Nodes): InvalidNode | undefined {
   for (const [id, node] of Object.entries(workflow)) {
     const name = (isJsonObject(node as Json) ? node.class_type : undefined) as Json | undefined;
-    if (name === undefined) {
-      const message = 'Cannot execute because a node is missing the class_type property.';
-      return { id, message, contractError: MISSING_CLASS };
-    }
-    if (typeof name !== 'string') {
-      const message = `Cannot execute because node ${pythonStr(shownValue(name))} does not exist.`;
-      return { id, message, contractError: MISSING_CLASS };
-    }
-    if (nodes.has(name)) continue;
-    const shown = shownText(name);
-    const message =
-      `Cannot execute because node ${shown} does not exist. The embedded engine has no class ` +
-      `${shown}; a remote v2 upstream that has it can run this workflow.`;
-    return { id, message, contractError: UNKNOWN_CLASS };
+    if (typeof name !== 'string') return { id, contractError: MISSING_CLASS };
+    if (!nodes.has(name)) return { id, contractError: UNKNOWN_CLASS };
   }
   return undefined;
 }
@@ -195,14 +175,16 @@ function refuseFormat(): Result<never> {
  * Refuses a prompt for one node. v1 names such a node only in `error`; the contract lists it under
  * `node_errors`.
  */
-function refuseNode({ id, message, contractError }: InvalidNode): Result<never> {
-  const error = { type: 'invalid_prompt', message, details: `Node ID '#${id}'`, extra_info: {} };
+function refuseNode(workflow: Graph, { id, contractError }: InvalidNode): Result<never> {
+  const error = missingNodeError(id, workflow[id]);
   const details = {
     error,
     node_errors: Object.fromEntries([[id, [contractError]]]) as Json,
     x_native: {},
   };
-  return refuse(422, 'invalid_workflow', message, { details });
+  const hint =
+    contractError === UNKNOWN_CLASS ? ' A remote v2 upstream that has the class can run it.' : '';
+  return refuse(422, 'invalid_workflow', error.message + hint, { details });
 }
 
 function refuseWhole(

@@ -104,8 +104,15 @@ function clamped(value: number): number {
 /** Reads an integer of the query. The original answers 500 to any other value. */
 export function integerParam(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name);
-  if (text === null) return undefined;
+  const value = readInteger(text);
+  if (text !== null && value === undefined) throw invalidRequest(`"${name}" must be an integer.`);
+  return value;
+}
+
+/** Reads an integer as Python does; `undefined` for any other text. */
+export function readInteger(text: string | null): number | undefined {
   // Clients in typed languages send their largest number to mean "all".
-  if (PYTHON_INTEGER.test(text)) return clamped(Number(text.replaceAll('_', '')));
-  throw invalidRequest(`"${name}" must be an integer.`);
+  return text !== null && PYTHON_INTEGER.test(text)
+    ? clamped(Number(text.replaceAll('_', '')))
+    : undefined;
 }

@@ -169,27 +169,20 @@ async function receiveBody(
   throw bodyErrorText(received);
 }
 
-/**
- * Returns the headers of a file. A file that a browser could run is an attachment. Style sheets are
- * sent as such, since pages load them.
- */
+/** Returns the headers of a file: an attachment, but for the style sheet that front ends load. */
 function headersOf(path: string): { readonly [header: string]: string } {
-  const filename = path.slice(path.lastIndexOf('/') + 1);
-  if (filename.endsWith('.css')) return { 'Content-Type': 'text/css; charset=utf-8' };
-  const file = { filename, contentType: 'application/octet-stream' };
-  const { 'Content-Disposition': disposition = '', ...headers } = fileHeaders(file, '');
-  return disposition.startsWith('attachment')
-    ? { ...headers, 'Content-Disposition': disposition }
-    : headers;
+  if (path === 'user.css') return { 'Content-Type': 'text/css; charset=utf-8' };
+  const file = { filename: path, contentType: 'application/octet-stream' };
+  return { ...fileHeaders(file, ''), 'Content-Disposition': 'attachment' };
 }
 
-/** Returns the fields that v1 gives for a file. Times are in seconds, as in Python. */
+/** Returns the fields that v1 gives for a file. Times are whole milliseconds. */
 function fileInfoOf(path: string, stats: FileStats): JsonObject {
   return {
     path,
     size: stats.size,
-    modified: stats.mtimeMs / 1000,
-    created: stats.ctimeMs / 1000,
+    modified: Math.trunc(stats.mtimeMs),
+    created: Math.trunc(stats.ctimeMs),
   };
 }
 
@@ -221,7 +214,7 @@ function entryForm(query: URLSearchParams): (entry: FolderEntry) => Json {
 
 /**
  * Returns a row of the tree. Paths start at the root of the whole tree, wherever the listing
- * begins.
+ * begins. Times are in seconds here.
  */
 function treeRowOf(listedFolder: string, { path, name, isFolder, stats }: FolderEntry): JsonObject {
   const fullPath = listedFolder === '' ? path : `${listedFolder}/${path}`;

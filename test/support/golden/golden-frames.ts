@@ -12,6 +12,11 @@ export type Tolerances = {
   readonly anyTicks?: true;
   /** Sockets, or exchanges by number, that recorded what came of a fault not repeated here. */
   readonly without?: readonly (string | number)[];
+  /**
+   * Prompts that the original refuses and this server would accept. In their place goes one that both
+   * refuse, which takes a number, too.
+   */
+  readonly refused?: readonly number[];
 };
 
 type Named = { readonly summary: string; readonly frame: Json };

@@ -8,6 +8,7 @@ const SETS = new Set(['errors', 'executed', 'current_outputs', 'nodes', 'depende
 /** Members of which only the presence can be compared: times, stacks, what a machine is and has. */
 const OPAQUE: ReadonlySet<string> = new Set([
   'timestamp',
+  'create_time',
   'modified',
   'created',
   'traceback',

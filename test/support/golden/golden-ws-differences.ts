@@ -48,19 +48,7 @@ export const SOCKET_CASES: readonly Case[] = [
   { scenario: 'feature-flags' },
   { scenario: 'ws-limits' },
   { scenario: 'normal-run' },
-  {
-    scenario: 'cached-rerun',
-    expectedDifferences: [
-      expectedDifferences(
-        'turn-order',
-        'socket a',
-        ...saidToo('executed(3)', 'PS{3:f 1/1}', 'PS{3:f 1/1,4:r 0/1}'),
-        '- PS{4:r 0/1}',
-        '- PS{4:f 1/1}',
-        '- executed(3)',
-      ),
-    ],
-  },
+  { scenario: 'cached-rerun' },
   { scenario: 'cache-back-and-forth' },
   {
     scenario: 'identical-nodes',
@@ -68,11 +56,20 @@ export const SOCKET_CASES: readonly Case[] = [
       expectedDifferences(
         'identical-node-meta',
         `1 GET /history/${FIRST}`,
-        ...['4', '5'].flatMap((id) =>
+        ...['3', '4'].flatMap((id) =>
           ['node_id', 'display_node', 'real_node_id'].map(
             (key) => `${FIRST}.meta.${id}.${key} "${id}"`,
           ),
         ),
+      ),
+      expectedDifferences(
+        'turn-order',
+        'socket a',
+        ...saidToo('PS{1:f 1/1,3:r 0/1}', 'X(3)', 'executed(3)', 'PS{1:f 1/1,3:f 1/1}'),
+        '- PS{1:f 1/1,5:r 0/1}',
+        '- X(5)',
+        '- PS{1:f 1/1,5:f 1/1}',
+        '- executed(3)',
       ),
     ],
   },
@@ -111,54 +108,14 @@ export const SOCKET_CASES: readonly Case[] = [
       ),
     ],
   },
-  {
-    scenario: 'interrupt-core',
-    expectedDifferences: [
-      expectedDifferences(
-        'interrupt-inside',
-        'socket a',
-        '- PS{1:f 1/1,2:f 1/1}',
-        '- PS{1:f 1/1,2:f 1/1,3:r 0/1}',
-        '- X(3)',
-        'execution_interrupted: data.node_id "2"',
-        'execution_interrupted: data.executed ["1"]',
-      ),
-      expectedDifferences(
-        'interrupt-inside',
-        `2 GET /history/${FIRST}`,
-        `${failureOf(FIRST)}.node_id "2"`,
-        `${failureOf(FIRST)}.executed ["1"]`,
-      ),
-    ],
-  },
+  { scenario: 'interrupt-core' },
   {
     scenario: 'interrupt-running',
     tolerances: { anyTicks: true },
     expectedDifferences: [badInput('8 POST /interrupt', 'invalid_request')],
   },
   { scenario: 'save-image-websocket' },
-  {
-    scenario: 'animated',
-    expectedDifferences: [
-      expectedDifferences(
-        'turn-order',
-        'socket a',
-        ...saidToo('PS{1:f 1/1,2:r 0/1}', 'X(2)', 'executed(2)', 'PS{1:f 1/1,2:f 1/1}'),
-        '+ PS{1:f 1/1,2:f 1/1,3:r 0/1}',
-        '- PS{1:f 1/1,3:r 0/1}',
-        '- PS{1:f 1/1,3:f 1/1}',
-        '- PS{1:f 1/1,2:r 0/1,3:f 1/1}',
-        '- X(2)',
-        '- executed(2)',
-      ),
-      expectedDifferences(
-        'turn-order',
-        '4 GET /internal/files/output',
-        '[0] "animw_00001_.webp"',
-        '[1] "anim_00001_.png"',
-      ),
-    ],
-  },
+  { scenario: 'animated' },
   {
     scenario: 'free-memory',
     expectedDifferences: [
@@ -192,6 +149,7 @@ export const SOCKET_CASES: readonly Case[] = [
   },
   {
     scenario: 'submit-options',
+    tolerances: { refused: [1, 2] },
     expectedDifferences: [badInput('7 POST /prompt', 'invalid_prompt')],
   },
   {
@@ -205,13 +163,6 @@ export const SOCKET_CASES: readonly Case[] = [
         'status 200',
         JSON_TYPE,
         'body {"history": []}',
-      ),
-      expectedDifferences(
-        'newer-routes',
-        '26 GET /api/jobs',
-        'status 200',
-        JSON_TYPE,
-        'body {"jobs": [], "pagination": {"offset": 0, "limit": 200, "total": 0, "has_more": false}}',
       ),
     ],
   },
@@ -245,9 +196,6 @@ export const SOCKET_CASES: readonly Case[] = [
       expectedDifferences(
         'current-inputs',
         'socket a',
-        ...['image1', 'image2'].map(
-          (name) => `execution_error: data.current_inputs.${name}[0] ${TENSOR}`,
-        ),
         ...['prompt', 'extra_pnginfo'].map(
           (name) => `execution_error: data.current_inputs.${name} absent`,
         ),
@@ -261,41 +209,32 @@ export const SOCKET_CASES: readonly Case[] = [
       expectedDifferences(
         'unknown-class',
         '7 POST /prompt',
-        'error.type "invalid_prompt"',
-        'error.message "Cannot execute because node KSamplerSelect does not exist. The embedded engine has no class KSamplerSelect; a remote v2 upstream that has it can run this workflow."',
+        'error.type "missing_node_type"',
+        `error.message "Node 'KSamplerSelect' not found. The custom node may not be installed."`,
         `error.details "Node ID '#1'"`,
+        'error.extra_info.node_id "1"',
+        'error.extra_info.class_type "KSamplerSelect"',
+        'error.extra_info.node_title "KSamplerSelect"',
         'node_errors.1 absent',
       ),
-      expectedDifferences(
-        'unknown-class',
-        '21 POST /prompt',
-        'error.message "Cannot execute because node NoSuchNode does not exist. The embedded engine has no class NoSuchNode; a remote v2 upstream that has it can run this workflow."',
-      ),
       badInput('29 POST /prompt', 'invalid_prompt'),
+      badInput('30 POST /prompt', 'prompt_no_outputs'),
       badInput('31 POST /prompt', 'invalid_prompt'),
       badInput('32 POST /prompt'),
       badInput('33 POST /prompt'),
       badInput('34 POST /prompt', 'invalid_prompt'),
       expectedDifferences(
-        'wording',
-        '39 POST /prompt',
-        'error.details "Dependency cycle: 2 -> 1 -> 2"',
-      ),
-      expectedDifferences(
         'current-inputs',
         '42 GET /history',
-        ...['image1', 'image2'].map(
-          (name) => `${failureOf(FIRST)}.current_inputs.${name}[0] ${TENSOR}`,
-        ),
         ...['prompt', 'extra_pnginfo'].map(
-          (name) => `${failureOf(FIRST.replace(/1$/, '2'))}.current_inputs.${name} absent`,
+          (name) => `${failureOf(FIRST)}.current_inputs.${name} absent`,
         ),
       ),
       expectedDifferences(
         'wording',
         '42 GET /history',
-        `${failureOf(FIRST.replace(/1$/, '2'))}.exception_message "images: expected an image, got the text \\"x\\"\\n"`,
-        `${failureOf(FIRST.replace(/1$/, '2'))}.exception_type "TypeError"`,
+        `${failureOf(FIRST)}.exception_message "images: expected an image, got the text \\"x\\"\\n"`,
+        `${failureOf(FIRST)}.exception_type "TypeError"`,
       ),
     ],
   },

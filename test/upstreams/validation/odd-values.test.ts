@@ -33,9 +33,9 @@ const told = (native: NodeErrors, id: string) =>
   ]);
 
 test.each([
-  [{}, 'a node is missing the class_type property.'],
-  [{ class_type: null }, 'node None does not exist.'],
-  [{ class_type: 5 }, 'node 5 does not exist.'],
+  [{}, "Node 'ID #1' has no class_type."],
+  [{ class_type: null }, "Node 'None' not found."],
+  [{ class_type: 5 }, "Node '5' not found."],
 ])('%j is no class', (given, message) => {
   expect(refused({ 1: { ...given, inputs: {} } }).error.message).toContain(message);
 });

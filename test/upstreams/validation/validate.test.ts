@@ -109,18 +109,20 @@ describe('literals', () => {
 
 describe('graphs', () => {
   test('an unknown class is named, with a way out, in v1 words', () => {
-    const { error } = refusalOf({ '1': { class_type: 'KSampler', inputs: {} } });
-    expect(error).toMatchObject({ type: 'invalid_prompt', details: "Node ID '#1'" });
-    expect((error as { message: string }).message).toMatch(
-      /^Cannot execute because node KSampler does not exist\..*remote/,
-    );
+    const graph = { '1': { class_type: 'KSampler', inputs: {} } };
+    expect(refusalOf(graph).error).toMatchObject({
+      type: 'missing_node_type',
+      message: "Node 'KSampler' not found. The custom node may not be installed.",
+      details: "Node ID '#1'",
+    });
+    expect(judge(graph)).toMatchObject({ error: { message: expect.stringMatching(/remote/) } });
   });
 
   test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])(
     'the class name %s is unknown like any other',
     (name) => {
       expect(refusalOf({ '1': { class_type: name, inputs: {} } }).error).toMatchObject({
-        type: 'invalid_prompt',
+        type: 'missing_node_type',
       });
     },
   );
@@ -144,8 +146,22 @@ describe('graphs', () => {
       '3': { class_type: 'SaveImage', inputs: { images: ['2', 0], filename_prefix: 'x' } },
     };
     expect(refusalOf(graph)).toMatchObject({
-      error: { type: 'prompt_outputs_failed_validation', details: 'Dependency cycle: 2 -> 1 -> 2' },
-      node_errors: {},
+      error: { type: 'prompt_outputs_failed_validation', details: '' },
+      node_errors: Object.fromEntries(
+        ['1', '2'].map((id) => [
+          id,
+          {
+            errors: [
+              {
+                type: 'dependency_cycle',
+                details: '2 (ImageInvert) -> 1 (ImageInvert) -> 2 (ImageInvert)',
+                extra_info: { node_id: id, cycle_nodes: ['2', '1'] },
+              },
+            ],
+            dependent_outputs: ['3'],
+          },
+        ]),
+      ),
     });
   });
 
@@ -238,14 +254,15 @@ describe('cycles and errors together', () => {
   });
 
   test.each(['a', 'b', 'c'])('an output behind %s of a cycle is refused', (id) => {
-    expect(refusalOf({ ...cycle, s: save(id) }).error).toMatchObject({
-      details: expect.stringMatching(/^Dependency cycle: /) as string,
-    });
+    const { node_errors: nodeErrors } = refusalOf({ ...cycle, s: save(id) });
+    expect(Object.keys(nodeErrors as object)).toEqual(['a', 'b', 'c']);
   });
 
   test('a node linked to itself is a cycle of one', () => {
     const graph = { a: { class_type: 'ImageInvert', inputs: { image: ['a', 0] } }, s: save('a') };
-    expect(refusalOf(graph).error).toMatchObject({ details: 'Dependency cycle: a -> a' });
+    expect(refusalOf(graph).node_errors).toMatchObject({
+      a: { errors: [{ details: 'a (ImageInvert) -> a (ImageInvert)' }] },
+    });
   });
 
   test('a node that merely has the name of an object member is an ordinary node', () => {

@@ -1,4 +1,4 @@
-import { type Json, isJsonObject } from '../../protocol/json.ts';
+import { type Json, isJsonObject } from '../protocol/json.ts';
 
 /** A refusal repeats a value several times, and a client may send one of 100 MB. */
 const MAX_CHARS = 10_000;
