@@ -40,7 +40,7 @@ function withoutWords(value: unknown): unknown {
 
 const parsed = (file: string): unknown => JSON.parse(readFileSync(file, 'utf8'));
 /** The version of the original server whose recordings the fixtures are. */
-const VERSION = '0.3.64';
+const VERSION = '0.33.0';
 const README = `${ORIGINALS}README.md`;
 const isHere =
   existsSync(README) && readFileSync(README, 'utf8').split('\n', 1)[0]!.includes(VERSION);
