@@ -51,8 +51,12 @@ const whether = isHere
 describe.skipIf(!isHere)(`fixtures equal the recordings they were copied from${whether}`, () => {
   const filesThatDiffer = (folder: string, original: string) =>
     readdirSync(FIXTURES + folder).filter((file) => {
-      const ours = readFileSync(`${FIXTURES}${folder}/${file}`);
-      return !ours.equals(readFileSync(`${ORIGINALS}${original}/${file}`));
+      const recorded = `${ORIGINALS}${original}/${file}`;
+      // Inputs and uploads are those of the recordings before these: the same calls were sent again.
+      return (
+        existsSync(recorded) &&
+        !readFileSync(`${FIXTURES}${folder}/${file}`).equals(readFileSync(recorded))
+      );
     });
 
   test('those of sockets, byte for byte', () => {
