@@ -75,7 +75,7 @@ describe.each([
     const done = await ended();
     const id = await submitted(endless());
     await untilRunning(server.url);
-    const withUnknown = { job_ids: [id, 'none'] };
+    const withUnknown = { job_ids: [id, '00000000-0000-4000-8000-000000000000'] };
     if (isHosted) {
       expect(await post('/api/jobs/cancel', withUnknown)).toEqual(unknownJob);
       for (const wrong of [[], null, 'none', 7, { none: 1 }]) {

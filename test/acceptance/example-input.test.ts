@@ -27,8 +27,10 @@ async function json(path: string, headers: Headers, at = holdover): Promise<any>
   return (await fetch(`${at.url}${path}`, { headers })).json();
 }
 
-const listed = (headers: Headers, at = holdover): Promise<string[]> =>
-  json('/internal/files/input', headers, at);
+async function listed(headers: Headers, at = holdover): Promise<string[]> {
+  const names = (await json('/internal/files/input', headers, at)) as readonly string[];
+  return names.map((name) => name.replace(/ \[input\]$/, ''));
+}
 
 async function view(headers: Headers): Promise<Buffer> {
   const path = '/view?filename=example.png&type=input';

@@ -13,7 +13,8 @@ afterAll(() => server.close());
 test('T15: a socket that takes over mid-run hears where the run is and every step the other missed', async () => {
   const url = `ws://127.0.0.1:${server.port}/ws?clientId=back`;
   const first = await openGoldenSocket(url, {});
-  const steps = { image: ['1', 0], steps: 20, delay_ms: 20, preview: false };
+  // Longer than v1's pause between two steps that it shows.
+  const steps = { image: ['1', 0], steps: 10, delay_ms: 150, preview: false };
   const prompt = {
     '1': { class_type: 'EmptyImage', inputs: { width: 8, height: 8, batch_size: 1, color: 0 } },
     '2': { class_type: 'GoldenSteps', inputs: steps },
@@ -22,14 +23,14 @@ test('T15: a socket that takes over mid-run hears where the run is and every ste
   const body = JSON.stringify({ prompt, client_id: 'back' });
   const posted = await fetch(`http://127.0.0.1:${server.port}/prompt`, { method: 'POST', body });
   expect(posted.status).toBe(200);
-  await until(first, 'P(2 3/20)');
+  await until(first, 'P(2 3/10)');
   await first.close();
   const second = await openGoldenSocket(url, {});
   await until(second, 'X(null)');
   const ticks = [...summariesOf(first), ...summariesOf(second)].filter((summary) =>
     summary.startsWith('P(2'),
   );
-  expect(ticks).toEqual(Array.from({ length: 20 }, (_, i) => `P(2 ${i + 1}/20)`));
+  expect(ticks).toEqual(Array.from({ length: 10 }, (_, i) => `P(2 ${i + 1}/10)`));
   expect(summariesOf(second).slice(0, 2)).toEqual(['S(1)+sid', 'X(2)']);
   await second.close();
 });

@@ -104,7 +104,7 @@ describe('/object_info', () => {
 const OURS: Readonly<Record<string, unknown>> = {
   '/users': { storage: 'server', migrated: true },
   '/global_subgraphs': {},
-  '/node_replacements': {},
+  '/extensions': [],
   '/internal/folder_paths': {},
 };
 const OWNED =
@@ -139,7 +139,8 @@ describe('/system_stats', () => {
       Object.fromEntries(
         Object.entries(fields).map(([name, value]) => [name, value === null ? null : typeof value]),
       );
-    expect(typesOf(ours.system ?? {})).toEqual(typesOf(theirs.system));
+    const packages = { installed_templates_version: null };
+    expect(typesOf(ours.system ?? {})).toEqual({ ...typesOf(theirs.system), ...packages });
     expect(Object.keys(ours.system ?? {})).toEqual(Object.keys(theirs.system));
     expect(Object.keys(ours.devices?.[0] ?? {})).toEqual(Object.keys(theirs.devices[0] ?? {}));
     expect(ours.system).toMatchObject({
@@ -168,7 +169,7 @@ describe('/internal/files/:type', () => {
     await place(app, 'newer.txt', 'x');
     await place(app, 'deep.png', 'x', { subfolder: 'sub' });
     await place(app, 'theirs.png', 'x', { user: 'other' });
-    expect(await json('/internal/files/input')).toEqual(['newer.txt', 'older.png']);
+    expect(await json('/internal/files/input')).toEqual(['newer.txt [input]', 'older.png [input]']);
   });
 
   test('has no alias under /api', async () => {

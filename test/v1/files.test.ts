@@ -24,7 +24,9 @@ describe('a file from upload to download', () => {
     }
     expect(names).toEqual(['a.txt', 'a (1).txt']);
     const listed = await app.ask('/internal/files/input');
-    expect(JSON.parse(listed.body.toString())).toEqual(names.toReversed());
+    expect(JSON.parse(listed.body.toString())).toEqual(
+      names.toReversed().map((name) => `${name} [input]`),
+    );
     const seen = await app.ask('/view?filename=a%20(1).txt%20[input]');
     expect([seen.body.toString(), seen.headers['content-type']]).toEqual(['two', 'text/plain']);
   });

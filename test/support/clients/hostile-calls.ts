@@ -66,8 +66,8 @@ export const REFUSED_CALLS: readonly (readonly [
   ],
   [
     post('/api/prompt', { prompt: { 1: {} } }),
-    '400 refusal invalid_prompt',
-    '400 hosted refusal invalid_prompt',
+    '400 refusal missing_node_type',
+    '400 hosted refusal missing_node_type',
   ],
   [
     post('/api/prompt', { prompt: { nodes: [], links: [] } }),
@@ -76,8 +76,8 @@ export const REFUSED_CALLS: readonly (readonly [
   ],
   [
     post('/api/prompt', { prompt: { 1: { class_type: 'Nope', inputs: {} } } }),
-    '400 refusal invalid_prompt',
-    '400 hosted refusal invalid_prompt',
+    '400 refusal missing_node_type',
+    '400 hosted refusal missing_node_type',
   ],
   [
     post('/api/prompt', { prompt: { 9: { class_type: 'SaveImage', inputs: {} } } }),
@@ -134,17 +134,25 @@ export const REFUSED_CALLS: readonly (readonly [
   [get('/api/history?max_items=x'), '400 refusal invalid_request', '400 code invalid_request'],
   [get('/api/history_v2?offset=x'), '400 refusal invalid_request', '400 code invalid_request'],
   [get('/api/history_v2/none'), '404 refusal not_found', '404 code not_found'],
-  [get('/api/jobs?status=x'), '400 error: Unknown status: x', '400 code invalid_request'],
   [
-    get('/api/jobs?limit=0'),
-    '400 error: "limit" must be a positive integer.',
+    get('/api/jobs?status=x'),
+    '400 error: Invalid status value(s): x. Valid values: pending, in_progress, completed, failed, cancelled',
     '400 code invalid_request',
   ],
-  [get('/api/jobs?sort_by=x'), '400 error: Unknown sort_by: x', '400 code invalid_request'],
+  [
+    get('/api/jobs?limit=0'),
+    '400 error: limit must be a positive integer',
+    '400 code invalid_request',
+  ],
+  [
+    get('/api/jobs?sort_by=x'),
+    "400 error: sort_by must be 'created_at' or 'execution_duration'",
+    '400 code invalid_request',
+  ],
   [get('/api/jobs?output_type=x'), '400 error: Unknown output_type: x', '400 code invalid_request'],
   [get('/api/jobs/none'), '404 error: Job not found', '404 code not_found'],
   [get('/api/job/none/status'), '404 refusal not_found', '404 code not_found'],
-  [post('/api/jobs/cancel', '[]'), '400 refusal invalid_request', '400 code invalid_request'],
+  [post('/api/jobs/cancel', '[]'), '400 error: job_ids must be a list', '400 code invalid_request'],
   [get('/api/view'), '404 empty', '400 code invalid_request'],
   [get('/api/view?filename='), '400 empty', '400 code invalid_request'],
   [get('/api/view?filename=a..b.png'), '400 empty', '400 code invalid_request'],
