@@ -1,6 +1,7 @@
 import type { Json } from '../protocol/json.ts';
 import type { ClassInfo, ObjectInfo } from '../protocol/v1.ts';
 import type { DescribedNode } from './node.ts';
+import { essentialsCategory, searchAliases } from './search-words.ts';
 
 type Group = ClassInfo['input'][string];
 
@@ -11,15 +12,17 @@ export function objectInfo(defs: Iterable<DescribedNode>): ObjectInfo {
 
 function classInfo(def: DescribedNode): ClassInfo {
   const groups = inputGroups(def);
+  const isV3 = def.style === 'v3';
   return {
     input: groups,
     input_order: Object.fromEntries(
       Object.entries(groups).map(([group, inputs]) => [group, Object.keys(inputs)]),
     ),
+    is_input_list: def.inputIsList ?? false,
     output: def.outputs.map(({ type }) => type),
     output_is_list: def.outputs.map(({ isList = false }) => isList),
     output_name: def.outputs.map(({ type, name = type }) => name),
-    ...(def.style === 'v3' ? { output_tooltips: def.outputs.map(() => null) } : {}),
+    ...(isV3 ? { output_tooltips: def.outputs.map(() => null), output_matchtypes: null } : {}),
     name: def.name,
     // The search of front end 1.4.13 throws on the `null` that the original sends (row
     // `display-name`).
@@ -28,7 +31,7 @@ function classInfo(def: DescribedNode): ClassInfo {
     python_module: def.pythonModule,
     category: def.category,
     output_node: def.outputNode ?? false,
-    ...flags(def),
+    ...(isV3 ? v3Members(def) : legacyMembers(def)),
   };
 }
 
@@ -52,11 +55,29 @@ function hiddenInputs(
   return Object.fromEntries(Object.entries(hidden).map(([name, type]) => [name, shown(type)]));
 }
 
-/** Returns the flags. One style always lists all three, the other only those that are true. */
-function flags({ style, deprecated = false, experimental = false }: DescribedNode): Group {
-  if (style === 'v3') return { deprecated, experimental, api_node: false };
+/** Returns the last members of a class of the newer style, which always has all of them. */
+function v3Members({ name, deprecated = false, experimental = false }: DescribedNode): Group {
+  const aliases = searchAliases(name);
   return {
+    deprecated,
+    experimental,
+    dev_only: false,
+    api_node: false,
+    price_badge: null,
+    search_aliases: aliases.length > 0 ? aliases : null,
+    essentials_category: essentialsCategory(name) ?? null,
+    has_intermediate_output: false,
+  };
+}
+
+/** Returns the last members of a class of the older style: flags only when they are true. */
+function legacyMembers({ name, deprecated, experimental }: DescribedNode): Group {
+  const category = essentialsCategory(name);
+  return {
+    has_intermediate_output: false,
     ...(deprecated ? { deprecated } : {}),
     ...(experimental ? { experimental } : {}),
+    search_aliases: searchAliases(name),
+    ...(category === undefined ? {} : { essentials_category: category }),
   };
 }

@@ -10,10 +10,10 @@ const LONG_RANGE = {
 type Primitive = readonly [name: string, displayName: string, type: string, options: JsonObject];
 
 const PRIMITIVES: readonly Primitive[] = [
-  ['PrimitiveString', 'String', 'STRING', { multiline: false }],
-  ['PrimitiveStringMultiline', 'String (Multiline)', 'STRING', { multiline: true }],
-  ['PrimitiveInt', 'Int', 'INT', { ...LONG_RANGE, control_after_generate: true }],
-  ['PrimitiveFloat', 'Float', 'FLOAT', LONG_RANGE],
+  ['PrimitiveString', 'Text', 'STRING', { multiline: false }],
+  ['PrimitiveStringMultiline', 'Text (Multiline)', 'STRING', { multiline: true }],
+  ['PrimitiveInt', 'Int', 'INT', { ...LONG_RANGE, control_after_generate: 'fixed' }],
+  ['PrimitiveFloat', 'Float', 'FLOAT', { ...LONG_RANGE, step: 0.1 }],
   ['PrimitiveBoolean', 'Boolean', 'BOOLEAN', {}],
 ];
 
@@ -22,7 +22,7 @@ export const PRIMITIVE_NODES: readonly NodeDef[] = PRIMITIVES.map(
   ([name, displayName, type, options]) => ({
     name,
     displayName,
-    category: 'utils/primitive',
+    category: 'utilities/primitive',
     pythonModule: 'comfy_extras.nodes_primitive',
     style: 'v3',
     required: { value: [type, options] },

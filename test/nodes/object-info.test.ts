@@ -22,26 +22,14 @@ const rendered = parseJson(
   stringifyJson(objectInfo([...ALL_NODES.values(), ...MODEL_NODES])),
 ) as Classes;
 
-describe('/object_info describes each class as the original does', () => {
-  test('with the same members, in the same order', () => {
-    const names = Object.keys(recorded);
-    const ofEach = (read: (name: string) => Json) =>
-      Object.fromEntries(names.map((name) => [name, read(name)]));
-    expect(ofEach((name) => comparable(rendered[name]))).toEqual(
-      ofEach((name) => comparable(displayed(name, recorded[name]))),
-    );
-    expect(ofEach((name) => keyOrder(rendered[name] ?? {}))).toEqual(
-      ofEach((name) => keyOrder(recorded[name] ?? {})),
-    );
+describe('/object_info describes a class as the original does, but for row `display-name`', () => {
+  test.each(Object.entries(recorded))('%s', (name, recording) => {
+    const expected = { ...recording, display_name: recording['display_name'] ?? name };
+    expect(stringifyJson(comparable(rendered[name]))).toBe(stringifyJson(comparable(expected)));
   });
 
   test('has no class that is not recorded, but for those of our own', () => {
     expect(Object.keys(rendered).filter((name) => !(name in recorded))).toEqual(OURS);
-  });
-
-  test('keeps bounds to the digit', () => {
-    const { value } = (rendered['PrimitiveInt']!['input'] as Spec).required;
-    expect(stringifyJson(value ?? null)).toContain('"min":-9223372036854775807');
   });
 });
 
@@ -57,35 +45,26 @@ test('the fixture has no texts of another project', () => {
 });
 
 type Classes = { readonly [name: string]: JsonObject };
-type Spec = { readonly required: { readonly [name: string]: Json } };
 
 function readClasses(url: URL): Classes {
   return parseJson(readFileSync(url, 'utf8')) as Classes;
 }
 
-/** As row `display-name` of `docs/differences.md` has it: the class name where the original sends `null`. */
-function displayed(name: string, recording: JsonObject | undefined): JsonObject {
-  return { ...recording, display_name: recording?.['display_name'] ?? name };
-}
-
-/** Everything but texts, and but the files an upload input lists, which differ per user. */
+/** Everything but descriptions, which are our own, and but the files an upload input lists, which differ per user. */
 function comparable(value: Json | undefined): Json {
-  if (value instanceof LosslessNumber) return value.toString();
   if (Array.isArray(value)) {
     const items: readonly Json[] = value;
     return isUpload(items) ? [[], comparable(items[1])] : items.map(comparable);
   }
-  if (!isJsonObject(value)) return value ?? null;
-  const texts = ['tooltip', 'description', 'output_tooltips'];
-  const kept = Object.entries(value).filter(([key]) => !texts.includes(key));
-  return Object.fromEntries(kept.map(([key, item]) => [key, comparable(item)]));
+  if (value instanceof LosslessNumber || !isJsonObject(value)) return value ?? null;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [
+      key,
+      key === 'description' ? '' : comparable(item),
+    ]),
+  );
 }
 
 function isUpload([type, options]: readonly Json[]): boolean {
   return Array.isArray(type) && isJsonObject(options) && options['image_upload'] === true;
-}
-
-/** Names in the order they are written: of the class's own keys and of its inputs. */
-function keyOrder(info: JsonObject): Json {
-  return [Object.keys(info), info['input_order'] ?? null];
 }

@@ -1,4 +1,5 @@
 import { type NodeDef, type ImageValue, type NodeContext, NodeFailure } from '../node.ts';
+import { combo } from '../combo.ts';
 import { eachRow, newImage } from '../tensor.ts';
 import { entryOf, typedNode } from '../typed-node.ts';
 import { convolve, gaussian, sharpening } from './convolve.ts';
@@ -6,7 +7,7 @@ import { requireChannels } from '../image/region.ts';
 import { fitted } from '../resample/resample.ts';
 
 const POSTPROCESSING = {
-  category: 'image/postprocessing',
+  category: 'image/filters',
   pythonModule: 'comfy_extras.nodes_post_processing',
   style: 'v3',
   outputs: [{ type: 'IMAGE' }],
@@ -70,11 +71,12 @@ const blend = (
 const imageBlend = typedNode({
   ...POSTPROCESSING,
   name: 'ImageBlend',
+  displayName: 'Blend Images',
   required: {
     image1: ['IMAGE', {}],
     image2: ['IMAGE', {}],
     blend_factor: ['FLOAT', { default: 0.5, min: 0.0, max: 1.0, step: 0.01 }],
-    blend_mode: ['COMBO', { multiselect: false, options: Object.keys(MIXES) }],
+    blend_mode: combo(Object.keys(MIXES)),
   },
   run({ image1: first, image2, blend_factor: factor, blend_mode: mode }, context) {
     const mix = entryOf(MIXES, mode, ['ValueError', 'Unsupported blend mode:']);
@@ -89,6 +91,7 @@ const imageBlend = typedNode({
 const imageBlur = typedNode({
   ...POSTPROCESSING,
   name: 'ImageBlur',
+  displayName: 'Blur Image',
   required: {
     image: ['IMAGE', {}],
     blur_radius: ['INT', { default: 1, min: 1, max: 31, step: 1 }],
@@ -104,11 +107,12 @@ const imageBlur = typedNode({
 const imageSharpen = typedNode({
   ...POSTPROCESSING,
   name: 'ImageSharpen',
+  displayName: 'Sharpen Image',
   required: {
     image: ['IMAGE', {}],
-    sharpen_radius: ['INT', { default: 1, min: 1, max: 31, step: 1 }],
-    sigma: ['FLOAT', { default: 1.0, min: 0.1, max: 10.0, step: 0.01 }],
-    alpha: ['FLOAT', { default: 1.0, min: 0.0, max: 5.0, step: 0.01 }],
+    sharpen_radius: ['INT', { advanced: true, default: 1, min: 1, max: 31, step: 1 }],
+    sigma: ['FLOAT', { advanced: true, default: 1.0, min: 0.1, max: 10.0, step: 0.01 }],
+    alpha: ['FLOAT', { advanced: true, default: 1.0, min: 0.0, max: 5.0, step: 0.01 }],
   },
   run({ image, sharpen_radius: radius, sigma, alpha }, context) {
     if (radius === 0) return { outputs: [image] };
@@ -122,8 +126,8 @@ const imageSharpen = typedNode({
 
 const imageInvert = typedNode({
   name: 'ImageInvert',
-  displayName: 'Invert Image',
-  category: 'image',
+  displayName: 'Invert Image Colors',
+  category: 'image/color',
   pythonModule: 'nodes',
   required: { image: ['IMAGE'] },
   outputs: [{ type: 'IMAGE' }],

@@ -5,11 +5,12 @@ import { fillAlpha, frameOf, levelOf, newImage } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
 const LEGACY = { pythonModule: 'nodes' } as const;
-const EXTRAS = { ...LEGACY, pythonModule: 'comfy_extras.nodes_images' } as const;
+const EXTRAS = { pythonModule: 'comfy_extras.nodes_images', style: 'v3' } as const;
 
 const emptyImage = typedNode({
   ...LEGACY,
   name: 'EmptyImage',
+  displayName: 'Empty Image',
   category: 'image',
   required: {
     width: SIDE,
@@ -32,7 +33,7 @@ const getImageSize = typedNode({
   displayName: 'Get Image Size',
   description: 'Tells how wide and how high a picture is, and how many pictures the batch holds.',
   category: 'image',
-  required: { image: ['IMAGE'] },
+  required: { image: ['IMAGE', {}] },
   hidden: { unique_id: 'UNIQUE_ID' },
   outputs: [
     { type: 'INT', name: 'width' },
@@ -48,8 +49,9 @@ const getImageSize = typedNode({
 const imageBatch = typedNode({
   ...LEGACY,
   name: 'ImageBatch',
-  displayName: 'Batch Images',
-  category: 'image',
+  displayName: 'Batch Images (DEPRECATED)',
+  deprecated: true,
+  category: 'image/batch',
   required: { image1: ['IMAGE'], image2: ['IMAGE'] },
   outputs: [{ type: 'IMAGE' }],
   run({ image1, image2 }, context) {
@@ -72,8 +74,9 @@ const concatenate = (context: NodeContext, first: ImageValue, second: ImageValue
 const repeatImageBatch = typedNode({
   ...EXTRAS,
   name: 'RepeatImageBatch',
+  displayName: 'Repeat Image Batch',
   category: 'image/batch',
-  required: { image: ['IMAGE'], amount: ['INT', { default: 1, min: 1, max: 4096 }] },
+  required: { image: ['IMAGE', {}], amount: ['INT', { default: 1, min: 1, max: 4096 }] },
   outputs: [{ type: 'IMAGE' }],
   run({ image, amount }, context) {
     const repeated = newImage(context, { ...image, batch: image.batch * amount });
@@ -85,10 +88,11 @@ const repeatImageBatch = typedNode({
 const imageFromBatch = typedNode({
   ...EXTRAS,
   name: 'ImageFromBatch',
+  displayName: 'Get Image from Batch',
   category: 'image/batch',
   required: {
-    image: ['IMAGE'],
-    batch_index: ['INT', { default: 0, min: 0, max: 4095 }],
+    image: ['IMAGE', {}],
+    batch_index: ['INT', { default: 0, min: -16384, max: 16384 }],
     length: ['INT', { default: 1, min: 1, max: 4096 }],
   },
   outputs: [{ type: 'IMAGE' }],

@@ -6,16 +6,18 @@ import { typedNode } from '../typed-node.ts';
 
 const imageCompositeMasked = typedNode({
   name: 'ImageCompositeMasked',
-  category: 'image',
+  displayName: 'Image Composite Masked',
+  category: 'image/compositing',
   pythonModule: 'comfy_extras.nodes_mask',
+  style: 'v3',
   required: {
-    destination: ['IMAGE'],
-    source: ['IMAGE'],
+    destination: ['IMAGE', {}],
+    source: ['IMAGE', {}],
     x: OFFSET,
     y: OFFSET,
     resize_source: ['BOOLEAN', { default: false }],
   },
-  optional: { mask: ['MASK'] },
+  optional: { mask: ['MASK', {}] },
   outputs: [{ type: 'IMAGE' }],
   run({ destination, source: given, x, y, resize_source: isResized, mask }, context) {
     requireChannels(['destination', destination], ['source', given]);
@@ -54,7 +56,7 @@ const composite = (
 };
 
 const COMPOSITING = {
-  category: 'mask/compositing',
+  category: 'image/compositing',
   pythonModule: 'comfy_extras.nodes_compositing',
   style: 'v3',
 } as const;

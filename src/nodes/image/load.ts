@@ -39,7 +39,7 @@ export const LOAD_NODES: readonly NodeDef[] = [
     ...LOADS,
     name: 'LoadImageMask',
     displayName: 'Load Image (as Mask)',
-    category: 'mask',
+    category: 'image',
     required: { image: UPLOADED, channel: [CHANNELS] },
     outputs: [{ type: 'MASK' }],
     run: loadImageMask,

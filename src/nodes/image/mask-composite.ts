@@ -1,5 +1,6 @@
 import { type MaskValue, NodeFailure } from '../node.ts';
-import { OFFSET, asMask, asPicture, copyOf, eachCoveredRow } from './region.ts';
+import { combo } from '../combo.ts';
+import { MASK_EXTRAS, OFFSET, asMask, asPicture, copyOf, eachCoveredRow } from './region.ts';
 import { typedNode } from '../typed-node.ts';
 
 type Operation = (destination: number, source: number) => number;
@@ -19,14 +20,14 @@ const OPERATIONS: ReadonlyMap<string, Operation> = new Map([
 /** Combines a mask with another one that is laid over a part of it. */
 export const maskComposite = typedNode({
   name: 'MaskComposite',
-  category: 'mask',
-  pythonModule: 'comfy_extras.nodes_mask',
+  ...MASK_EXTRAS,
+  displayName: 'Combine Masks',
   required: {
-    destination: ['MASK'],
-    source: ['MASK'],
+    destination: ['MASK', {}],
+    source: ['MASK', {}],
     x: OFFSET,
     y: OFFSET,
-    operation: [[...OPERATIONS.keys()]],
+    operation: combo([...OPERATIONS.keys()]),
   },
   outputs: [{ type: 'MASK' }],
   run({ source, x, y, ...inputs }, context) {

@@ -1,16 +1,17 @@
 import type { MaskValue, NodeContext } from '../node.ts';
+import { MASK_EXTRAS } from './region.ts';
 import { frameOf, newMask } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
 /** Grows or shrinks the area of a mask, pixel by pixel. */
 export const growMask = typedNode({
   name: 'GrowMask',
-  category: 'mask',
-  pythonModule: 'comfy_extras.nodes_mask',
+  ...MASK_EXTRAS,
+  displayName: 'Grow Mask',
   required: {
-    mask: ['MASK'],
+    mask: ['MASK', {}],
     expand: ['INT', { default: 0, min: -16384, max: 16384, step: 1 }],
-    tapered_corners: ['BOOLEAN', { default: true }],
+    tapered_corners: ['BOOLEAN', { advanced: true, default: true }],
   },
   outputs: [{ type: 'MASK' }],
   run({ mask, expand, tapered_corners: isTapered }, context) {

@@ -1,24 +1,30 @@
 import { type MaskValue, type NodeContext, type NodeDef, NodeFailure } from '../node.ts';
+import { combo } from '../combo.ts';
 import { maskComposite } from './mask-composite.ts';
 import { growMask } from './mask-grow.ts';
-import { OFFSET, SIDE, asMask, asPicture, cutOut, greyPicture, spanWithin } from './region.ts';
+import {
+  MASK_EXTRAS,
+  OFFSET,
+  SIDE,
+  asMask,
+  asPicture,
+  cutOut,
+  greyPicture,
+  spanWithin,
+} from './region.ts';
 import { newMask, roundHalfEven } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
 const { fround } = Math;
 
-const COMMON = {
-  category: 'mask',
-  pythonModule: 'comfy_extras.nodes_mask',
-} as const;
-
-const TO_MASK = { ...COMMON, outputs: [{ type: 'MASK' }] } as const;
+const TO_MASK = { ...MASK_EXTRAS, outputs: [{ type: 'MASK' }] } as const;
 
 /** Fades a mask out towards its edges. */
 const featherMask = typedNode({
   ...TO_MASK,
   name: 'FeatherMask',
-  required: { mask: ['MASK'], left: OFFSET, top: OFFSET, right: OFFSET, bottom: OFFSET },
+  displayName: 'Feather Mask',
+  required: { mask: ['MASK', {}], left: OFFSET, top: OFFSET, right: OFFSET, bottom: OFFSET },
   run({ mask, ...feathers }, context) {
     const { width, height } = mask;
     const [left, right] = [rampUp(width, feathers.left), rampDown(width, feathers.right)];
@@ -62,7 +68,7 @@ const imageToMask = typedNode({
   ...TO_MASK,
   name: 'ImageToMask',
   displayName: 'Convert Image to Mask',
-  required: { image: ['IMAGE'], channel: [CHANNELS] },
+  required: { image: ['IMAGE', {}], channel: combo(CHANNELS) },
   run({ image, channel: word }, context) {
     const channel = CHANNELS.findIndex((name) => name === word);
     if (channel < 0) throw new NodeFailure('ValueError', `There is no channel ${word}`);
@@ -80,10 +86,10 @@ const imageToMask = typedNode({
 });
 
 const maskToImage = typedNode({
-  ...COMMON,
+  ...MASK_EXTRAS,
   name: 'MaskToImage',
   displayName: 'Convert Mask to Image',
-  required: { mask: ['MASK'] },
+  required: { mask: ['MASK', {}] },
   outputs: [{ type: 'IMAGE' }],
   run: ({ mask }, context) => ({ outputs: [greyPicture(context, mask)] }),
 });
@@ -91,9 +97,10 @@ const maskToImage = typedNode({
 const imageColorToMask = typedNode({
   ...TO_MASK,
   name: 'ImageColorToMask',
+  displayName: 'Convert Image Color to Mask',
   required: {
-    image: ['IMAGE'],
-    color: ['INT', { default: 0, min: 0, max: 0xffffff, step: 1, display: 'color' }],
+    image: ['IMAGE', {}],
+    color: ['INT', { default: 0, min: 0, max: 0xffffff, step: 1, display: 'number' }],
   },
   run({ image: { data, channels, ...shape }, color: colour }, context) {
     const mask = newMask(context, shape);
@@ -114,6 +121,7 @@ const byteOf = (level: number): number =>
 const solidMask = typedNode({
   ...TO_MASK,
   name: 'SolidMask',
+  displayName: 'Create Solid Mask',
   required: {
     value: ['FLOAT', { default: 1.0, min: 0.0, max: 1.0, step: 0.01 }],
     width: SIDE,
@@ -145,15 +153,17 @@ const eachLevel = (
 const invertMask = typedNode({
   ...TO_MASK,
   name: 'InvertMask',
-  required: { mask: ['MASK'] },
+  displayName: 'Invert Mask',
+  required: { mask: ['MASK', {}] },
   run: ({ mask }, context) => ({ outputs: [eachLevel(context, mask, (level) => 1 - level)] }),
 });
 
 const thresholdMask = typedNode({
   ...TO_MASK,
   name: 'ThresholdMask',
+  displayName: 'Threshold Mask',
   required: {
-    mask: ['MASK'],
+    mask: ['MASK', {}],
     value: ['FLOAT', { default: 0.5, min: 0.0, max: 1.0, step: 0.01 }],
   },
   run({ mask, value }, context) {
@@ -166,7 +176,8 @@ const thresholdMask = typedNode({
 const cropMask = typedNode({
   ...TO_MASK,
   name: 'CropMask',
-  required: { mask: ['MASK'], x: OFFSET, y: OFFSET, width: SIDE, height: SIDE },
+  displayName: 'Crop Mask',
+  required: { mask: ['MASK', {}], x: OFFSET, y: OFFSET, width: SIDE, height: SIDE },
   run({ mask, x, y, width, height }, context) {
     // Unlike in ImageCrop, a corner outside the mask is not moved back onto it.
     const columns = spanWithin(mask.width, { start: x, end: x + width });

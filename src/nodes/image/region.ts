@@ -124,6 +124,13 @@ export const eachCoveredRow = (
 const pixelAt = ({ height, width }: Size, frame: number, { x, y }: Point): number =>
   (frame * height + y) * width + x;
 
+/** The properties of the nodes that make or change masks. */
+export const MASK_EXTRAS = {
+  category: 'image/mask',
+  pythonModule: 'comfy_extras.nodes_mask',
+  style: 'v3',
+} as const;
+
 /** A place in a picture. */
 export const OFFSET = ['INT', { default: 0, min: 0, max: 16384, step: 1 }] as const;
 

@@ -1,4 +1,6 @@
+import { combo } from '../combo.ts';
 import type { JsonObject } from '../../protocol/json.ts';
+import type { NodeUi } from '../../protocol/v2.ts';
 import {
   type ImageValue,
   type NodeContext,
@@ -7,8 +9,8 @@ import {
   type NodeResult,
 } from '../node.ts';
 import { fileName, previewPrefix, savePath } from './save-path.ts';
-import { encodePng, metadataTexts } from '../codecs/encode-png.ts';
-import { greyPicture } from './region.ts';
+import { encodePng, type MetadataText, metadataTexts } from '../codecs/encode-png.ts';
+import { MASK_EXTRAS, greyPicture } from './region.ts';
 import { typedNode } from '../typed-node.ts';
 import { encodeApng } from '../codecs/encode-apng.ts';
 import { encodeWebp } from '../codecs/encode-webp.ts';
@@ -16,14 +18,12 @@ import { encodeWebp } from '../codecs/encode-webp.ts';
 /** v1's zlib levels: files that stay are compressed more than previews. */
 const COMPRESSION = { saved: 4, preview: 1 } as const;
 
-/** The inputs and properties of all nodes that write pictures. Their files contain the prompt. */
+/** The properties of the nodes that write pictures and pass them on. */
 const SAVES = {
   hidden: { prompt: 'PROMPT', extra_pnginfo: 'EXTRA_PNGINFO' },
-  outputs: [],
+  outputs: [{ type: 'IMAGE', name: 'images' }],
   outputNode: true,
 } as const;
-
-const PREFIX = ['STRING', { default: 'ComfyUI' }] as const;
 
 /** The nodes that write still pictures. */
 export const SAVE_NODES: readonly NodeDef[] = [
@@ -33,10 +33,12 @@ export const SAVE_NODES: readonly NodeDef[] = [
     description: 'Keeps pictures as PNG files among the outputs.',
     category: 'image',
     pythonModule: 'nodes',
-    required: { images: ['IMAGE', {}], filename_prefix: PREFIX },
+    required: { images: ['IMAGE', {}], filename_prefix: ['STRING', { default: 'ComfyUI' }] },
     ...SAVES,
-    run: ({ images, filename_prefix: prefix }, context) =>
-      saveStills(images, context, { prefix, temp: false }),
+    run: async ({ images, filename_prefix: prefix }, context) => ({
+      outputs: [images],
+      ui: await saveStills(images, context, { prefix, temp: false, texts: metadataTexts(context) }),
+    }),
   }),
   typedNode({
     name: 'PreviewImage',
@@ -46,20 +48,28 @@ export const SAVE_NODES: readonly NodeDef[] = [
     pythonModule: 'nodes',
     required: { images: ['IMAGE'] },
     ...SAVES,
-    run: ({ images }, context) => preview(images, context),
+    run: async ({ images }, context) => ({
+      outputs: [images],
+      ui: await preview(images, context, metadataTexts(context)),
+    }),
   }),
   typedNode({
-    name: 'MaskPreview',
-    description: 'Shows masks as grey pictures without keeping them.',
-    category: 'mask',
-    pythonModule: 'comfy_extras.nodes_mask',
-    required: { mask: ['MASK'] },
     ...SAVES,
-    run: ({ mask }, context) => preview(greyPicture(context, mask), context),
+    ...MASK_EXTRAS,
+    name: 'MaskPreview',
+    displayName: 'Preview Mask',
+    description: 'Shows masks as grey pictures without keeping them.',
+    required: { mask: ['MASK', {}] },
+    outputs: [{ type: 'MASK', name: 'mask' }],
+    run: async ({ mask }, context) => ({
+      outputs: [mask],
+      ui: { ...(await preview(greyPicture(context, mask), context, [])), animated: [false] },
+    }),
   }),
   typedNode({
     name: 'SaveImageWebsocket',
-    category: 'api/image',
+    displayName: 'Save Image (Websocket)',
+    category: 'image',
     pythonModule: 'custom_nodes.websocket_image_save',
     required: { images: ['IMAGE'] },
     outputs: [],
@@ -69,22 +79,30 @@ export const SAVE_NODES: readonly NodeDef[] = [
   }),
 ];
 
-type Destination = { readonly prefix: string; readonly temp: boolean };
+type Destination = {
+  readonly prefix: string;
+  readonly temp: boolean;
+  /** The metadata of each file. */
+  readonly texts: readonly MetadataText[];
+};
 
-function preview(images: ImageValue, context: NodeContext): Promise<NodeResult> {
-  return saveStills(images, context, { prefix: previewPrefix(), temp: true });
+function preview(
+  images: ImageValue,
+  context: NodeContext,
+  texts: readonly MetadataText[],
+): Promise<NodeUi> {
+  return saveStills(images, context, { prefix: previewPrefix(), temp: true, texts });
 }
 
 async function saveStills(
   images: ImageValue,
   context: NodeContext,
   to: Destination,
-): Promise<NodeResult> {
+): Promise<NodeUi> {
   const { width, height, batch } = images;
   if (batch < 1) throw new NodeFailure('IndexError', 'There is no picture in the batch');
   const { subfolder, stem } = savePath(to.prefix, { width, height, now: new Date() });
   const compressionLevel = to.temp ? COMPRESSION.preview : COMPRESSION.saved;
-  const texts = metadataTexts(context);
   const items: JsonObject[] = [];
   let counter = 0;
   for (let i = 0; i < images.batch; i++) {
@@ -93,12 +111,12 @@ async function saveStills(
     const free = await context.nextCounter({ temp: to.temp, subfolder }, stem);
     counter = Math.max(counter + 1, free);
     const name = fileName(stem.replaceAll('%batch_num%', String(i)), counter, 'png');
-    const bytes = await encodePng(images, i, { compressionLevel, texts });
+    const bytes = await encodePng(images, i, { compressionLevel, texts: to.texts });
     items.push(
       await context.save({ bytes, name, subfolder, contentType: 'image/png', temp: to.temp }),
     );
   }
-  return { outputs: [], ui: { images: items } };
+  return { images: items };
 }
 
 /** Sends pictures, each with the progress message of its own step. v1 counts the steps from 0. */
@@ -122,8 +140,8 @@ async function sendImages(
 }
 
 const ANIMATED_INPUTS = {
-  images: ['IMAGE'],
-  filename_prefix: PREFIX,
+  images: ['IMAGE', {}],
+  filename_prefix: ['STRING', { default: 'ComfyUI', multiline: false }],
   fps: ['FLOAT', { default: 6.0, min: 0.01, max: 1000.0, step: 0.01 }],
 } as const;
 
@@ -132,8 +150,9 @@ const EFFORT: { readonly [method: string]: number } = { default: 4, fastest: 0, 
 
 const ANIMATION = {
   ...SAVES,
-  category: 'image/animation',
+  category: 'image',
   pythonModule: 'comfy_extras.nodes_images',
+  style: 'v3',
 } as const;
 
 /** The nodes that write a batch as one animated picture. */
@@ -141,11 +160,12 @@ export const SAVE_ANIMATED_NODES: readonly NodeDef[] = [
   typedNode({
     ...ANIMATION,
     name: 'SaveAnimatedWEBP',
+    displayName: 'Save Animated WEBP',
     required: {
       ...ANIMATED_INPUTS,
       lossless: ['BOOLEAN', { default: true }],
       quality: ['INT', { default: 80, min: 0, max: 100 }],
-      method: [Object.keys(EFFORT)],
+      method: combo(Object.keys(EFFORT)),
     },
     async run({ images, fps, lossless, quality, method, filename_prefix: prefix }, context) {
       const effort = EFFORT[method] ?? 4;
@@ -157,7 +177,11 @@ export const SAVE_ANIMATED_NODES: readonly NodeDef[] = [
   typedNode({
     ...ANIMATION,
     name: 'SaveAnimatedPNG',
-    required: { ...ANIMATED_INPUTS, compress_level: ['INT', { default: 4, min: 0, max: 9 }] },
+    displayName: 'Save Animated PNG',
+    required: {
+      ...ANIMATED_INPUTS,
+      compress_level: ['INT', { advanced: true, default: 4, min: 0, max: 9 }],
+    },
     async run({ images, fps, compress_level: compressionLevel, filename_prefix: prefix }, context) {
       const common = { durationMs: frameMs(fps), texts: metadataTexts(context) };
       const bytes = await encodeApng(images, context, { ...common, compressionLevel });
@@ -183,7 +207,7 @@ async function saveAnimation(
   const name = fileName(stem, counter, extension);
   const contentType = `image/${extension}`;
   const item = await context.save({ bytes, name, subfolder, contentType, temp: false });
-  return { outputs: [], ui: { images: [item], animated: [true] } };
+  return { outputs: [images], ui: { images: [item], animated: [true] } };
 }
 
 function frameMs(fps: number): number {

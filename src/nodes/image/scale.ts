@@ -1,4 +1,5 @@
 import { RESAMPLE_METHODS, resampleMethod, upscale } from '../resample/resample.ts';
+import { combo } from '../combo.ts';
 import type { ImageValue, NodeContext, NodeDef, NodeResult } from '../node.ts';
 import { type Size, roundHalfEven } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
@@ -69,12 +70,14 @@ const imageScaleBy = typedNode({
 const imageScaleToTotalPixels = typedNode({
   ...COMMON,
   name: 'ImageScaleToTotalPixels',
+  displayName: 'Scale Image to Total Pixels',
   pythonModule: 'comfy_extras.nodes_post_processing',
   style: 'v3',
   required: {
     image: ['IMAGE', {}],
-    upscale_method: ['COMBO', { multiselect: false, options: RESAMPLE_METHODS }],
+    upscale_method: combo(RESAMPLE_METHODS),
     megapixels: ['FLOAT', { default: 1.0, min: 0.01, max: 16.0, step: 0.01 }],
+    resolution_steps: ['INT', { advanced: true, default: 1, min: 1, max: 256 }],
   },
   run(inputs, context) {
     const { image, megapixels } = inputs;
@@ -86,11 +89,13 @@ const imageScaleToTotalPixels = typedNode({
 const imageScaleToMaxDimension = typedNode({
   ...COMMON,
   name: 'ImageScaleToMaxDimension',
+  displayName: 'Scale Image to Max Dimension',
   pythonModule: 'comfy_extras.nodes_images',
+  style: 'v3',
   required: {
-    image: ['IMAGE'],
+    image: ['IMAGE', {}],
     // v1 lists `bilinear` twice, and so does its answer to /object_info.
-    upscale_method: [['area', 'lanczos', 'bilinear', 'nearest-exact', 'bilinear', 'bicubic']],
+    upscale_method: combo(['area', 'lanczos', 'bilinear', 'nearest-exact', 'bilinear', 'bicubic']),
     largest_size: ['INT', { default: 512, min: 0, max: 16384, step: 1 }],
   },
   run: (inputs, context) => scaleTo(context, inputs, fittedSize(inputs.image, inputs.largest_size)),

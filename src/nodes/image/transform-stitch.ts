@@ -1,4 +1,5 @@
 import { type ImageValue, type NodeContext } from '../node.ts';
+import { combo } from '../combo.ts';
 import { place } from './region.ts';
 import { upscale } from '../resample/resample.ts';
 import { eachRow, fillAlpha, frameOf, newImage } from '../tensor.ts';
@@ -23,18 +24,19 @@ type Stitch = { readonly along: Axis; readonly colour: Colour };
 /** Joins two pictures side by side. */
 export const imageStitch = typedNode({
   name: 'ImageStitch',
-  displayName: 'Image Stitch',
+  displayName: 'Stitch Images',
   description: 'Puts the second picture beside the first one, with a coloured gap if wanted.',
   category: 'image/transform',
   pythonModule: 'comfy_extras.nodes_images',
+  style: 'v3',
   required: {
-    image1: ['IMAGE'],
-    direction: [['right', 'down', 'left', 'up'], { default: 'right' }],
+    image1: ['IMAGE', {}],
+    direction: combo(['right', 'down', 'left', 'up'], { default: 'right' }),
     match_image_size: ['BOOLEAN', { default: true }],
-    spacing_width: ['INT', { default: 0, min: 0, max: 1024, step: 2 }],
-    spacing_color: [Object.keys(COLOURS), { default: 'white' }],
+    spacing_width: ['INT', { advanced: true, default: 0, min: 0, max: 1024, step: 2 }],
+    spacing_color: combo(Object.keys(COLOURS), { advanced: true, default: 'white' }),
   },
-  optional: { image2: ['IMAGE'] },
+  optional: { image2: ['IMAGE', {}] },
   outputs: [{ type: 'IMAGE' }],
   run({ image1: given, image2: other, direction, ...inputs }, context) {
     if (!other) return { outputs: [given] };

@@ -5,6 +5,7 @@ import {
   NodeFailure,
   type MaskValue,
 } from '../node.ts';
+import { combo } from '../combo.ts';
 import { OFFSET, SIDE, cutOut, spanWithin, place } from './region.ts';
 import { type Size, eachRow, newImage, newMask } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
@@ -14,6 +15,7 @@ import { resampleMethod, upscale } from '../resample/resample.ts';
 const COMMON = {
   category: 'image/transform',
   pythonModule: 'comfy_extras.nodes_images',
+  style: 'v3',
   outputs: [{ type: 'IMAGE' }],
 } as const;
 
@@ -24,7 +26,7 @@ const EDGE = ['INT', { default: 0, min: 0, max: 16384, step: 8 }] as const;
 const imagePadForOutpaint = typedNode({
   name: 'ImagePadForOutpaint',
   displayName: 'Pad Image for Outpainting',
-  category: 'image',
+  category: 'image/transform',
   pythonModule: 'nodes',
   required: {
     image: ['IMAGE'],
@@ -32,7 +34,7 @@ const imagePadForOutpaint = typedNode({
     top: EDGE,
     right: EDGE,
     bottom: EDGE,
-    feathering: ['INT', { default: 40, min: 0, max: 16384, step: 1 }],
+    feathering: ['INT', { default: 40, min: 0, max: 16384, step: 1, advanced: true }],
   },
   outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
   run({ image, feathering, ...margins }, context) {
@@ -94,12 +96,15 @@ const edgeDistances = (length: number, before: number, after: number): Float64Ar
 const resizeAndPadImage = typedNode({
   ...COMMON,
   name: 'ResizeAndPadImage',
+  displayName: 'Resize And Pad Image',
   required: {
-    image: ['IMAGE'],
+    image: ['IMAGE', {}],
     target_width: SIDE,
     target_height: SIDE,
-    padding_color: [['white', 'black']],
-    interpolation: [['area', 'bicubic', 'nearest-exact', 'bilinear', 'lanczos']],
+    padding_color: combo(['white', 'black'], { advanced: true }),
+    interpolation: combo(['area', 'bicubic', 'nearest-exact', 'bilinear', 'lanczos'], {
+      advanced: true,
+    }),
   },
   run({ image, target_width: width, target_height: height, ...inputs }, context) {
     const method = resampleMethod(inputs.interpolation);
@@ -124,9 +129,10 @@ const PAD_NODES: readonly NodeDef[] = [imagePadForOutpaint, resizeAndPadImage];
 const imageCrop = typedNode({
   ...COMMON,
   name: 'ImageCrop',
-  displayName: 'Image Crop',
+  displayName: 'Crop Image (DEPRECATED)',
+  deprecated: true,
   required: {
-    image: ['IMAGE'],
+    image: ['IMAGE', {}],
     width: SIDE,
     height: SIDE,
     x: OFFSET,
@@ -190,7 +196,8 @@ const rearrange = (
 const imageFlip = typedNode({
   ...COMMON,
   name: 'ImageFlip',
-  required: { image: ['IMAGE'], flip_method: [[...FLIPS.keys()]] },
+  displayName: 'Flip Image',
+  required: { image: ['IMAGE', {}], flip_method: combo([...FLIPS.keys()]) },
   run({ image, flip_method: method }, context) {
     return { outputs: [rearrange(context, image, image, FLIPS.get(method)?.(image))] };
   },
@@ -199,7 +206,8 @@ const imageFlip = typedNode({
 const imageRotate = typedNode({
   ...COMMON,
   name: 'ImageRotate',
-  required: { image: ['IMAGE'], rotation: [[...ROTATIONS.keys()]] },
+  displayName: 'Rotate Image',
+  required: { image: ['IMAGE', {}], rotation: combo([...ROTATIONS.keys()]) },
   run({ image, rotation }, context) {
     const { width, height } = image;
     const isQuarter = rotation === '90 degrees' || rotation === '270 degrees';

@@ -3,22 +3,31 @@ import { described } from './described.ts';
 
 /** The nodes between the loaders and the samplers of a graph. */
 export const LATENTS: readonly DescribedNode[] = [
-  described(['CLIPTextEncode', 'CLIP Text Encode (Prompt)'], 'conditioning', ['CONDITIONING'], {
-    text: ['STRING', { multiline: true, dynamicPrompts: true }],
-    clip: ['CLIP', {}],
-  }),
-  described(['CLIPSetLastLayer', 'CLIP Set Last Layer'], 'conditioning', ['CLIP'], {
+  described(
+    ['CLIPTextEncode', 'CLIP Text Encode (Prompt)'],
+    'model/conditioning',
+    ['CONDITIONING'],
+    {
+      text: ['STRING', { multiline: true, dynamicPrompts: true }],
+      clip: ['CLIP', {}],
+    },
+  ),
+  described(['CLIPSetLastLayer', 'CLIP Set Last Layer'], 'model/conditioning', ['CLIP'], {
     clip: ['CLIP'],
-    stop_at_clip_layer: ['INT', { default: -1, min: -24, max: -1, step: 1 }],
+    stop_at_clip_layer: ['INT', { default: -1, min: -24, max: -1, step: 1, advanced: true }],
   }),
-  described(['EmptyLatentImage', 'Empty Latent Image'], 'latent', ['LATENT'], {
+  described(['EmptyLatentImage', 'Empty Latent Image'], 'model/latent', ['LATENT'], {
     width: ['INT', { default: 512, min: 16, max: 16384, step: 8 }],
     height: ['INT', { default: 512, min: 16, max: 16384, step: 8 }],
     batch_size: ['INT', { default: 1, min: 1, max: 4096 }],
   }),
   described(
     ['EmptySD3LatentImage'],
-    { category: 'latent/sd3', pythonModule: 'comfy_extras.nodes_sd3', style: 'v3' },
+    {
+      category: 'model/latent/stable diffusion',
+      pythonModule: 'comfy_extras.nodes_sd3',
+      style: 'v3',
+    },
     ['LATENT'],
     {
       width: ['INT', { default: 1024, min: 16, max: 16384, step: 16 }],
@@ -26,18 +35,21 @@ export const LATENTS: readonly DescribedNode[] = [
       batch_size: ['INT', { default: 1, min: 1, max: 4096 }],
     },
   ),
-  described(['VAEDecode', 'VAE Decode'], 'latent', ['IMAGE'], {
+  described(['VAEDecode', 'VAE Decode'], 'model/latent', ['IMAGE'], {
     samples: ['LATENT', {}],
     vae: ['VAE', {}],
   }),
-  described(['VAEEncode', 'VAE Encode'], 'latent', ['LATENT'], { pixels: ['IMAGE'], vae: ['VAE'] }),
-  described(['VAEEncodeForInpaint', 'VAE Encode (for Inpainting)'], 'latent/inpaint', ['LATENT'], {
+  described(['VAEEncode', 'VAE Encode'], 'model/latent', ['LATENT'], {
+    pixels: ['IMAGE'],
+    vae: ['VAE'],
+  }),
+  described(['VAEEncodeForInpaint', 'VAE Encode (for Inpainting)'], 'model/latent', ['LATENT'], {
     pixels: ['IMAGE'],
     vae: ['VAE'],
     mask: ['MASK'],
     grow_mask_by: ['INT', { default: 6, min: 0, max: 64, step: 1 }],
   }),
-  described(['LatentUpscale', 'Upscale Latent'], 'latent', ['LATENT'], {
+  described(['LatentUpscale', 'Upscale Latent'], 'model/latent', ['LATENT'], {
     samples: ['LATENT'],
     upscale_method: [['nearest-exact', 'bilinear', 'area', 'bicubic', 'bislerp']],
     width: ['INT', { default: 512, min: 0, max: 16384, step: 8 }],
@@ -53,7 +65,7 @@ export const LATENTS: readonly DescribedNode[] = [
   {
     ...described(
       ['ControlNetApplyAdvanced', 'Apply ControlNet'],
-      'conditioning/controlnet',
+      'model/conditioning/controlnet',
       ['CONDITIONING'],
       {
         positive: ['CONDITIONING'],
@@ -74,7 +86,7 @@ export const LATENTS: readonly DescribedNode[] = [
   described(
     ['FluxGuidance'],
     {
-      category: 'advanced/conditioning/flux',
+      category: 'model/conditioning/flux',
       pythonModule: 'comfy_extras.nodes_flux',
       style: 'v3',
     },

@@ -1,4 +1,5 @@
 import { LosslessNumber } from '../../protocol/json.ts';
+import { combo } from '../combo.ts';
 import type { DescribedNode } from '../node.ts';
 import { described } from './described.ts';
 
@@ -9,6 +10,8 @@ const SAMPLERS = [
   'euler_ancestral_cfg_pp',
   'heun',
   'heunpp2',
+  'exp_heun_2_x0',
+  'exp_heun_2_x0_sde',
   'dpm_2',
   'dpm_2_ancestral',
   'lms',
@@ -57,11 +60,12 @@ const SCHEDULERS = [
   'linear_quadratic',
   'kl_optimal',
 ];
+const CUSTOM = { pythonModule: 'comfy_extras.nodes_custom_sampler', style: 'v3' } as const;
 const MAX_SEED = new LosslessNumber('18446744073709551615');
 
 /** Samplers and schedulers. */
 export const SAMPLING: readonly DescribedNode[] = [
-  described(['KSampler'], 'sampling', ['LATENT'], {
+  described(['KSampler'], 'model/sampling', ['LATENT'], {
     model: ['MODEL', {}],
     seed: ['INT', { default: 0, min: 0, max: MAX_SEED, control_after_generate: true }],
     steps: ['INT', { default: 20, min: 1, max: 10000 }],
@@ -73,9 +77,9 @@ export const SAMPLING: readonly DescribedNode[] = [
     latent_image: ['LATENT', {}],
     denoise: ['FLOAT', { default: 1, min: 0, max: 1, step: 0.01 }],
   }),
-  described(['KSamplerAdvanced', 'KSampler (Advanced)'], 'sampling', ['LATENT'], {
+  described(['KSamplerAdvanced', 'KSampler (Advanced)'], 'model/sampling', ['LATENT'], {
     model: ['MODEL'],
-    add_noise: [['enable', 'disable']],
+    add_noise: [['enable', 'disable'], { advanced: true }],
     noise_seed: ['INT', { default: 0, min: 0, max: MAX_SEED, control_after_generate: true }],
     steps: ['INT', { default: 20, min: 1, max: 10000 }],
     cfg: ['FLOAT', { default: 8, min: 0, max: 100, step: 0.1, round: 0.01 }],
@@ -84,31 +88,17 @@ export const SAMPLING: readonly DescribedNode[] = [
     positive: ['CONDITIONING'],
     negative: ['CONDITIONING'],
     latent_image: ['LATENT'],
-    start_at_step: ['INT', { default: 0, min: 0, max: 10000 }],
-    end_at_step: ['INT', { default: 10000, min: 0, max: 10000 }],
-    return_with_leftover_noise: [['disable', 'enable']],
+    start_at_step: ['INT', { default: 0, min: 0, max: 10000, advanced: true }],
+    end_at_step: ['INT', { default: 10000, min: 0, max: 10000, advanced: true }],
+    return_with_leftover_noise: [['disable', 'enable'], { advanced: true }],
   }),
-  described(
-    ['KSamplerSelect'],
-    {
-      category: 'sampling/custom_sampling/samplers',
-      pythonModule: 'comfy_extras.nodes_custom_sampler',
-    },
-    ['SAMPLER'],
-    { sampler_name: [SAMPLERS] },
-  ),
-  described(
-    ['BasicScheduler'],
-    {
-      category: 'sampling/custom_sampling/schedulers',
-      pythonModule: 'comfy_extras.nodes_custom_sampler',
-    },
-    ['SIGMAS'],
-    {
-      model: ['MODEL'],
-      scheduler: [SCHEDULERS],
-      steps: ['INT', { default: 20, min: 1, max: 10000 }],
-      denoise: ['FLOAT', { default: 1, min: 0, max: 1, step: 0.01 }],
-    },
-  ),
+  described(['KSamplerSelect'], { ...CUSTOM, category: 'model/sampling/samplers' }, ['SAMPLER'], {
+    sampler_name: combo(SAMPLERS),
+  }),
+  described(['BasicScheduler'], { ...CUSTOM, category: 'model/sampling/schedulers' }, ['SIGMAS'], {
+    model: ['MODEL', {}],
+    scheduler: combo(SCHEDULERS),
+    steps: ['INT', { default: 20, min: 1, max: 10000 }],
+    denoise: ['FLOAT', { default: 1, min: 0, max: 1, step: 0.01 }],
+  }),
 ];

@@ -1,14 +1,14 @@
 import type { NodeContext, NodeDef, Value, ImageValue, MaskValue } from '../node.ts';
-import { isJsonObject, type Json } from '../../protocol/json.ts';
+import { entriesInOrder, isJsonObject, type Json } from '../../protocol/json.ts';
 import { pythonFloat, pythonJson } from '../../protocol/python-json.ts';
-import { isInsidePair } from './pieces.ts';
+import { createTextPieces, isInsidePair, type TextPieces } from './pieces.ts';
 
 /** The declaration of an input in nearly every text node. */
 export const MULTILINE = ['STRING', { multiline: true }] as const;
 
 /** The members that all text nodes share. */
 export const TEXT = {
-  category: 'utils/string',
+  category: 'text',
   pythonModule: 'comfy_extras.nodes_string',
   style: 'v3',
   outputs: [{ type: 'STRING' }],
@@ -17,16 +17,16 @@ export const TEXT = {
 /** The node that shows any input as text. */
 export const PREVIEW_ANY: NodeDef = {
   name: 'PreviewAny',
-  displayName: 'Preview Any',
-  category: 'utils',
+  displayName: 'Preview as Text',
+  category: 'utilities',
   pythonModule: 'comfy_extras.nodes_preview_any',
   required: { source: ['*', {}] },
-  outputs: [],
+  outputs: [{ type: 'STRING' }],
   outputNode: true,
-  run: (inputs, context) => ({
-    outputs: [],
-    ui: { text: [withinRoom(shown(inputs['source'] ?? null, context), context)] },
-  }),
+  run(inputs, context) {
+    const text = shown(inputs['source'] ?? null, context);
+    return { outputs: [text], ui: { text: [withinRoom(text, context)] } };
+  },
 };
 
 /** Returns the text up to the limit: every reader of the job gets it. */
@@ -42,7 +42,34 @@ function shown(value: Value | Json, context: NodeContext): string {
   if (typeof value === 'boolean') return value ? 'True' : 'False';
   if (typeof value === 'number' && isFloat(value, context)) return pythonFloat(value);
   if (typeof value !== 'object') return String(value);
-  return isPixels(value) ? sizeOf(value) : pythonJson(value);
+  if (isPixels(value)) return sizeOf(value);
+  const pieces = createTextPieces(context);
+  addLines(value, '\n', pieces);
+  return pieces.text();
+}
+
+/** Writes a value as JSON, with a line for each item. `lineStart` begins the lines of its level. */
+function addLines(value: Json, lineStart: string, pieces: Pick<TextPieces, 'add'>): void {
+  const isList = Array.isArray(value);
+  const items = isList ? value.map((item: Json) => ['', item] as const) : namedItems(value);
+  if (items === undefined) return pieces.add(leafText(value));
+  if (items.length === 0) return pieces.add(isList ? '[]' : '{}');
+  const itemStart = `${lineStart}    `;
+  for (const [index, [name, item]] of items.entries()) {
+    const before = index > 0 ? ',' : isList ? '[' : '{';
+    pieces.add(before + itemStart + name);
+    addLines(item, itemStart, pieces);
+  }
+  pieces.add(`${lineStart}${isList ? ']' : '}'}`);
+}
+
+function namedItems(value: Json): readonly (readonly [name: string, item: Json])[] | undefined {
+  if (!isJsonObject(value)) return undefined;
+  return entriesInOrder(value).map(([key, item]) => [`${JSON.stringify(key)}: `, item]);
+}
+
+function leafText(value: Json): string {
+  return typeof value === 'string' ? JSON.stringify(value) : pythonJson(value);
 }
 
 /** True for a FLOAT. A whole number may be one: only the type of its output tells. */

@@ -1,4 +1,5 @@
 import type { NodeContext, NodeDef } from '../node.ts';
+import { combo } from '../combo.ts';
 import type { Reserver } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 import { capitalCase, lowerCase, titleCase, upperCase } from './case.ts';
@@ -38,7 +39,7 @@ export const TEXT_NODES: readonly NodeDef[] = [
   typedNode({
     ...TEXT,
     name: 'StringConcatenate',
-    displayName: 'Concatenate',
+    displayName: 'Concatenate Text',
     required: {
       string_a: MULTILINE,
       string_b: MULTILINE,
@@ -70,7 +71,7 @@ export const TEXT_NODES: readonly NodeDef[] = [
   typedNode({
     ...TEXT,
     name: 'StringLength',
-    displayName: 'Length',
+    displayName: 'Text Length',
     required: { string: MULTILINE },
     outputs: [{ type: 'INT', name: 'length' }],
     run: ({ string }, context) => ({ outputs: [countChars(string, context)] }),
@@ -78,8 +79,8 @@ export const TEXT_NODES: readonly NodeDef[] = [
   typedNode({
     ...TEXT,
     name: 'CaseConverter',
-    displayName: 'Case Converter',
-    required: { string: MULTILINE, mode: options(CASE) },
+    displayName: 'Convert Text Case',
+    required: { string: MULTILINE, mode: combo(Object.keys(CASE)) },
     run: ({ string, mode }, context) => ({
       outputs: [chosen(mode, CASE)?.(string, context) ?? string],
     }),
@@ -87,8 +88,8 @@ export const TEXT_NODES: readonly NodeDef[] = [
   typedNode({
     ...TEXT,
     name: 'StringTrim',
-    displayName: 'Trim',
-    required: { string: MULTILINE, mode: options(TRIM) },
+    displayName: 'Trim Text',
+    required: { string: MULTILINE, mode: combo(Object.keys(TRIM)) },
     run: ({ string, mode }, context) => ({
       outputs: [chosen(mode, TRIM)?.(string, context) ?? string],
     }),
@@ -96,7 +97,7 @@ export const TEXT_NODES: readonly NodeDef[] = [
   typedNode({
     ...TEXT,
     name: 'StringReplace',
-    displayName: 'Replace',
+    displayName: 'Replace Text',
     required: { string: MULTILINE, find: MULTILINE, replace: MULTILINE },
     run: ({ string, find, replace }, context) => ({
       outputs: [
@@ -109,11 +110,11 @@ export const TEXT_NODES: readonly NodeDef[] = [
   typedNode({
     ...TEXT,
     name: 'StringContains',
-    displayName: 'Contains',
+    displayName: 'Contains Text',
     required: {
       string: MULTILINE,
       substring: MULTILINE,
-      case_sensitive: ['BOOLEAN', { default: true }],
+      case_sensitive: ['BOOLEAN', { advanced: true, default: true }],
     },
     outputs: [{ type: 'BOOLEAN', name: 'contains' }],
     run({ string, substring: wanted, case_sensitive: isExact }, context) {
@@ -124,12 +125,12 @@ export const TEXT_NODES: readonly NodeDef[] = [
   typedNode({
     ...TEXT,
     name: 'StringCompare',
-    displayName: 'Compare',
+    displayName: 'Compare Text',
     required: {
       string_a: MULTILINE,
       string_b: MULTILINE,
-      mode: options(COMPARE),
-      case_sensitive: ['BOOLEAN', { default: true }],
+      mode: combo(Object.keys(COMPARE)),
+      case_sensitive: ['BOOLEAN', { advanced: true, default: true }],
     },
     outputs: [{ type: 'BOOLEAN' }],
     run({ string_a: one, string_b: other, mode, case_sensitive: isExact }, context) {
@@ -139,10 +140,6 @@ export const TEXT_NODES: readonly NodeDef[] = [
   }),
   PREVIEW_ANY,
 ];
-
-function options(table: { readonly [mode: string]: unknown }) {
-  return ['COMBO', { multiselect: false, options: Object.keys(table) }] as const;
-}
 
 type TextPair = readonly [string, string];
 
