@@ -122,8 +122,8 @@ describe('FeatherMask', () => {
 
   test.each([
     { edges: { left: 4 }, row: '0.25 0.5 0.75 1' },
-    { edges: { right: 4 }, row: '0.25 1 0.75 0.5' },
-    { edges: { left: 4, right: 4 }, row: '0.0625 0.5 0.5625 0.5' },
+    { edges: { right: 4 }, row: '1 0.75 0.5 0.25' },
+    { edges: { left: 4, right: 4 }, row: '0.25 0.375 0.375 0.25' },
   ])('$edges makes rows $row; top and bottom do the same to columns', async ({ edges, row }) => {
     const { left, right } = { ...NONE, ...edges };
     const across = await run('FeatherMask', { ...NONE, mask: square, left, right });

@@ -13,7 +13,12 @@ const SIZES = [
   { name: 'ImageScale', inputs: { width: 3, height: 2 }, from: '6x4', to: '3x2' },
   { name: 'ImageScaleBy', inputs: { scale_by: 0.5 }, from: '5x7', to: '2x4' },
   { name: 'ImageScaleBy', inputs: { scale_by: 1.1 }, from: '10x20', to: '11x22' },
-  { name: 'ImageScaleToTotalPixels', inputs: { megapixels: 0.01 }, from: '64x16', to: '205x51' },
+  {
+    name: 'ImageScaleToTotalPixels',
+    inputs: { megapixels: 0.01, resolution_steps: 1 },
+    from: '64x16',
+    to: '205x51',
+  },
   { name: 'ImageScaleToMaxDimension', inputs: { largest_size: 30 }, from: '10x20', to: '15x30' },
   { name: 'ImageScaleToMaxDimension', inputs: { largest_size: 30 }, from: '20x5', to: '30x8' },
   { name: 'ImageScaleToMaxDimension', inputs: { largest_size: 30 }, from: '4x4', to: '30x30' },
@@ -29,7 +34,8 @@ test.each(SIZES)('$name with $inputs makes $from $to', async ({ name, inputs, fr
 });
 
 test('a size that is no number, as of fewer than no pixels, is refused', async () => {
-  const given = { image: picture({ width: 3, height: 3 }), upscale_method: 'bilinear' };
+  const image = picture({ width: 3, height: 3 });
+  const given = { image, upscale_method: 'bilinear', resolution_steps: 1 };
   const scaled = runToImage(node('ImageScaleToTotalPixels'), { ...given, megapixels: -1 });
   await expect(scaled).rejects.toMatchObject({ exceptionType: 'RuntimeError' });
 });

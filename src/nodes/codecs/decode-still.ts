@@ -8,10 +8,7 @@ import { OutOfMemory } from '../node.ts';
 export type DecodedPicture = {
   readonly width: number;
   readonly height: number;
-  /**
-   * True when the file has an alpha channel, or a palette with transparency. A colour key does not
-   * count.
-   */
+  /** True when its mask has the size of the picture. */
   readonly hasAlpha: boolean;
   readonly channels: 3 | 4;
   readonly bytes: Uint8Array;
@@ -64,7 +61,7 @@ export async function decodeStill(bytes: Uint8Array): Promise<DecodedPicture> {
   return {
     width: info.width,
     height: info.height,
-    hasAlpha: hasAlpha && !hasColourKey(bytes),
+    hasAlpha: hasAlpha || hasMask(bytes),
     channels: hasAlpha ? 4 : 3,
     bytes: data,
   };
@@ -77,7 +74,7 @@ export async function decodePages(bytes: Uint8Array): Promise<readonly DecodedPi
   const { width, height, pageHeight = height } = await image.metadata();
   refuseTooManyPixels(width * height);
   const data = await image.ensureAlpha().raw().toBuffer();
-  const hasAlpha = hasTransparentPixel(data);
+  const hasAlpha = hasMask(bytes) || hasTransparentPixel(data);
   const size = width * pageHeight * 4;
   return Array.from({ length: Math.floor(height / pageHeight) }, (_, i) => ({
     width,
@@ -95,15 +92,15 @@ function completed(bytes: Uint8Array): Uint8Array {
   return writePng([...chunks, { type: 'IEND', data: new Uint8Array() }]);
 }
 
-/**
- * True for a grey or RGB PNG whose tRNS names one transparent colour: v1 sees no alpha band there.
- */
-function hasColourKey(bytes: Uint8Array): boolean {
-  const colourType = isPng(bytes) ? bytes[25] : undefined;
-  return colourType === 0 || colourType === 2;
+/** A GIF, a PNG with a palette, and a WEBP without loss. */
+const HAS_MASK = /^(GIF8|\x89PNG[^]{21}\x03|RIFF[^]{8}VP8L)/;
+
+/** True for a file of a kind that v1 decodes with alpha, even when every pixel is opaque. */
+function hasMask(bytes: Uint8Array): boolean {
+  return HAS_MASK.test(Buffer.from(bytes.subarray(0, 32)).toString('latin1'));
 }
 
-/** True when a pixel is transparent. GIF and animated WEBP always decode to four channels. */
+/** True when a pixel is transparent. An animated WEBP always decodes to four channels. */
 function hasTransparentPixel(rgba: Uint8Array): boolean {
   for (let i = 3; i < rgba.length; i += 4) if (rgba[i] !== 255) return true;
   return false;

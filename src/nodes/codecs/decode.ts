@@ -11,7 +11,7 @@ import { NodeFailure, OutOfMemory } from '../node.ts';
 import { isPng, readPngChunks, writePng, type PngChunk } from './png-chunks.ts';
 
 /** An image file and the name its failures mention. */
-export type ImageFile = { readonly name: string; readonly bytes: Uint8Array };
+type ImageFile = { readonly name: string; readonly bytes: Uint8Array };
 
 type Format = 'png' | 'jpeg' | 'webp' | 'gif' | 'bmp' | 'tiff' | 'avif';
 
@@ -44,13 +44,6 @@ export async function countPixels(bytes: Uint8Array): Promise<number> {
   const { default: sharp } = await import('sharp');
   const { width, height } = await sharp(bytes, { limitInputPixels: false }).metadata();
   return width * height;
-}
-
-/** Decodes the first picture of a file, upright. */
-export function decodeFirst(file: ImageFile): Promise<DecodedPicture> {
-  return identified(file, async (format) =>
-    format === 'bmp' ? decodeBmp(file.bytes) : decodeStill(file.bytes),
-  );
 }
 
 /** Decodes every frame of a file in order, those of animations composed; a still file has one. */

@@ -97,8 +97,10 @@ const imageFromBatch = typedNode({
   },
   outputs: [{ type: 'IMAGE' }],
   run({ image, batch_index: index, length }, context) {
-    // Beyond the end v1 takes the last picture, and never more pictures than remain.
-    const first = Math.min(image.batch - 1, index);
+    // Below 0 it counts from the end. Outside of the batch v1 takes the nearest picture, and never
+    // more pictures than remain.
+    const place = index < 0 ? Math.max(0, image.batch + index) : index;
+    const first = Math.min(image.batch - 1, place);
     const batch = Math.min(image.batch - first, length);
     const taken = newImage(context, { ...image, batch });
     for (let i = 0; i < batch; i++) frameOf(taken, i).set(frameOf(image, first + i));

@@ -1,4 +1,4 @@
-import { decodeFirst, decodeFrames, type ImageFile } from '../codecs/decode.ts';
+import { decodeFrames } from '../codecs/decode.ts';
 import { pixelsWith, type DecodedPicture } from '../codecs/decode-still.ts';
 import type {
   ImageValue,
@@ -8,16 +8,14 @@ import type {
   NodeDef,
   NodeResult,
 } from '../node.ts';
+import { channelOf } from './region.ts';
 import { frameOf, imageOfBytes, levelOf, newMask } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
-/** v1's mask for a file without alpha, whatever the size of the picture. */
+/** v1's mask for a file that cannot have alpha, whatever the size of the picture. */
 const NO_MASK = { height: 64, width: 64 } as const;
 
-const CHANNELS = ['alpha', 'red', 'green', 'blue'] as const;
-
-/** The offset of each channel in the four bytes of a decoded pixel. */
-const BYTE_OF: { readonly [channel: string]: number } = { red: 0, green: 1, blue: 2, alpha: 3 };
+const COLOURS = ['red', 'green', 'blue'];
 
 /** The files that a user may choose are added when `/object_info` is answered for that user. */
 const UPLOADED: InputSpec = [[], { image_upload: true }];
@@ -40,7 +38,7 @@ export const LOAD_NODES: readonly NodeDef[] = [
     name: 'LoadImageMask',
     displayName: 'Load Image (as Mask)',
     category: 'image',
-    required: { image: UPLOADED, channel: [CHANNELS] },
+    required: { image: UPLOADED, channel: [['alpha', ...COLOURS]] },
     outputs: [{ type: 'MASK' }],
     run: loadImageMask,
   }),
@@ -73,32 +71,28 @@ export const LOAD_NODES: readonly NodeDef[] = [
 type Chosen = { readonly image: string };
 
 async function loadImage({ image }: Chosen, context: NodeContext): Promise<NodeResult> {
-  const pictures = sameSize(await decodeFrames(await readImage(image, context)));
-  context.check();
+  const pictures = await readPictures(image, context);
   return { outputs: [toImage(context, pictures), toMask(context, pictures)] };
 }
 
-/**
- * Loads a mask. Unlike LoadImage it takes one frame only, and a file without alpha gives an opaque
- * mask of its size.
- */
 async function loadImageMask(
   { image, channel }: Chosen & { readonly channel: string },
   context: NodeContext,
 ): Promise<NodeResult> {
-  const picture = await decodeFirst(await readImage(image, context));
-  const { width, height } = picture;
-  context.check();
-  const mask = newMask(context, { batch: 1, height, width });
-  copyChannel(pixelsWith(4, picture), mask.data, {
-    offset: BYTE_OF[channel] ?? 0,
-    inverted: channel === 'alpha',
-  });
-  return { outputs: [mask] };
+  const pictures = await readPictures(image, context);
+  if (channel === 'alpha') return { outputs: [toMask(context, pictures)] };
+  // Other words can come through a link only. They mean the first channel, as in v1.
+  const index = Math.max(0, COLOURS.indexOf(channel));
+  return { outputs: [channelOf(context, toImage(context, pictures), index)] };
 }
 
-async function readImage(name: string, context: NodeContext): Promise<ImageFile> {
-  return { name, bytes: await context.readFile(name) };
+async function readPictures(
+  name: string,
+  context: NodeContext,
+): Promise<readonly DecodedPicture[]> {
+  const pictures = sameSize(await decodeFrames({ name, bytes: await context.readFile(name) }));
+  context.check();
+  return pictures;
 }
 
 /** Drops frames with another size than the first, as v1 does. */
@@ -118,21 +112,10 @@ function toMask(context: NodeContext, pictures: readonly DecodedPicture[]): Mask
   const { width, height } = hasAlpha && pictures[0] ? pictures[0] : NO_MASK;
   const mask = newMask(context, { batch: pictures.length, height, width });
   if (!hasAlpha) return mask;
-  for (const [i, picture] of pictures.entries()) {
-    copyChannel(pixelsWith(4, picture), frameOf(mask, i), { offset: 3, inverted: true });
+  for (const [index, picture] of pictures.entries()) {
+    const rgba = pixelsWith(4, picture);
+    const levels = frameOf(mask, index);
+    for (let i = 0; i < levels.length; i++) levels[i] = 1 - levelOf(rgba[i * 4 + 3] as number);
   }
   return mask;
-}
-
-type ChannelCopy = { readonly offset: number; readonly inverted: boolean };
-
-function copyChannel(
-  rgba: Uint8Array,
-  target: Float32Array,
-  { offset, inverted }: ChannelCopy,
-): void {
-  for (let i = 0; i < target.length; i++) {
-    const level = levelOf(rgba[i * 4 + offset] as number);
-    target[i] = inverted ? 1 - level : level;
-  }
 }

@@ -8,6 +8,7 @@ import {
   SIDE,
   asMask,
   asPicture,
+  channelOf,
   cutOut,
   greyPicture,
   spanWithin,
@@ -27,8 +28,8 @@ const featherMask = typedNode({
   required: { mask: ['MASK', {}], left: OFFSET, top: OFFSET, right: OFFSET, bottom: OFFSET },
   run({ mask, ...feathers }, context) {
     const { width, height } = mask;
-    const [left, right] = [rampUp(width, feathers.left), rampDown(width, feathers.right)];
-    const [top, bottom] = [rampUp(height, feathers.top), rampDown(height, feathers.bottom)];
+    const [left, right] = [ramp(width, feathers.left), ramp(width, feathers.right).toReversed()];
+    const [top, bottom] = [ramp(height, feathers.top), ramp(height, feathers.bottom).toReversed()];
     const feathered = newMask(context, mask);
     for (let row = 0; row < mask.batch * height; row++) {
       context.check();
@@ -46,20 +47,9 @@ const featherMask = typedNode({
  * Returns factors that grow from the first position on. A feather longer than the mask is cut to
  * its length.
  */
-const rampUp = (length: number, feather: number): Float32Array => {
+const ramp = (length: number, feather: number): Float32Array => {
   const size = Math.min(length, feather);
   return Float32Array.from({ length }, (_, i) => (i < size ? (i + 1) / size : 1));
-};
-
-/**
- * Returns the factors from the far end, as v1 counts there: the smallest falls on position 0 (which
- * is as far from the end as 0 is from 0), the next one on the last position.
- */
-const rampDown = (length: number, feather: number): Float32Array => {
-  const size = Math.min(length, feather);
-  const factors = new Float32Array(length).fill(1);
-  for (let i = 0; i < size; i++) factors[i === 0 ? 0 : length - i] = (i + 1) / size;
-  return factors;
 };
 
 const CHANNELS = ['red', 'green', 'blue', 'alpha'] as const;
@@ -76,12 +66,7 @@ const imageToMask = typedNode({
       const message = `The image has ${image.channels} channels, so there is no ${word} to take`;
       throw new NodeFailure('IndexError', message);
     }
-    const mask = newMask(context, image);
-    for (let i = 0, from = channel; i < mask.data.length; i++, from += image.channels) {
-      if (i % mask.width === 0) context.check();
-      mask.data[i] = image.data[from] as number;
-    }
-    return { outputs: [mask] };
+    return { outputs: [channelOf(context, image, channel)] };
   },
 });
 

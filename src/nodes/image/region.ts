@@ -1,5 +1,12 @@
 import { type ImageValue, type MaskValue, NodeFailure } from '../node.ts';
-import { type LoopContext, type MaskShape, type Size, eachRow, newImage } from '../tensor.ts';
+import {
+  type LoopContext,
+  type MaskShape,
+  type Size,
+  eachRow,
+  newImage,
+  newMask,
+} from '../tensor.ts';
 
 /** The positions from `start` up to, but not including, `end`. */
 export type Span = { readonly start: number; readonly end: number };
@@ -27,6 +34,16 @@ export const asMask = ({ batch, height, width, data }: ImageValue): MaskValue =>
   width,
   data,
 });
+
+/** Returns one channel of a picture as a mask. */
+export const channelOf = (context: LoopContext, image: ImageValue, channel: number): MaskValue => {
+  const mask = newMask(context, image);
+  for (let i = 0, from = channel; i < mask.data.length; i++, from += image.channels) {
+    if (i % mask.width === 0) context.check();
+    mask.data[i] = image.data[from] as number;
+  }
+  return mask;
+};
 
 /** Returns a mask in the three channels of a picture. */
 export const greyPicture = (context: LoopContext, mask: MaskValue): ImageValue => {

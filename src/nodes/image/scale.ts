@@ -36,10 +36,10 @@ const missingSide = (image: ImageValue, { width, height }: Size): Size => ({
   height: height || Math.max(1, roundHalfEven((image.height * width) / image.width)),
 });
 
-/** Returns both sides times a factor, each rounded separately. */
-const scaledSize = (image: ImageValue, factor: number): Size => ({
-  width: roundHalfEven(image.width * factor),
-  height: roundHalfEven(image.height * factor),
+/** Returns both sides times a factor, each rounded separately to a multiple of `step`. */
+const scaledSize = (image: ImageValue, factor: number, step = 1): Size => ({
+  width: roundHalfEven((image.width * factor) / step) * step,
+  height: roundHalfEven((image.height * factor) / step) * step,
 });
 
 type Scaling = { readonly image: ImageValue; readonly upscale_method: string };
@@ -82,7 +82,7 @@ const imageScaleToTotalPixels = typedNode({
   run(inputs, context) {
     const { image, megapixels } = inputs;
     const factor = Math.sqrt(Math.trunc(megapixels * 1024 * 1024) / (image.width * image.height));
-    return scaleTo(context, inputs, scaledSize(image, factor));
+    return scaleTo(context, inputs, scaledSize(image, factor, inputs.resolution_steps));
   },
 });
 

@@ -24,6 +24,7 @@ export type GraphRun = {
 export const pixelCases = (): readonly {
   readonly case: string;
   readonly classes: readonly string[];
+  readonly status: string;
 }[] => JSON.parse(readFileSync(new URL('index.json', ROOT), 'utf8'));
 
 /** One JSON file of a recorded case. */
