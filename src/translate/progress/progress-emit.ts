@@ -1,7 +1,7 @@
 import type { NodeOutput, V1Message, NodeState } from '../../protocol/v1.ts';
 import { isSameJson } from '../../protocol/json.ts';
 import { classOf, displayNode } from '../graph.ts';
-import { frameOutput, shortIds, newestThatFit } from '../frame-limits.ts';
+import { frameOutput, shortIds, newestThatFit } from './frame-limits.ts';
 import type { Output } from '../../protocol/v2.ts';
 import { type Step, isOlder, maxesWith } from './older-steps.ts';
 import type {

@@ -3,7 +3,7 @@ import type { V1Message } from '../../protocol/v1.ts';
 import type { Job, JobError } from '../../protocol/v2.ts';
 import { exceptionTypes, tracebackLines } from '../exception-types.ts';
 import { classOf, linkOf, nodeOf } from '../graph.ts';
-import { shortIds, shortInputs, shortLines, shortText } from '../frame-limits.ts';
+import { shortIds, shortInputs, shortLines, shortText } from './frame-limits.ts';
 import { v1OutputsOf } from '../outputs.ts';
 import type { ProgressInput } from '../progress-state.ts';
 import {

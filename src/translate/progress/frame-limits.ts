@@ -1,4 +1,4 @@
-import { type Json, LosslessNumber } from '../protocol/json.ts';
+import { type Json, LosslessNumber } from '../../protocol/json.ts';
 
 /**
  * The limit of each part of a frame that has no other one: common WebSocket libraries refuse frames
