@@ -31,6 +31,7 @@ const TYPES = {
     reason: 'type_mismatch',
     message: 'Return type mismatch between linked nodes',
   },
+  invalid_dynamic_input: { reason: 'invalid_dynamic_input', message: 'Invalid dynamic input' },
   dependency_cycle: { reason: 'dependency_cycle', message: 'Dependency cycle detected' },
   bad_linked_input: {
     reason: 'bad_linked_input',
@@ -72,6 +73,25 @@ export function errorEntry(
   info: JsonObject,
 ): NodeErrorEntry {
   return { type, message, details, extra_info: info };
+}
+
+type NamedInput = { readonly name: string; readonly ownName: string };
+
+/** Returns the error of a required input that a node lacks. v1 cuts the names it is nested in. */
+export function missingInputError({ name, ownName }: NamedInput): NodeErrorEntry {
+  const { message } = TYPES.required_input_missing;
+  return errorEntry('required_input_missing', message, ownName, { input_name: name });
+}
+
+/** Returns the error of a dynamic input that is not named as its definition says. */
+export function dynamicInputError(input: {
+  readonly name: string;
+  readonly fault?: string;
+}): NodeErrorEntry {
+  const { message } = TYPES.invalid_dynamic_input;
+  return errorEntry('invalid_dynamic_input', message, input.fault ?? '', {
+    input_name: input.name,
+  });
 }
 
 /** Returns the error of a value that is none of the options. */

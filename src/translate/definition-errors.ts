@@ -5,10 +5,23 @@ import type { Graph } from '../protocol/v2.ts';
 import { outputsWithoutErrors } from './prompt-refusal.ts';
 import { classOf, dependenciesFirst, linkOf, nodeOf } from './graph.ts';
 import { comboOptions } from '../protocol/v1.ts';
-import { errorEntry, notInListError } from '../protocol/node-errors.ts';
+import {
+  dynamicInputError,
+  errorEntry,
+  missingInputError,
+  notInListError,
+} from '../protocol/node-errors.ts';
+import { declaredInputs } from './declared-inputs.ts';
 import { nodeErrorsOf } from './node-errors.ts';
 
-const UPLOADS = ['image_upload', 'audio_upload', 'video_upload', 'file_upload', 'remote'];
+const UPLOADS = [
+  'image_upload',
+  'audio_upload',
+  'video_upload',
+  'file_upload',
+  'remote',
+  'remote_combo',
+];
 
 /**
  * Derives from node definitions the errors that v1 reports for the outputs that it left out of an
@@ -32,16 +45,14 @@ function errorsOf(graph: Graph, id: string, info: ObjectInfo): readonly NodeErro
   const className = classOf(graph, id);
   const inputs: Json | undefined = nodeOf(graph, id)?.inputs;
   if (!Object.hasOwn(info, className) || !isJsonObject(inputs)) return [];
-  const { required = {}, optional = {} } = info[className]?.input ?? {};
-  const missing = Object.keys(required)
-    .filter((name) => !Object.hasOwn(inputs, name))
-    .map((name) =>
-      errorEntry('required_input_missing', 'Required input is missing', name, { input_name: name }),
-    );
-  const wrong = Object.entries({ ...required, ...optional }).flatMap(([name, spec]) =>
+  const declared = declaredInputs(info[className]?.input ?? {}, inputs);
+  const refused = declared.find(({ fault }) => fault !== undefined);
+  if (refused) return [dynamicInputError(refused)];
+  const missing = declared.filter(({ name, required }) => required && !Object.hasOwn(inputs, name));
+  const wrong = declared.flatMap(({ name, spec }) =>
     Object.hasOwn(inputs, name) ? (valueError(name, spec, inputs[name]) ?? []) : [],
   );
-  return [...missing, ...wrong];
+  return [...missing.map(missingInputError), ...wrong];
 }
 
 function valueError(name: string, spec: Json, value: Json | undefined): NodeErrorEntry | undefined {

@@ -31,6 +31,44 @@ test.each([
   expect(node?.errors).toMatchObject([{ type, details }]);
 });
 
+const DYNAMIC = {
+  ...INFO,
+  Make: {
+    input: {
+      required: {
+        blend: ['COMBO', { multiselect: false, options: ['normal', 'screen'] }],
+        size: [
+          'COMFY_DYNAMICCOMBO_V3',
+          { options: [{ key: 'width', inputs: { required: { width: ['INT', { min: 0 }] } } }] },
+        ],
+        images: [
+          'COMFY_AUTOGROW_V3',
+          { template: { input: { required: { image: ['IMAGE', {}] } }, prefix: 'image', min: 1 } },
+        ],
+        rows: ['COMFY_DYNAMICGROUP_V3', { template: { required: { text: ['STRING', {}] } } }],
+      },
+    },
+  },
+} as unknown as ObjectInfo;
+const RIGHT = { blend: 'screen', size: 'width', 'size.width': 0, 'images.image0': ['7', 0] };
+
+test.each([
+  ['value_not_in_list', 'blend', { blend: 'magic' }, "blend: 'magic' not in ['normal', 'screen']"],
+  ['value_smaller_than_min', 'size.width', { 'size.width': -5 }, 'size.width'],
+  ['required_input_missing', 'size.width', { 'size.width': undefined }, 'width'],
+  ['required_input_missing', 'images.image0', { 'images.image0': undefined }, 'image0'],
+  ['invalid_dynamic_input', 'rows.x', { 'rows.x': 1 }, expect.stringContaining("'rows.x'")],
+])('%s of %s is reported', (type, input, change, details) => {
+  const nodes = {
+    '1': { class_type: 'Make', inputs: RIGHT },
+    '2': { class_type: 'Make', inputs: { ...RIGHT, ...change } },
+  };
+  const graph = JSON.parse(JSON.stringify({ ...nodes, '8': save('1'), '9': save('2') })) as Graph;
+  const { '2': node, ...others } = partialNodeErrors(graph, DYNAMIC, ['8', '9']);
+  expect(others).toEqual({});
+  expect(node?.errors).toMatchObject([{ type, details, extra_info: { input_name: input } }]);
+});
+
 test.each([
   ['a good graph', good, ['8', '9']],
   ['a class that no definition describes', { class_type: 'Unknown', inputs: {} }, ['8', '9']],

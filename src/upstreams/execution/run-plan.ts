@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { declaredInputs } from '../../translate/declared-inputs.ts';
 import { type Link, dependenciesFirst, linkOf } from '../../translate/graph.ts';
 import type { InputSpec, NodeDef } from '../../nodes/node.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
@@ -53,7 +54,7 @@ function planNode(id: string, context: PlanContext): PlannedNode {
   const inputs = inputsOf(node);
   const links = new Map<string, Link>();
   const literals = new Map<string, { value: Json; spec: InputSpec }>();
-  for (const [name, spec] of Object.entries({ ...def.required, ...def.optional })) {
+  for (const { name, spec } of declaredInputs(def, inputs)) {
     const value = Object.hasOwn(inputs, name) ? inputs[name] : undefined;
     if (value === undefined) continue;
     const link = linkOf(value);

@@ -62,12 +62,14 @@ export function classNameOf(node: JsonObject): string {
   return typeof name === 'string' ? name : '';
 }
 
-/**
- * True when a type fits. `*` fits everything; a list with commas fits when one of its types does.
- */
+/** The types that fit every other: any type, and one that front ends match with other sockets. */
+const OPEN_TYPES: readonly string[] = ['*', 'COMFY_MATCHTYPE_V3'];
+
+/** True when a type fits. A list with commas fits when one of its types does. */
 function isCompatible(received: string, wanted: string | readonly string[]): boolean {
   if (typeof wanted !== 'string') return false;
-  if (received === wanted || received === '*' || wanted === '*') return true;
+  if (received === wanted || [received, wanted].some((type) => OPEN_TYPES.includes(type)))
+    return true;
   const types = wanted.split(',').map((type) => type.trim());
   return received.split(',').some((type) => types.includes(type.trim()));
 }

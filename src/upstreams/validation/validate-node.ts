@@ -4,7 +4,8 @@ import { comboOptions } from '../../protocol/v1.ts';
 import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts';
 import { pythonStr, pythonType } from '../../protocol/python-text.ts';
 import type { NodeErrorEntry } from '../../protocol/v1.ts';
-import { errorEntry, notInListError } from '../../protocol/node-errors.ts';
+import { errorEntry, missingInputError, notInListError } from '../../protocol/node-errors.ts';
+import { declaredInputs } from '../../translate/declared-inputs.ts';
 import { linkOf } from '../../translate/graph.ts';
 import { coerce, compareNumbers, numberText, unwrap } from './coerce-literal.ts';
 import { shownText, shownValue } from '../../translate/shown-value.ts';
@@ -66,14 +67,10 @@ export function validateNode(
   const read = readInputs(node['inputs']);
   if ('thrown' in read) return { ...validation, ...read };
   const { inputs } = read;
-  for (const { input, spec, required } of declaredInputs(def)) {
+  for (const declared of declaredInputs(def, inputs)) {
+    const { name: input, spec } = declared;
     if (!Object.hasOwn(inputs, input)) {
-      if (required)
-        validation.errors.push(
-          errorEntry('required_input_missing', 'Required input is missing', input, {
-            input_name: input,
-          }),
-        );
+      if (declared.required) validation.errors.push(missingInputError(declared));
       continue;
     }
     const value = inputs[input] as Json;
@@ -136,14 +133,6 @@ function missingFile({ input, value }: UnknownFile): NodeErrorEntry {
 }
 
 const CUSTOM_FAILED = 'Custom validation failed for node';
-
-function* declaredInputs(
-  def: NodeDef,
-): Generator<{ input: string; spec: InputSpec; required: boolean }> {
-  for (const [input, spec] of Object.entries(def.required)) yield { input, spec, required: true };
-  for (const [input, spec] of Object.entries(def.optional ?? {}))
-    yield { input, spec, required: false };
-}
 
 function validateLiteral(
   input: string,
