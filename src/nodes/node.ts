@@ -20,8 +20,25 @@ export type MaskValue = {
   readonly data: Float32Array;
 };
 
+/** A region of a picture, in pixels. */
+export type BoundingBox = {
+  readonly kind?: never;
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly height: number;
+};
+
 /** A value on a link. An INT is a number if a double holds it exactly, otherwise a bigint. */
-export type Value = ImageValue | MaskValue | number | bigint | string | boolean | null;
+export type Value =
+  | ImageValue
+  | MaskValue
+  | BoundingBox
+  | number
+  | bigint
+  | string
+  | boolean
+  | null;
 
 /** The evaluated inputs of one call, by name. An omitted optional input is absent. */
 export type Inputs = { readonly [name: string]: Value };
@@ -39,6 +56,8 @@ export type OutputSpec = {
   /** Default: the type. */
   readonly name?: string;
   readonly isList?: boolean;
+  /** The template of an output whose type is that of the inputs with the same template. */
+  readonly matchType?: string;
 };
 
 /** A file that a node made. The worker writes it, and the engine makes it an asset of the job. */
@@ -124,6 +143,8 @@ export type NodeDef = {
   readonly outputNode?: boolean;
   readonly deprecated?: boolean;
   readonly experimental?: boolean;
+  /** True when front ends keep what the node shows although it is no output node. */
+  readonly hasIntermediateOutput?: boolean;
   /** True when the node takes whole lists instead of running once for each item. */
   readonly inputIsList?: boolean;
   /** True when it is never cached (v1's IS_CHANGED returns NaN). */
@@ -138,6 +159,11 @@ export type NodeDef = {
    * refusal without a reason), or `undefined`.
    */
   validate?(inputs: { readonly [name: string]: Json }): string | undefined;
+  /**
+   * Returns the lazy inputs that the node needs, by the values of the others. Nodes that are linked
+   * to no needed input do not run.
+   */
+  neededInputs?(inputs: Inputs): readonly string[];
   run(inputs: Inputs, context: NodeContext): Promise<NodeResult> | NodeResult;
 };
 

@@ -1,6 +1,11 @@
+import { isJsonObject, type Json, type JsonObject } from '../protocol/json.ts';
+import { declaredInputs } from '../translate/declared-inputs.ts';
 import {
+  type BoundingBox,
+  type ImageValue,
   type InputSpec,
   type Inputs,
+  type MaskValue,
   type NodeContext,
   type NodeDef,
   NodeFailure,
@@ -10,9 +15,38 @@ import {
 type Specs = { readonly [name: string]: InputSpec };
 type ValuesOf<S extends Specs> = { readonly [Name in keyof S]: ValueOf<S[Name]> };
 type Readers = typeof READERS;
-type ValueOf<Spec extends InputSpec> = Spec[0] extends infer Type extends keyof Readers
-  ? ReturnType<Readers[Type]>
-  : string;
+type ValueOf<Spec extends InputSpec> =
+  Spec extends Autogrow<infer Template>
+    ? { readonly [name: string]: ValueOf<Template[keyof Template]> }
+    : Spec extends DynamicCombo<infer Option>
+      ? ChoiceOf<Option>
+      : TypeOf<Spec> extends infer Type extends keyof Readers
+        ? ReturnType<Readers[Type]>
+        : string;
+
+/** The type of an input, or those with which front ends match it. */
+type TypeOf<Spec extends InputSpec> = Spec extends readonly [
+  'COMFY_MATCHTYPE_V3',
+  { readonly template: { readonly allowed_types: infer Types } },
+]
+  ? Types
+  : Spec[0];
+
+/** An input that grows to several of one kind: their values by name. */
+type Autogrow<Template extends Specs> = readonly [
+  'COMFY_AUTOGROW_V3',
+  { readonly template: { readonly input: { readonly required: Template } } },
+];
+
+/** An input that has further inputs, by its value: `choice` and their values. */
+type DynamicCombo<Option extends ComboOption> = readonly [
+  'COMFY_DYNAMICCOMBO_V3',
+  { readonly options: readonly Option[] },
+];
+type ComboOption = { readonly key: string; readonly inputs: { readonly required: Specs } };
+type ChoiceOf<Option extends ComboOption> = Option extends ComboOption
+  ? { readonly choice: Option['key'] } & ValuesOf<Option['inputs']['required']>
+  : never;
 
 type TypedNode<Required extends Specs, Optional extends Specs> = Omit<
   NodeDef,
@@ -42,13 +76,43 @@ export function typedNode<const Required extends Specs, const Optional extends S
     run(given, context) {
       // Absent and null both mean that no value was given.
       const present = optional.filter(([name]) => (given[name] ?? null) !== null);
-      const values = [...required, ...present].map(([name, [type]]) => [
+      const values = [...required, ...present].map(([name, spec]) => [
         name,
-        readerOf(type)(name, given[name]),
+        isDynamic(spec) ? readNested(def.name, [name, spec], given) : readOne(name, spec, given),
       ]);
       return def.run(Object.fromEntries(values), context, given);
     },
   };
+}
+
+function isDynamic([type]: InputSpec): boolean {
+  return type === 'COMFY_AUTOGROW_V3' || type === 'COMFY_DYNAMICCOMBO_V3';
+}
+
+/** Reads the inputs that a dynamic one is replaced by. */
+function readNested(
+  className: string,
+  [name, spec]: readonly [string, InputSpec],
+  given: Inputs,
+): { readonly [name: string]: Value } {
+  const inputs = declaredInputs({ required: { [name]: spec } }, given as JsonObject);
+  const isChoice = spec[0] === 'COMFY_DYNAMICCOMBO_V3';
+  if (isChoice && inputs.length === 0) {
+    const message = `${className}.execute() missing 1 required positional argument: '${name}'`;
+    throw new NodeFailure('TypeError', message);
+  }
+  return Object.fromEntries(
+    inputs.map((input) => [
+      input.name === name ? 'choice' : input.ownName,
+      readOne(input.name, input.spec, given),
+    ]),
+  );
+}
+
+function readOne(name: string, [type, options]: InputSpec, given: Inputs): Value {
+  const template = options?.['template'];
+  const types = isJsonObject(template) ? (template['allowed_types'] ?? type) : type;
+  return readerOf(types as InputSpec[0])(name, given[name]);
 }
 
 /** Returns the entry that an input names. In v1, other words can come through a link. */
@@ -73,6 +137,13 @@ const reader =
   (name: string, value: Given): T =>
     isRight(value) ? value : wrong(name, expected, value);
 
+const readPixels = reader(
+  (value): value is ImageValue | MaskValue => isKind('image')(value) || isKind('mask')(value),
+  'an image or a mask',
+);
+
+const readAny = (_name: string, value: Given): Value => value ?? null;
+
 const readText = reader((value) => typeof value === 'string', 'a text');
 
 /** How the values of each type are read. Choices and all other types are texts. */
@@ -90,6 +161,16 @@ const READERS = {
   FLOAT(name: string, value: Given): number {
     if (typeof value === 'bigint') return Number(value);
     return typeof value === 'number' ? value : wrong(name, 'a number', value);
+  },
+  'IMAGE,MASK': readPixels,
+  '*': readAny,
+  'INT,FLOAT,STRING,BOOLEAN': readAny,
+  /** Absent members have v1's defaults. */
+  BOUNDING_BOX(name: string, value: Given): BoundingBox {
+    if (!isJsonObject(value as Json)) return wrong(name, 'a region', value);
+    const { x = 0, y = 0, width = 512, height = 512 } = value as JsonObject;
+    const read = (member: Json): number => READERS.INT(name, Number(String(member)));
+    return { x: read(x), y: read(y), width: read(width), height: read(height) };
   },
 } as const;
 
