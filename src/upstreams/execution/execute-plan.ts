@@ -1,4 +1,3 @@
-import TinyQueue from 'tinyqueue';
 import {
   type NodeContext,
   type Value,
@@ -7,10 +6,11 @@ import {
   type NodeDef,
 } from '../../nodes/node.ts';
 import { stringifyJson, type Json } from '../../protocol/json.ts';
-import { addTo } from '../../translate/graph.ts';
+import type { Link } from '../../translate/graph.ts';
 import type { NodeRecord, NodeRecords } from './node-cache.ts';
 import type { MemoryMeter } from './memory-meter.ts';
 import type { RunPlan, PlannedNode } from './run-plan.ts';
+import { createSchedule } from './schedule.ts';
 import type { FromWorker, StoredOutput } from '../jobs/worker-protocol.ts';
 import { toValue } from './node-values.ts';
 
@@ -72,7 +72,7 @@ export async function execute(execution: Execution): Promise<void> {
     done: skipped.length,
   });
   const schedule = createSchedule(
-    waiting,
+    waiting.values(),
     (node) => targets.has(node.id) || node.def.outputNode === true,
   );
   let hasBegun = false;
@@ -81,6 +81,14 @@ export async function execute(execution: Execution): Promise<void> {
     if (!hasBegun && !records.has(node.signature)) {
       await execution.begin();
       hasBegun = true;
+    }
+    const missing = missingLinks(node, execution);
+    if (missing.length > 0) {
+      // v1 says that it is at the node before it runs the nodes that the node asks for.
+      execution.post({ type: 'started', nodeId: node.id, classType: node.def.name });
+      schedule.add(neededNodes(missing, execution).values());
+      schedule.wait(node, missing);
+      continue;
     }
     await runOrReuse(node, execution);
     schedule.done(node.id);
@@ -92,16 +100,49 @@ export async function execute(execution: Execution): Promise<void> {
  * Returns the nodes to run. Cached targets are included, so that their old result is shown. The
  * inputs of a cached node are not.
  */
-function nodesToRun({ plan, records, targets }: Execution): ReadonlyMap<string, PlannedNode> {
-  const wanted = new Set(targets);
+function nodesToRun({ targets, ...execution }: Execution): ReadonlyMap<string, PlannedNode> {
+  const fromTargets = Array.from(targets, (from) => ({ from }));
+  const needed = neededNodes(fromTargets, execution);
+  return new Map([...execution.plan].filter(([id]) => targets.has(id) || needed.has(id)));
+}
+
+type Known = Pick<Execution, 'plan' | 'records'>;
+
+/** Returns the nodes without a result that links need, in the order of the plan. */
+function neededNodes(
+  links: Iterable<Pick<Link, 'from'>>,
+  { plan, records }: Known,
+): ReadonlyMap<string, PlannedNode> {
+  const wanted = new Set(Array.from(links, ({ from }) => from));
   for (const id of wanted) {
     const node = plan.get(id);
     if (!node || records.has(node.signature)) continue;
     for (const link of node.links.values()) wanted.add(link.from);
   }
   const isNeeded = (node: PlannedNode): boolean =>
-    wanted.has(node.id) && (targets.has(node.id) || !records.has(node.signature));
+    wanted.has(node.id) && !records.has(node.signature);
   return new Map([...plan].filter(([, node]) => isNeeded(node)));
+}
+
+/** Returns the lazy links that a node asks for and whose nodes have no result yet. */
+function missingLinks(node: PlannedNode, execution: Execution): readonly Link[] {
+  if (execution.records.has(node.signature)) return [];
+  return neededLinks(node, execution).filter(({ from }) => {
+    const source = execution.plan.get(from);
+    return source !== undefined && !execution.records.has(source.signature);
+  });
+}
+
+function neededLinks(node: PlannedNode, execution: Execution): readonly Link[] {
+  if (node.lazyLinks.size === 0) return [];
+  const inputs = evaluate(node, node.links, execution);
+  const asks = (arguments_: Inputs): readonly string[] => node.def.neededInputs?.(arguments_) ?? [];
+  try {
+    const names = argumentSets(node.def, inputs).flatMap(asks);
+    return names.flatMap((name) => node.lazyLinks.get(name) ?? []);
+  } catch (cause) {
+    throw new NodeCallError(node, inputs, cause);
+  }
 }
 
 async function runOrReuse(node: PlannedNode, execution: Execution): Promise<void> {
@@ -121,7 +162,7 @@ async function runOrReuse(node: PlannedNode, execution: Execution): Promise<void
 async function run(node: PlannedNode, execution: Execution): Promise<NodeRecord> {
   let inputs: ReadonlyMap<string, readonly Value[]> = new Map();
   try {
-    inputs = evaluate(node, execution);
+    inputs = evaluate(node, new Map([...node.links, ...reachedLinks(node, execution)]), execution);
     const context = execution.contextFor(node);
     const { slots, ui } = await callNode(node.def, inputs, context);
     context.flush();
@@ -131,13 +172,22 @@ async function run(node: PlannedNode, execution: Execution): Promise<NodeRecord>
   }
 }
 
+/** Returns the lazy links whose nodes have a result. */
+function reachedLinks(
+  { lazyLinks }: PlannedNode,
+  { plan, records }: Known,
+): readonly (readonly [input: string, link: Link])[] {
+  return [...lazyLinks].filter(([, { from }]) => records.has(plan.get(from)?.signature ?? ''));
+}
+
 function evaluate(
   node: PlannedNode,
-  { plan, records }: Execution,
+  links: PlannedNode['links'],
+  { plan, records }: Known,
 ): ReadonlyMap<string, readonly Value[]> {
   const inputs = new Map<string, readonly Value[]>();
   for (const [name, { value, spec }] of node.literals) inputs.set(name, [toValue(value, spec)]);
-  for (const [name, link] of node.links) {
+  for (const [name, link] of links) {
     const source = plan.get(link.from);
     /** v1 uses the slot as a Python index: -1 is the last output. */
     const slot = source && records.get(source.signature)?.slots.at(link.slot);
@@ -223,43 +273,4 @@ function collectOutputs(
     }
   }
   return all;
-}
-
-/**
- * Returns the nodes whose inputs are all computed. v1 runs an output node as soon as it can;
- * otherwise the order of `nodes`, which is that of the walk, decides.
- * @internal
- */
-export function createSchedule(
-  nodes: ReadonlyMap<string, PlannedNode>,
-  isOutput: (node: PlannedNode) => boolean,
-) {
-  const dependents = new Map<string, Waiting[]>();
-  const ready = { outputs: new TinyQueue([], byRank), others: new TinyQueue([], byRank) };
-  const release = (waiting: Waiting): void => {
-    (isOutput(waiting.node) ? ready.outputs : ready.others).push(waiting);
-  };
-  let rank = 0;
-  for (const node of nodes.values()) {
-    const needs = new Set<string>();
-    for (const { from } of node.links.values()) if (nodes.has(from)) needs.add(from);
-    const waiting: Waiting = { node, rank: rank++, blockers: needs.size };
-    for (const id of needs) addTo(dependents, id, waiting);
-    if (needs.size === 0) release(waiting);
-  }
-  return {
-    next: (): PlannedNode | undefined => (ready.outputs.pop() ?? ready.others.pop())?.node,
-    done(id: string): void {
-      for (const waiting of dependents.get(id) ?? [])
-        if (--waiting.blockers === 0) release(waiting);
-      dependents.delete(id);
-    },
-  };
-}
-
-/** `blockers`: the number of linked nodes that are not computed yet. */
-type Waiting = { readonly node: PlannedNode; readonly rank: number; blockers: number };
-
-function byRank(one: Waiting, other: Waiting): number {
-  return one.rank - other.rank;
 }

@@ -74,7 +74,9 @@ export function buffersOf(values: Iterable<Value>): ReadonlyMap<object, number> 
 
 /** True for pixels. A literal object or array of the workflow is a value, too. */
 function isPixels(value: Value): value is ImageValue | MaskValue {
-  return typeof value === 'object' && value?.kind !== undefined && value.data instanceof Float32Array;
+  return (
+    typeof value === 'object' && value?.kind !== undefined && value.data instanceof Float32Array
+  );
 }
 
 function outOfMemory(used: number, wanted: number, limit: number): OutOfMemory {

@@ -103,7 +103,7 @@ function uiCharsIn(records: NodeRecords): number {
 }
 
 function inputTypes(node: PlannedNode, plan: RunPlan): { readonly [input: string]: string } {
-  const types = [...node.links].map(([input, { from, slot }]) => [
+  const types = [...node.links, ...node.lazyLinks].map(([input, { from, slot }]) => [
     input,
     plan.get(from)?.def.outputs.at(slot)?.type ?? '*',
   ]);

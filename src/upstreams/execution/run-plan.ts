@@ -10,6 +10,8 @@ export type PlannedNode = {
   readonly id: string;
   readonly def: NodeDef;
   readonly links: ReadonlyMap<string, Link>;
+  /** The links whose nodes run only if the node asks for them. */
+  readonly lazyLinks: ReadonlyMap<string, Link>;
   readonly literals: ReadonlyMap<string, { readonly value: Json; readonly spec: InputSpec }>;
   /** Equal for nodes that compute the same result, whatever their ids. */
   readonly signature: string;
@@ -53,18 +55,20 @@ function planNode(id: string, context: PlanContext): PlannedNode {
   if (!node || !def) throw new Error(`node ${id} is not in the library`);
   const inputs = inputsOf(node);
   const links = new Map<string, Link>();
+  const lazyLinks = new Map<string, Link>();
   const literals = new Map<string, { value: Json; spec: InputSpec }>();
   for (const { name, spec } of declaredInputs(def, inputs)) {
     const value = Object.hasOwn(inputs, name) ? inputs[name] : undefined;
     if (value === undefined) continue;
     const link = linkOf(value);
-    if (link) links.set(name, link);
+    if (link) (spec[1]?.['lazy'] === true ? lazyLinks : links).set(name, link);
     else literals.set(name, { value, spec });
   }
   return {
     id,
     def,
     links,
+    lazyLinks,
     literals,
     signature: signatureOf({ id, def, inputs }, context),
   };

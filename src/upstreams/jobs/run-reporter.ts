@@ -56,6 +56,8 @@ export function createRunReporter(job: LiveJob, clock: Clock) {
       const ui = message.uiJson === undefined ? undefined : (parseJson(message.uiJson) as NodeUi);
       if (ui) setMember(job.ui, message.nodeId, ui);
       state.done++;
+      // Nodes that lazy inputs ask for are not in the total.
+      state.total = Math.max(state.total, state.done);
       const shown = ui ? { ui } : message.reused && { ui: null };
       emit({ event: 'x_node', data: { node_id: message.nodeId, phase: 'finished', ...shown } });
     },

@@ -31,6 +31,7 @@ test('texts of a long list are counted once each, and shown in their order', asy
     id,
     def,
     links,
+    lazyLinks: new Map(),
     literals: new Map(),
     signature: id,
   });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Graph } from '../../../src/protocol/v2.ts';
 import { dependenciesFirst } from '../../../src/translate/graph.ts';
 import type { PlannedNode } from '../../../src/upstreams/execution/run-plan.ts';
-import { createSchedule } from '../../../src/upstreams/execution/execute-plan.ts';
+import { createSchedule } from '../../../src/upstreams/execution/schedule.ts';
 
 /** Nodes by the ids they are linked to, in the order of a walk. */
 function run(graph: { readonly [id: string]: readonly string[] }, outputs: readonly string[] = []) {
@@ -10,7 +10,7 @@ function run(graph: { readonly [id: string]: readonly string[] }, outputs: reado
     id,
     { id, links: new Map(links.map((from, i) => [`input${i}`, { from, slot: 0 }])) } as never,
   ]);
-  const schedule = createSchedule(new Map(nodes), ({ id }) => outputs.includes(id));
+  const schedule = createSchedule(new Map(nodes).values(), ({ id }) => outputs.includes(id));
   const order: string[] = [];
   for (let node = schedule.next(); node; node = schedule.next()) {
     order.push(node.id);

@@ -1,0 +1,53 @@
+import TinyQueue from 'tinyqueue';
+import { type Link, addTo } from '../../translate/graph.ts';
+import type { PlannedNode } from './run-plan.ts';
+
+/**
+ * Returns the nodes whose inputs are all computed. v1 runs an output node as soon as it can;
+ * otherwise the order of `nodes`, which is that of the walk, decides.
+ */
+export function createSchedule(
+  nodes: Iterable<PlannedNode>,
+  isOutput: (node: PlannedNode) => boolean,
+) {
+  const dependents = new Map<string, Waiting[]>();
+  const ready = { outputs: new TinyQueue([], byRank), others: new TinyQueue([], byRank) };
+  /** The nodes that are not done. */
+  const open = new Set<string>();
+  let rank = 0;
+  const release = (waiting: Waiting): void => {
+    (isOutput(waiting.node) ? ready.outputs : ready.others).push(waiting);
+  };
+  /** Lets a node wait until the nodes behind some links are done. */
+  const wait = (node: PlannedNode, links: Iterable<Link>): void => {
+    const sources = new Set(Array.from(links, ({ from }) => from));
+    const blockers = [...sources].filter((id) => open.has(id));
+    const waiting: Waiting = { node, rank: rank++, blockers: blockers.length };
+    for (const id of blockers) addTo(dependents, id, waiting);
+    if (blockers.length === 0) release(waiting);
+  };
+  const add = (more: Iterable<PlannedNode>): void => {
+    const fresh = [...more].filter(({ id }) => !open.has(id));
+    for (const { id } of fresh) open.add(id);
+    for (const node of fresh) wait(node, node.links.values());
+  };
+  add(nodes);
+  return {
+    next: (): PlannedNode | undefined => (ready.outputs.pop() ?? ready.others.pop())?.node,
+    done(id: string): void {
+      open.delete(id);
+      for (const waiting of dependents.get(id) ?? [])
+        if (--waiting.blockers === 0) release(waiting);
+      dependents.delete(id);
+    },
+    add,
+    wait,
+  };
+}
+
+/** `blockers`: the number of linked nodes that are not computed yet. */
+type Waiting = { readonly node: PlannedNode; readonly rank: number; blockers: number };
+
+function byRank(one: Waiting, other: Waiting): number {
+  return one.rank - other.rank;
+}
