@@ -1,13 +1,19 @@
 import { BASIC_NODES } from './image/basic.ts';
+import { BATCH_NODES } from './image/batch.ts';
 import { COMPOSE_NODES } from './image/compose.ts';
+import { CROP_NODES } from './image/crop.ts';
 import { FILTER_NODES } from './filters/filter-nodes.ts';
 import { LOAD_NODES } from './image/load.ts';
+import { LOGIC_NODES } from './logic.ts';
 import { MASK_NODES } from './image/mask.ts';
 import type { NodeDef } from './node.ts';
 import { PRIMITIVE_NODES } from './primitive.ts';
 import { GENERATOR_NODES } from './reaction/reaction-diffusion.ts';
+import { RESIZE_NODE } from './image/resize.ts';
 import { SAVE_ANIMATED_NODES, SAVE_NODES } from './image/save.ts';
 import { SCALE_NODES } from './image/scale.ts';
+import { FORMAT_NODE } from './text/format-node.ts';
+import { SAVE_TEXT_NODE } from './text/save-text.ts';
 import { TEXT_NODES } from './text/text-nodes.ts';
 import { TRANSFORM_NODES } from './image/transform.ts';
 
@@ -25,6 +31,12 @@ export const ALL_NODES: ReadonlyMap<string, NodeDef> = new Map(
     ...MASK_NODES,
     ...PRIMITIVE_NODES,
     ...TEXT_NODES,
+    FORMAT_NODE,
+    SAVE_TEXT_NODE,
+    ...BATCH_NODES,
+    RESIZE_NODE,
+    ...CROP_NODES,
+    ...LOGIC_NODES,
     ...GENERATOR_NODES,
   ].map((def) => [def.name, def]),
 );

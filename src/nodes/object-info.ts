@@ -22,7 +22,7 @@ function classInfo(def: DescribedNode): ClassInfo {
     output: def.outputs.map(({ type }) => type),
     output_is_list: def.outputs.map(({ isList = false }) => isList),
     output_name: def.outputs.map(({ type, name = type }) => name),
-    ...(isV3 ? { output_tooltips: def.outputs.map(() => null), output_matchtypes: null } : {}),
+    ...(isV3 ? { output_tooltips: def.outputs.map(() => null), ...matchTypes(def) } : {}),
     name: def.name,
     // The search of front end 1.4.13 throws on the `null` that the original sends (row
     // `display-name`).
@@ -55,18 +55,24 @@ function hiddenInputs(
   return Object.fromEntries(Object.entries(hidden).map(([name, type]) => [name, shown(type)]));
 }
 
+function matchTypes({ outputs }: DescribedNode): Group {
+  const isMatched = outputs.some(({ matchType }) => matchType !== undefined);
+  const types = outputs.map(({ matchType = null }) => matchType);
+  return { output_matchtypes: isMatched ? types : null };
+}
+
 /** Returns the last members of a class of the newer style, which always has all of them. */
-function v3Members({ name, deprecated = false, experimental = false }: DescribedNode): Group {
-  const aliases = searchAliases(name);
+function v3Members(def: DescribedNode): Group {
+  const aliases = searchAliases(def.name);
   return {
-    deprecated,
-    experimental,
+    deprecated: def.deprecated ?? false,
+    experimental: def.experimental ?? false,
     dev_only: false,
     api_node: false,
     price_badge: null,
     search_aliases: aliases.length > 0 ? aliases : null,
-    essentials_category: essentialsCategory(name) ?? null,
-    has_intermediate_output: false,
+    essentials_category: essentialsCategory(def.name) ?? null,
+    has_intermediate_output: def.hasIntermediateOutput ?? false,
   };
 }
 

@@ -60,6 +60,19 @@ const ALIASES: { readonly [className: string]: string } = {
   LatentUpscale: 'enlarge latent, resize latent',
   ImageUpscaleWithModel:
     'upscale, upscaler, upsc, enlarge image, super resolution, hires, superres, increase resolution',
+  ResizeImageMaskNode:
+    'resize, resize image, resize mask, scale, scale image, scale mask, image resize, change size, dimensions, shrink, enlarge',
+  BatchImagesNode: 'batch, image batch, batch images, combine images, merge images, stack images',
+  BatchMasksNode: 'combine masks, stack masks, merge masks',
+  ImageCropV2: 'crop, cut, trim',
+  ComfySwitchNode: 'if, then, switch, conditional, branch',
+  ComfyAndNode: 'all, every',
+  ComfyOrNode: 'any, some',
+  ComfyNotNode: 'invert, toggle, negate, flip boolean',
+  ComfyNumberConvert:
+    'int to float, float to int, number convert, int2float, float2int, cast, parse number, string to number, bool to int',
+  StringFormat: 'string, format',
+  SaveText: 'save text, write text, export text',
   ControlNetApplyAdvanced: 'controlnet, apply controlnet, use controlnet, control net',
 };
 
@@ -74,6 +87,8 @@ const ESSENTIALS: { readonly [category: string]: readonly string[] } = {
     'ImageBlend',
     'ImageCrop',
     'ImageRotate',
+    'ImageCropV2',
+    'BatchImagesNode',
   ],
   'Image Generation': ['LoraLoader', 'LoraLoaderModelOnly'],
 };

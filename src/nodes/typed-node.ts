@@ -1,4 +1,4 @@
-import { isJsonObject, type Json, type JsonObject } from '../protocol/json.ts';
+import { isJsonObject, stringifyJson, type Json, type JsonObject } from '../protocol/json.ts';
 import { declaredInputs } from '../translate/declared-inputs.ts';
 import {
   type BoundingBox,
@@ -15,7 +15,8 @@ import {
 type Specs = { readonly [name: string]: InputSpec };
 type ValuesOf<S extends Specs> = { readonly [Name in keyof S]: ValueOf<S[Name]> };
 type Readers = typeof READERS;
-type ValueOf<Spec extends InputSpec> =
+/** The value that a node gets for an input. */
+export type ValueOf<Spec extends InputSpec> =
   Spec extends Autogrow<infer Template>
     ? { readonly [name: string]: ValueOf<Template[keyof Template]> }
     : Spec extends DynamicCombo<infer Option>
@@ -169,7 +170,7 @@ const READERS = {
   BOUNDING_BOX(name: string, value: Given): BoundingBox {
     if (!isJsonObject(value as Json)) return wrong(name, 'a region', value);
     const { x = 0, y = 0, width = 512, height = 512 } = value as JsonObject;
-    const read = (member: Json): number => READERS.INT(name, Number(String(member)));
+    const read = (member: Json): number => READERS.INT(name, Number(stringifyJson(member)));
     return { x: read(x), y: read(y), width: read(width), height: read(height) };
   },
 } as const;

@@ -90,7 +90,8 @@ function namesIn(template: JsonObject): readonly string[] {
   const { names, prefix } = template;
   if (isList(names)) return names.slice(0, MAX_GROWN_INPUTS).map(String);
   const length = Math.min(MAX_GROWN_INPUTS, countOf(template['max'], MAX_GROWN_INPUTS));
-  return Array.from({ length }, (_, index) => `${String(prefix)}${index}`);
+  const start = typeof prefix === 'string' ? prefix : '';
+  return Array.from({ length }, (_, index) => `${start}${index}`);
 }
 
 /** The inputs of the chosen option. A value that is no option leaves nothing, not even an error. */

@@ -1,7 +1,7 @@
 import { SIDE } from './region.ts';
-import { fitted } from '../resample/resample.ts';
-import type { ImageValue, NodeContext, NodeDef } from '../node.ts';
-import { fillAlpha, frameOf, levelOf, newImage } from '../tensor.ts';
+import { batchOf } from './batch.ts';
+import type { NodeDef } from '../node.ts';
+import { frameOf, levelOf, newImage } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
 const LEGACY = { pythonModule: 'nodes' } as const;
@@ -54,22 +54,8 @@ const imageBatch = typedNode({
   category: 'image/batch',
   required: { image1: ['IMAGE'], image2: ['IMAGE'] },
   outputs: [{ type: 'IMAGE' }],
-  run({ image1, image2 }, context) {
-    const channels = Math.max(image1.channels, image2.channels);
-    const first = fillAlpha(context, image1, channels);
-    const second = fillAlpha(context, image2, channels);
-    // v1 scales the second picture to the first, bilinear, and keeps its middle.
-    const level = fitted(context, second, first, { method: 'bilinear', crop: 'center' });
-    return { outputs: [concatenate(context, first, level)] };
-  },
+  run: ({ image1, image2 }, context) => ({ outputs: [batchOf(context, [image1, image2])] }),
 });
-
-const concatenate = (context: NodeContext, first: ImageValue, second: ImageValue): ImageValue => {
-  const joined = newImage(context, { ...first, batch: first.batch + second.batch });
-  joined.data.set(first.data, 0);
-  joined.data.set(second.data, first.data.length);
-  return joined;
-};
 
 const repeatImageBatch = typedNode({
   ...EXTRAS,

@@ -1,4 +1,4 @@
-import { type ImageValue, type MaskValue, NodeFailure } from '../node.ts';
+import { type BoundingBox, type ImageValue, type MaskValue, NodeFailure } from '../node.ts';
 import {
   type LoopContext,
   type MaskShape,
@@ -91,6 +91,18 @@ export const cutOut = (
     part.data.set(pixels, row * width * image.channels);
   });
   return part;
+};
+
+/**
+ * Cuts a region out. A corner outside the picture is moved onto its last column or row, so that one
+ * pixel remains.
+ */
+export const crop = (context: LoopContext, image: ImageValue, region: BoundingBox): ImageValue => {
+  const x = Math.min(region.x, image.width - 1);
+  const y = Math.min(region.y, image.height - 1);
+  const columns = spanWithin(image.width, { start: x, end: x + region.width });
+  const rows = spanWithin(image.height, { start: y, end: y + region.height });
+  return cutOut(context, image, { columns, rows });
 };
 
 /** Copies every picture of `source` into the same picture of `target`, where it must fit. */

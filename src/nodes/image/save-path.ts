@@ -28,9 +28,17 @@ export function savePath(prefix: string, facts: PrefixFacts): SavePath {
   return { subfolder: dir, stem: base };
 }
 
-/** Returns the name of one file. Refuses names that a file system would not accept. */
+/** Returns the name of one picture. Refuses names that a file system would not accept. */
 export function fileName(stem: string, counter: number, extension: string): string {
-  const name = `${stem}_${String(counter).padStart(5, '0')}_.${extension}`;
+  return accepted(`${stem}_${String(counter).padStart(5, '0')}_.${extension}`);
+}
+
+/** Does what `fileName` does, for a text. */
+export function textFileName(stem: string, counter: number, extension: string): string {
+  return accepted(`${stem}_${String(counter).padStart(5, '0')}.${extension}`);
+}
+
+function accepted(name: string): string {
   if (Buffer.byteLength(name) > MAX_NAME_BYTES) {
     throw new NodeFailure('OSError', `[Errno 36] File name too long: '${name}'`);
   }

@@ -86,7 +86,8 @@ type Destination = {
   readonly texts: readonly MetadataText[];
 };
 
-function preview(
+/** Shows pictures without keeping them. */
+export function preview(
   images: ImageValue,
   context: NodeContext,
   texts: readonly MetadataText[],

@@ -31,13 +31,13 @@ const imageScale = typedNode({
 });
 
 /** Returns both sides. A side of 0 follows from the other one and the picture's proportions. */
-const missingSide = (image: ImageValue, { width, height }: Size): Size => ({
+export const missingSide = (image: ImageValue, { width, height }: Size): Size => ({
   width: width || Math.max(1, roundHalfEven((image.width * height) / image.height)),
   height: height || Math.max(1, roundHalfEven((image.height * width) / image.width)),
 });
 
 /** Returns both sides times a factor, each rounded separately to a multiple of `step`. */
-const scaledSize = (image: ImageValue, factor: number, step = 1): Size => ({
+export const scaledSize = (image: ImageValue, factor: number, step = 1): Size => ({
   width: roundHalfEven((image.width * factor) / step) * step,
   height: roundHalfEven((image.height * factor) / step) * step,
 });
@@ -101,7 +101,7 @@ const imageScaleToMaxDimension = typedNode({
   run: (inputs, context) => scaleTo(context, inputs, fittedSize(inputs.image, inputs.largest_size)),
 });
 
-const fittedSize = ({ width, height }: Size, largest: number): Size => ({
+export const fittedSize = ({ width, height }: Size, largest: number): Size => ({
   width: width >= height ? largest : roundHalfEven((width / height) * largest),
   height: height >= width ? largest : roundHalfEven((height / width) * largest),
 });

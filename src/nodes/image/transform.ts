@@ -6,7 +6,7 @@ import {
   type MaskValue,
 } from '../node.ts';
 import { combo } from '../combo.ts';
-import { OFFSET, SIDE, cutOut, spanWithin, place } from './region.ts';
+import { OFFSET, SIDE, crop, place } from './region.ts';
 import { type Size, eachRow, newImage, newMask } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 import { imageStitch } from './transform-stitch.ts';
@@ -138,14 +138,7 @@ const imageCrop = typedNode({
     x: OFFSET,
     y: OFFSET,
   },
-  run({ image, width, height, ...corner }, context) {
-    // A corner outside the picture is moved onto its last column or row, so that one pixel remains.
-    const x = Math.min(corner.x, image.width - 1);
-    const y = Math.min(corner.y, image.height - 1);
-    const columns = spanWithin(image.width, { start: x, end: x + width });
-    const rows = spanWithin(image.height, { start: y, end: y + height });
-    return { outputs: [cutOut(context, image, { columns, rows })] };
-  },
+  run: ({ image, ...region }, context) => ({ outputs: [crop(context, image, region)] }),
 });
 
 /** The steps through a picture, in pixels, that fill another one row by row. */

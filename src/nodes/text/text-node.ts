@@ -30,7 +30,7 @@ export const PREVIEW_ANY: NodeDef = {
 };
 
 /** Returns the text up to the limit: every reader of the job gets it. */
-function withinRoom(text: string, context: NodeContext): string {
+export function withinRoom(text: string, context: NodeContext): string {
   const room = context.reserveShown(text.length);
   if (room >= text.length) return text;
   return `${text.slice(0, isInsidePair(text, room) ? room - 1 : room)}… (shortened from ${text.length} characters)`;
@@ -43,22 +43,33 @@ function shown(value: Value | Json, context: NodeContext): string {
   if (typeof value === 'number' && isFloat(value, context)) return pythonFloat(value);
   if (typeof value !== 'object') return String(value);
   if (isPixels(value)) return sizeOf(value);
+  return jsonLines(value, '    ', context);
+}
+
+/** Writes a value as JSON with a line for each item, indented by `gap`. */
+export function jsonLines(value: Json, gap: string, context: NodeContext): string {
   const pieces = createTextPieces(context);
-  addLines(value, '\n', pieces);
+  addLines(value, { lineStart: '\n', gap }, pieces);
   return pieces.text();
 }
 
-/** Writes a value as JSON, with a line for each item. `lineStart` begins the lines of its level. */
-function addLines(value: Json, lineStart: string, pieces: Pick<TextPieces, 'add'>): void {
+type Indentation = { readonly lineStart: string; readonly gap: string };
+
+/** `lineStart` begins the lines of the value's level. */
+function addLines(
+  value: Json,
+  { lineStart, gap }: Indentation,
+  pieces: Pick<TextPieces, 'add'>,
+): void {
   const isList = Array.isArray(value);
   const items = isList ? value.map((item: Json) => ['', item] as const) : namedItems(value);
   if (items === undefined) return pieces.add(leafText(value));
   if (items.length === 0) return pieces.add(isList ? '[]' : '{}');
-  const itemStart = `${lineStart}    `;
+  const itemStart = lineStart + gap;
   for (const [index, [name, item]] of items.entries()) {
     const before = index > 0 ? ',' : isList ? '[' : '{';
     pieces.add(before + itemStart + name);
-    addLines(item, itemStart, pieces);
+    addLines(item, { lineStart: itemStart, gap }, pieces);
   }
   pieces.add(`${lineStart}${isList ? ']' : '}'}`);
 }

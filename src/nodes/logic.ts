@@ -1,0 +1,123 @@
+import type { Json } from '../protocol/json.ts';
+import { pythonFloat } from '../protocol/python-json.ts';
+import { isTruthyInPython, pythonRepr, pythonType } from '../protocol/python-text.ts';
+import { type InputSpec, type Inputs, type NodeDef, NodeFailure, type Value } from './node.ts';
+import { typedNode } from './typed-node.ts';
+
+const LOGIC = {
+  category: 'utilities/logic',
+  pythonModule: 'comfy_extras.nodes_logic',
+  style: 'v3',
+  outputs: [{ type: 'BOOLEAN' }],
+} as const;
+
+const ANY_OF_SEVERAL = [
+  'COMFY_AUTOGROW_V3',
+  {
+    template: { input: { required: { value: ['*', {}] } }, prefix: 'value', min: 1, max: 10 },
+  },
+] as const;
+
+const BRANCH = [
+  'COMFY_MATCHTYPE_V3',
+  { lazy: true, template: { template_id: 'switch', allowed_types: '*' } },
+] as const satisfies InputSpec;
+
+/** The nodes that choose, and that compare by Python's idea of truth. */
+export const LOGIC_NODES: readonly NodeDef[] = [
+  {
+    ...typedNode({
+      ...LOGIC,
+      name: 'ComfySwitchNode',
+      displayName: 'If/Else Switch',
+      experimental: true,
+      required: { switch: ['BOOLEAN', {}], on_false: BRANCH, on_true: BRANCH },
+      outputs: [{ type: 'COMFY_MATCHTYPE_V3', name: 'output', matchType: 'switch' }],
+      run: (inputs, _context, given) => ({ outputs: [inputs[branchOf(given)]] }),
+    }),
+    neededInputs: (inputs) => [branchOf(inputs)],
+  },
+  typedNode({
+    ...LOGIC,
+    name: 'ComfyNotNode',
+    displayName: 'Not',
+    description: 'True when the value is false, zero, empty or nothing.',
+    required: { value: ['*', {}] },
+    run: ({ value }) => ({ outputs: [!isTrue(value)] }),
+  }),
+  typedNode({
+    ...LOGIC,
+    name: 'ComfyAndNode',
+    displayName: 'And',
+    description: 'True when no value is false, zero, empty or nothing.',
+    required: { values: ANY_OF_SEVERAL },
+    run: ({ values }) => ({ outputs: [Object.values(values).every(isTrue)] }),
+  }),
+  typedNode({
+    ...LOGIC,
+    name: 'ComfyOrNode',
+    displayName: 'Or',
+    description: 'True when a value is not false, zero, empty or nothing.',
+    required: { values: ANY_OF_SEVERAL },
+    run: ({ values }) => ({ outputs: [Object.values(values).some(isTrue)] }),
+  }),
+  typedNode({
+    name: 'ComfyNumberConvert',
+    displayName: 'Convert Number',
+    category: 'utilities',
+    pythonModule: 'comfy_extras.nodes_number_convert',
+    style: 'v3',
+    required: { value: ['INT,FLOAT,STRING,BOOLEAN', { display_name: 'value' }] },
+    outputs: [{ type: 'FLOAT' }, { type: 'INT' }],
+    run: ({ value }) => ({ outputs: toNumbers(value) }),
+  }),
+];
+
+function branchOf(inputs: Inputs): 'on_true' | 'on_false' {
+  return isTrue(inputs['switch'] ?? null) ? 'on_true' : 'on_false';
+}
+
+function isTrue(value: Value): boolean {
+  if (typeof value === 'bigint') return true;
+  if (typeof value === 'object' && value?.kind !== undefined) {
+    const message = 'Boolean value of Tensor with more than one value is ambiguous';
+    throw new NodeFailure('RuntimeError', message);
+  }
+  return isTruthyInPython(value as Json);
+}
+
+type Numbers = readonly [float: number, int: number | bigint];
+
+/** Returns a value as a FLOAT and as an INT, which keeps all its digits. */
+function toNumbers(value: Value): Numbers {
+  if (typeof value === 'string') return numbersIn(value);
+  if (typeof value === 'bigint') return [Number(value), value];
+  if (typeof value === 'number' || typeof value === 'boolean') return cutOff(Number(value));
+  throw new NodeFailure('TypeError', `Unsupported input type: ${pythonType(value as Json)}`);
+}
+
+/** A number as Python's `float()` reads it, but for the words for infinity. */
+const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+const NO_NUMBER = /^[+-]?(inf|infinity|nan)$/i;
+
+function numbersIn(value: string): Numbers {
+  const text = value.trim().replaceAll(/(?<=\d)_(?=\d)/g, '');
+  if (text === '') throw new NodeFailure('ValueError', 'Cannot convert empty string to number.');
+  if (/^[+-]?\d+$/.test(text))
+    return [cutOff(Number(text))[0], exactInt(BigInt(text.replace(/^\+/, '')))];
+  if (NUMBER.test(text)) return cutOff(Number(text));
+  if (NO_NUMBER.test(text)) return cutOff(Number.NaN);
+  const message = `Cannot convert string to number: ${pythonRepr(value)}`;
+  throw new NodeFailure('ValueError', message);
+}
+
+function cutOff(float: number): Numbers {
+  if (Number.isFinite(float)) return [float, exactInt(BigInt(Math.trunc(float)))];
+  const message = `Cannot convert non-finite value to number: ${pythonFloat(float)}`;
+  throw new NodeFailure('ValueError', message);
+}
+
+function exactInt(int: bigint): number | bigint {
+  const number = Number(int);
+  return Number.isSafeInteger(number) ? number : int;
+}

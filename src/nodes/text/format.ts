@@ -1,0 +1,95 @@
+import type { Json } from '../../protocol/json.ts';
+import { pythonRepr } from '../../protocol/python-text.ts';
+import { pythonFloat } from '../../protocol/python-json.ts';
+import { type NodeContext, NodeFailure, type Value } from '../node.ts';
+import { formatInSpec } from './format-spec.ts';
+import { createTextPieces } from './pieces.ts';
+
+/** The values by name, and the names of those that are a FLOAT: a double does not tell 3.0 from 3. */
+export type FormatValues = {
+  readonly values: { readonly [name: string]: Value };
+  readonly floats: ReadonlySet<string>;
+};
+
+/** A text, a doubled brace, a field, or a brace that belongs to none. A field's spec may have fields. */
+const PARTS = /[^{}]+|\{\{|\}\}|\{(?<field>[^{}]*(?:\{[^{}]*\}[^{}]*)*)\}|[{}]/g;
+const FIELD = /^(?<name>[^!:[.]*)(?<path>[^!:]*)(?:!(?<conversion>[^:]*))?(?::(?<spec>.*))?$/s;
+
+/** Fills the fields of a text as Python's `str.format` does with named values. */
+export function formatText(template: string, given: FormatValues, context: NodeContext): string {
+  const pieces = createTextPieces(context);
+  for (const { 0: part, groups } of template.matchAll(PARTS)) {
+    context.check();
+    if (groups?.['field'] !== undefined) pieces.add(filled(groups['field'], given, context));
+    else if (part === '{' || part === '}')
+      throw valueError(`Single '${part}' encountered in format string`);
+    else pieces.add(part === '{{' || part === '}}' ? part.slice(1) : part);
+  }
+  return pieces.text();
+}
+
+function filled(field: string, given: FormatValues, context: NodeContext): string {
+  const { name = '', path = '', conversion, spec = '' } = FIELD.exec(field)?.groups ?? {};
+  const value = member(valueOf(name, given), path);
+  const isFloat = path === '' && given.floats.has(name);
+  const shown = { value: converted(value, { conversion, isFloat }), isFloat };
+  const fullSpec = spec.includes('{') ? formatText(spec, given, context) : spec;
+  return fullSpec === '' ? plainText(shown) : formatInSpec(shown, fullSpec, context);
+}
+
+function valueOf(name: string, { values }: FormatValues): Value {
+  if (/^\d*$/.test(name)) {
+    const message = `Replacement index ${Number(name)} out of range for positional args tuple`;
+    throw new NodeFailure('IndexError', message);
+  }
+  if (Object.hasOwn(values, name)) return values[name] as Value;
+  throw new NodeFailure('KeyError', pythonRepr(name));
+}
+
+/** Reads `[member]` of an object; no value has other parts. */
+function member(value: Value, path: string): Value {
+  if (path === '') return value;
+  const [, key] = /^\[([^\]]+)\]$/.exec(path) ?? [];
+  const isObject = typeof value === 'object' && value !== null && value.kind === undefined;
+  if (key !== undefined && isObject && Object.hasOwn(value, key))
+    return (value as unknown as { [key: string]: Value })[key] as Value;
+  throw new NodeFailure('AttributeError', `The value has no part ${path}`);
+}
+
+type Shown = { readonly value: Value; readonly isFloat: boolean };
+
+function converted(
+  value: Value,
+  { conversion, isFloat }: { readonly conversion: string | undefined; readonly isFloat: boolean },
+): Value {
+  if (conversion === undefined) return value;
+  const text = plainText({ value, isFloat });
+  const repr = typeof value === 'string' ? pythonRepr(value) : text;
+  if (conversion === 's') return text;
+  if (conversion === 'r') return repr;
+  if (conversion === 'a') return repr.replaceAll(/[^\0-\x7f]/gu, escaped);
+  throw valueError(`Unknown conversion specifier '${conversion}'`);
+}
+
+/** Returns the escape sequence of a character as Python's `ascii()` writes it. */
+function escaped(char: string): string {
+  const code = char.codePointAt(0) ?? 0;
+  if (code <= 0xff) return `\\x${code.toString(16)}`;
+  return code <= 0xffff
+    ? `\\u${code.toString(16).padStart(4, '0')}`
+    : `\\U${code.toString(16).padStart(8, '0')}`;
+}
+
+/** Returns a value as Python's `str()` does. */
+function plainText({ value, isFloat }: Shown): string {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'bigint') return value.toString();
+  if (typeof value === 'number' && isFloat) return pythonFloat(value);
+  if (typeof value === 'object' && value?.kind !== undefined)
+    return `${value.kind} ${value.width}×${value.height}, batch of ${value.batch}`;
+  return pythonRepr(value as Json);
+}
+
+function valueError(message: string): NodeFailure {
+  return new NodeFailure('ValueError', message);
+}
