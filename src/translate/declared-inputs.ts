@@ -32,7 +32,7 @@ export function declaredInputs<Spec extends Json>(
 }
 
 /** Returns the definitions inside a dynamic input; empty for another input. */
-export function nestedGroups(spec: Json): readonly InputGroups<Json>[] {
+function nestedGroups(spec: Json): readonly InputGroups<Json>[] {
   const { type, options } = partsOf(spec);
   if (type === AUTOGROW) return [groupsOf(templateOf(options)['input'])];
   if (type === COMBO) return optionsOf(options).map(({ inputs }) => groupsOf(inputs));

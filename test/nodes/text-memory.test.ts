@@ -1,7 +1,14 @@
 // A text is paid for before it exists; what is slow in V8 is done in pieces.
 import { describe, expect, test } from 'vitest';
 import { createMemoryMeter } from '../../src/upstreams/execution/memory-meter.ts';
-import { Cancelled, type Inputs, type NodeContext, OutOfMemory } from '../../src/nodes/node.ts';
+import {
+  Cancelled,
+  type Inputs,
+  type NodeContext,
+  OutOfMemory,
+  type Value,
+} from '../../src/nodes/node.ts';
+import type { Json } from '../../src/protocol/json.ts';
 import { lowerCase, titleCase, upperCase } from '../../src/nodes/text/case.ts';
 import { createFinder, TEXT_NODES } from '../../src/nodes/text/text-nodes.ts';
 import { fakeContext } from '../support/graphs/pixels.ts';
@@ -11,6 +18,13 @@ const MIB = 2 ** 20;
 async function run(name: string, inputs: Inputs, context: NodeContext = fakeContext({})) {
   const def = TEXT_NODES.find((one) => one.name === name)!;
   return (await def.run(inputs, context)).outputs[0];
+}
+
+/** Numbers in a list in a list, and so on. */
+function deepList(count: number, depth: number): Value {
+  const wrapped = (inner: Json, levels: number): Json =>
+    levels === 0 ? inner : wrapped([inner], levels - 1);
+  return wrapped(Array<number>(count).fill(1), depth) as unknown as Value;
 }
 
 /** A job that has so much memory. */
@@ -31,6 +45,8 @@ describe('a text the job has no memory for is refused before it is built', () =>
     ['StringReplace', { string: long, find: 'x', replace: long }],
     ['StringReplace', { string: long, find: 'x', replace: 'yyyy' }],
     ['CaseConverter', { string: 'ﬃ'.repeat(MIB), mode: 'UPPERCASE' }],
+    // The indentation alone is that long.
+    ['PreviewAny', { source: deepList(1000, 3000) }],
   ])('%s', async (name, inputs) => {
     const { context } = jobOf(5 * MIB);
     await expect(run(name, inputs, context)).rejects.toThrow(OutOfMemory);
@@ -134,7 +150,8 @@ describe('a long text', () => {
   test('is shown as far as there is room for it', async () => {
     const preview = TEXT_NODES.find(({ name }) => name === 'PreviewAny')!;
     const context = { ...fakeContext({}), reserveShown: () => 4 };
-    const { ui } = await preview.run({ source: 'abc🐈def' }, context);
+    const { outputs, ui } = await preview.run({ source: 'abc🐈def' }, context);
     expect(ui?.['text']).toEqual(['abc… (shortened from 8 characters)']);
+    expect(outputs).toEqual(['abc🐈def']);
   });
 });

@@ -26,6 +26,23 @@ test.each<[Value, string]>([
   expect(await shown(value)).toBe(text);
 });
 
+test('PreviewAny shows objects and lists with a line for each item', async () => {
+  const source = { a: [], b: {}, 猫: [1.5, 'é"', { c: true }] };
+  expect(await shown(source as unknown as Value)).toBe(
+    `{
+    "a": [],
+    "b": {},
+    "猫": [
+        1.5,
+        "é\\"",
+        {
+            "c": true
+        }
+    ]
+}`,
+  );
+});
+
 describe('text nodes behave as Python does', () => {
   test.each<[string, Inputs, Value]>([
     ['StringLength', { string: 'a猫🐈' }, 3],

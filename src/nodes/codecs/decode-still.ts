@@ -92,12 +92,16 @@ function completed(bytes: Uint8Array): Uint8Array {
   return writePng([...chunks, { type: 'IEND', data: new Uint8Array() }]);
 }
 
-/** A GIF, a PNG with a palette, and a WEBP without loss. */
-const HAS_MASK = /^(GIF8|\x89PNG[^]{21}\x03|RIFF[^]{8}VP8L)/;
+const PNG_PALETTE = 3;
 
-/** True for a file of a kind that v1 decodes with alpha, even when every pixel is opaque. */
+/**
+ * True for a file that v1 decodes with alpha, even when every pixel is opaque: a GIF, a WEBP without
+ * loss, and a PNG with a palette.
+ */
 function hasMask(bytes: Uint8Array): boolean {
-  return HAS_MASK.test(Buffer.from(bytes.subarray(0, 32)).toString('latin1'));
+  const head = Buffer.from(bytes.subarray(0, 16)).toString('latin1');
+  if (head.startsWith('GIF8') || head.endsWith('VP8L')) return true;
+  return isPng(bytes) && bytes[25] === PNG_PALETTE;
 }
 
 /** True when a pixel is transparent. An animated WEBP always decodes to four channels. */

@@ -14,13 +14,8 @@ export function reserveText(context: Reserver, chars: number): void {
   refuseLongerThanAny(chars);
 }
 
-export type TextPieces = {
-  add(piece: string): void;
-  text(): string;
-};
-
 /** Builds a text piece by piece. The memory of each piece is reserved when it is added. */
-export function createTextPieces(context: Reserver): TextPieces {
+export function createTextPieces(context: Reserver) {
   const blocks: string[] = [];
   const pieces: string[] = [];
   let chars = 0;
