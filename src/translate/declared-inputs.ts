@@ -31,8 +31,11 @@ export function declaredInputs<Spec extends Json>(
   return [...expandGroups(groups as InputGroups<Json>, given, '')] as DeclaredInput<Spec>[];
 }
 
-/** Returns the definitions inside a dynamic input; empty for another input. */
-function nestedGroups(spec: Json): readonly InputGroups<Json>[] {
+/**
+ * Returns the definitions inside a dynamic input; empty for another input.
+ * @internal
+ */
+export function nestedGroups(spec: Json): readonly InputGroups<Json>[] {
   const { type, options } = partsOf(spec);
   if (type === AUTOGROW) return [groupsOf(templateOf(options)['input'])];
   if (type === COMBO) return optionsOf(options).map(({ inputs }) => groupsOf(inputs));
