@@ -1,7 +1,7 @@
 import type { NodeContext, NodeDef, Value, ImageValue, MaskValue } from '../node.ts';
 import { entriesInOrder, isJsonObject, type Json } from '../../protocol/json.ts';
 import { pythonFloat, pythonJson } from '../../protocol/python-json.ts';
-import { createTextPieces, isInsidePair, type TextPieces } from './pieces.ts';
+import { createTextPieces, isInsidePair } from './pieces.ts';
 
 /** The declaration of an input in nearly every text node. */
 export const MULTILINE = ['STRING', { multiline: true }] as const;
@@ -49,7 +49,10 @@ function shown(value: Value | Json, context: NodeContext): string {
 /** Writes a value as JSON with a line for each item, indented by `gap`. */
 export function jsonLines(value: Json, gap: string, context: NodeContext): string {
   const pieces = createTextPieces(context);
-  addLines(value, { lineStart: '\n', gap }, pieces);
+  addLines(value, { lineStart: '\n', gap }, (piece) => {
+    context.check();
+    pieces.add(piece);
+  });
   return pieces.text();
 }
 
@@ -59,19 +62,19 @@ type Indentation = { readonly lineStart: string; readonly gap: string };
 function addLines(
   value: Json,
   { lineStart, gap }: Indentation,
-  pieces: Pick<TextPieces, 'add'>,
+  add: (piece: string) => void,
 ): void {
   const isList = Array.isArray(value);
   const items = isList ? value.map((item: Json) => ['', item] as const) : namedItems(value);
-  if (items === undefined) return pieces.add(leafText(value));
-  if (items.length === 0) return pieces.add(isList ? '[]' : '{}');
+  if (items === undefined) return add(leafText(value));
+  if (items.length === 0) return add(isList ? '[]' : '{}');
   const itemStart = lineStart + gap;
   for (const [index, [name, item]] of items.entries()) {
     const before = index > 0 ? ',' : isList ? '[' : '{';
-    pieces.add(before + itemStart + name);
-    addLines(item, { lineStart: itemStart, gap }, pieces);
+    add(before + itemStart + name);
+    addLines(item, { lineStart: itemStart, gap }, add);
   }
-  pieces.add(`${lineStart}${isList ? ']' : '}'}`);
+  add(`${lineStart}${isList ? ']' : '}'}`);
 }
 
 function namedItems(value: Json): readonly (readonly [name: string, item: Json])[] | undefined {
