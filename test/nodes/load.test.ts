@@ -64,6 +64,13 @@ describe('LoadImage', () => {
   });
 });
 
+test.each(['alpha', 'blue'])('LoadImageMask takes %s of every frame', async (channel) => {
+  const bytes = recordedFile('load_anim_gif', 'inputs', 'anim.gif');
+  const inputs = { image: 'picture', channel };
+  const { outputs } = await node('LoadImageMask').run(inputs, contextOf(bytes));
+  expect(outputs[0]).toMatchObject({ kind: 'mask', batch: 3, width: 24, height: 16 });
+});
+
 test('a bitmap of OS/2 is read', async () => {
   const [image] = await loadImage(os2Bmp());
   expect([image.width, image.height]).toEqual([2, 1]);
