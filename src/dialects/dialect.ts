@@ -49,6 +49,8 @@ const RULES = {
    * 404.
    */
   jobCancel: ['any-id', 'known-ids'],
+  /** The jobs in a list without `limit`: all of them, or as many as front ends ask for. */
+  jobsListed: ['all', 'page'],
   /**
    * The members of a prompt in `GET /queue`: number, `extra_data`, outputs; or place, outputs,
    * `create_time`.

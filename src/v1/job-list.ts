@@ -12,7 +12,7 @@ import { yieldEvery } from '../lib/event-loop.ts';
 import { jsonWeight } from '../protocol/json-steps.ts';
 import { type JsonObject, stringifyJson } from '../protocol/json.ts';
 import type { LivePrompts, LivePrompt } from '../prompts/live-prompts.ts';
-import { rulesFor } from '../dialects/dialect.ts';
+import { type DialectRules, rulesFor } from '../dialects/dialect.ts';
 import { V1Error, faultOf } from '../dialects/errors.ts';
 import { sendJsonPieces } from '../http/json-stream.ts';
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
@@ -48,7 +48,7 @@ export async function listJobs(services: JobListServices, request: V1Request): P
   const wantedStatuses = statusesOf(query.get('status'));
   const sort = sorterFrom(query);
   const page = {
-    limit: limitOf(query),
+    limit: limitOf(query, rulesFor(ctx)),
     offset: Math.max(0, integerOf(query, 'offset') ?? 0),
   };
   const isWanted = filterOf(query);
@@ -88,8 +88,11 @@ async function* listPieces(
   yield `${before === ',' ? '' : before}],"pagination":${JSON.stringify(pagination)}}`;
 }
 
-function limitOf(query: URLSearchParams): number | null {
-  const limit = integerOf(query, 'limit') ?? null;
+/** The limit that front ends use themselves. */
+const PAGE_LIMIT = 200;
+
+function limitOf(query: URLSearchParams, { jobsListed }: DialectRules): number | null {
+  const limit = integerOf(query, 'limit') ?? (jobsListed === 'all' ? null : PAGE_LIMIT);
   if (limit !== null && limit <= 0) throw badRequest('limit must be a positive integer');
   return limit;
 }
