@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto';
+import { posix } from 'node:path';
 import { LRUCache } from 'lru-cache';
 import type { FileStore } from '../ledger/ledger.ts';
 import type { Definitions } from './definitions.ts';
 import { memberText } from './parse-definitions.ts';
-import { type Json, isJsonObject } from '../protocol/json.ts';
+import { type Json, isJsonObject, mapParts } from '../protocol/json.ts';
 import { COMPRESS, type Encoding } from '../http/content-encoding.ts';
 import { createSemaphore } from '../lib/concurrency.ts';
 import type { ClassInfo, ObjectInfo } from '../protocol/v1.ts';
+import { type InputGroups, nestedGroups } from '../translate/declared-inputs.ts';
 import { contentTypeOf } from '../http/file-headers.ts';
 
 /** An answer to send; an unchanged one is not sent again. */
@@ -82,13 +84,12 @@ export class UserObjectInfo {
     return known;
   }
 
-  /** Files directly in the input folder; those in subfolders are valid but not listed. */
+  /** Files directly in the input folder, and models in theirs; others are valid but not listed. */
   async #uploadsOf(user: string): Promise<UploadNames> {
     const rows = await this.#files.list(user, 'input');
     return rows
-      .filter(({ subfolder }) => subfolder === '')
-      .map(({ filename }) => filename)
-      .filter((name) => OFFERED_MEDIA_TYPES.has(mediaTypeOf(name)))
+      .map(({ subfolder, filename }) => posix.join(subfolder, filename))
+      .filter((name) => OFFERED.some((isOffered) => isOffered(name)))
       .toSorted();
   }
 }
@@ -101,7 +102,7 @@ function digestOf(content: string | Buffer): string {
 function findUploadClasses({ members, info }: Definitions): ReadonlySet<string> {
   const names = [...members].flatMap(([name, member]) => {
     const known = member.includes('_upload"') ? info[name] : undefined;
-    return known && takesUploads(known) ? [name] : [];
+    return known && hasChooser(known.input) ? [name] : [];
   });
   return new Set(names);
 }
@@ -116,19 +117,37 @@ function inBraces(members: readonly Buffer[]): Buffer {
   return Buffer.concat([Buffer.from('{'), ...parts, Buffer.from('}')]);
 }
 
-/** The kinds of file an upload button offers. */
-const MEDIA_TYPES_BY_FLAG: { readonly [flag: string]: readonly string[] } = {
-  image_upload: ['image'],
-  audio_upload: ['audio', 'video'],
-  video_upload: ['video'],
+type IsOffered = (name: string) => boolean;
+
+const isMedia =
+  (...types: readonly string[]): IsOffered =>
+  (name) =>
+    !name.includes('/') && types.includes(mediaTypeOf(name));
+
+/** The files that each upload button offers. */
+const OFFERED_BY_FLAG: { readonly [flag: string]: IsOffered } = {
+  image_upload: isMedia('image'),
+  audio_upload: isMedia('audio', 'video'),
+  video_upload: isMedia('video'),
+  file_upload: isModel,
 };
 
-const OFFERED_MEDIA_TYPES = new Set(Object.values(MEDIA_TYPES_BY_FLAG).flat());
+const OFFERED = Object.values(OFFERED_BY_FLAG);
+
+/** True for a 3D model in the folder into which front ends upload them. */
+function isModel(name: string): boolean {
+  return name.startsWith('3d/') && MODEL_EXTENSIONS.includes(posix.extname(name).toLowerCase());
+}
+
+const MODEL_EXTENSIONS: readonly string[] = [
+  ...['.gltf', '.glb', '.obj', '.fbx', '.stl', '.ply'],
+  ...['.spz', '.splat', '.ksplat', '.usdz'],
+];
 
 /** True when a class lets its user choose among uploaded files. */
-function takesUploads({ input }: ClassInfo): boolean {
-  return Object.values(input).some((group) =>
-    Object.values(group).some((spec) => mediaTypesOf(spec) !== undefined),
+function hasChooser(groups: InputGroups<Json>): boolean {
+  return Object.values({ ...groups.required, ...groups.optional }).some(
+    (spec) => offeredBy(spec) !== undefined || nestedGroups(spec).some(hasChooser),
   );
 }
 
@@ -143,23 +162,29 @@ function withUploadChoices(info: ClassInfo, files: UploadNames): ClassInfo {
   return { ...info, input: Object.fromEntries(groups) };
 }
 
-/** A legacy combo is a list instead of a type; a newer one has the list under `options`. */
+/**
+ * A legacy combo is a list instead of a type; a newer one has the list under `options`. Choosers
+ * inside a dynamic input are at some depth of its definition.
+ */
 function withChoices(spec: Json, files: UploadNames): Json {
-  const mediaTypes = mediaTypesOf(spec);
-  if (mediaTypes === undefined || !isList(spec)) return spec;
-  const names = files.filter((name) => mediaTypes.includes(mediaTypeOf(name)));
+  const isOffered = offeredBy(spec);
+  if (isOffered === undefined || !isList(spec))
+    return mapParts(spec, (part) => withChoices(part, files));
   const [type, options] = spec;
+  const names = files.filter(isOffered);
   if (isList(type)) return [names, ...spec.slice(1)];
   if (!isJsonObject(options) || !isList(options['options'])) return spec;
-  return [type ?? null, { ...options, options: names }];
+  // A model is optional: the source lists `none` first.
+  const none = options['options'].filter((option) => option === 'none');
+  return [type ?? null, { ...options, options: [...none, ...names] }];
 }
 
 /** A combo over another folder than the input folder fetches its own list. */
-function mediaTypesOf(spec: Json): readonly string[] | undefined {
+function offeredBy(spec: Json): IsOffered | undefined {
   const options = isList(spec) ? spec[1] : undefined;
   if (!isJsonObject(options) || (options['image_folder'] ?? 'input') !== 'input') return undefined;
-  const flag = Object.keys(MEDIA_TYPES_BY_FLAG).find((name) => options[name] === true);
-  return flag === undefined ? undefined : MEDIA_TYPES_BY_FLAG[flag];
+  const flag = Object.keys(OFFERED_BY_FLAG).find((name) => options[name] === true);
+  return flag === undefined ? undefined : OFFERED_BY_FLAG[flag];
 }
 
 function mediaTypeOf(filename: string): string {

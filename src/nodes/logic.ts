@@ -97,7 +97,7 @@ function toNumbers(value: Value): Numbers {
 }
 
 /** A number as Python's `float()` reads it, but for the words for infinity. */
-const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+const NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
 const NO_NUMBER = /^[+-]?(inf|infinity|nan)$/i;
 
 function numbersIn(value: string): Numbers {

@@ -14,12 +14,16 @@ import {
 } from '../protocol/v1.ts';
 import type { AssetRef, Graph, GraphNode } from '../protocol/v2.ts';
 import { type Steps, runSteps } from '../protocol/steps.ts';
+import { type InputGroups, declaredInputs, nestedGroups } from './declared-inputs.ts';
+import { type NamePath, changedAt, fileNamesIn, takesFileNames } from './mentions/file-names.ts';
 import { nodeOf } from './graph.ts';
 
 /** An input of a submitted graph that names a v1 file. */
 export type FileMention = FileRef & {
   readonly nodeId: string;
   readonly input: string;
+  /** Where the name is in the value of the input, when it is not the whole value. */
+  readonly path?: NamePath;
   /** The name as the client wrote it. */
   readonly value: string;
 };
@@ -34,9 +38,6 @@ export type FoundAsset = {
 /** Found assets by `fileKey`. */
 export type FoundAssets = ReadonlyMap<string, FoundAsset>;
 
-/** The flags in v1's input options that make an input a file chooser. */
-const UPLOAD_FLAGS = ['image_upload', 'audio_upload', 'video_upload', 'file_upload'] as const;
-
 /** The file inputs of classes that no node list describes. */
 const KNOWN_INPUTS: Readonly<Record<string, readonly string[]>> = {
   LoadImage: ['image'],
@@ -50,6 +51,8 @@ const KNOWN_INPUTS: Readonly<Record<string, readonly string[]>> = {
   VHS_LoadVideoFFmpeg: ['video'],
   VHS_LoadAudioUpload: ['audio'],
 };
+
+const KNOWN_SPEC: Json = ['COMBO', { file_upload: true }];
 
 function annotated(value: string): RegExpExecArray | null {
   return value.length > MAX_NAME_CHARS ? null : ANNOTATED_NAME.exec(value);
@@ -82,12 +85,17 @@ export function fileKey({ type, subfolder, filename }: FileRef): string {
  */
 export function fileMentions(graph: Graph, objectInfo: ObjectInfo): readonly FileMention[] {
   return Object.entries(graph).flatMap(([nodeId, node]) =>
-    fileInputs(node, objectInfo).flatMap((input) => {
-      const value = node.inputs[input];
-      const isName = typeof value === 'string' && value.length <= MAX_NAME_CHARS && value !== '';
-      if (!isName) return [];
-      return [{ nodeId, input, value, ...parseFileName(value) }];
-    }),
+    fileInputs(node, objectInfo).flatMap(({ name: input, spec }) =>
+      fileNamesIn(spec, node.inputs[input])
+        .filter(({ name }) => name !== '' && name.length <= MAX_NAME_CHARS)
+        .map(({ path, name }) => ({
+          nodeId,
+          input,
+          ...(path.length > 0 ? { path } : {}),
+          value: name,
+          ...parseFileName(name),
+        })),
+    ),
   );
 }
 
@@ -174,30 +182,36 @@ export function chosenOutputs(
   return outputs.filter((id) => chosen.has(id));
 }
 
-function fileInputs(node: GraphNode, objectInfo: ObjectInfo): readonly string[] {
+type FileInput = { readonly name: string; readonly spec: Json };
+
+function fileInputs(node: GraphNode, objectInfo: ObjectInfo): readonly FileInput[] {
   if (!isJsonObject(node as Json) || !isJsonObject(node.inputs as Json)) return [];
   const info = classInfo(node, objectInfo);
-  if (!info)
-    return Object.hasOwn(KNOWN_INPUTS, node.class_type)
-      ? (KNOWN_INPUTS[node.class_type] ?? [])
-      : [];
-  return fileChoosersOf(info);
+  if (!info) return knownInputs(node.class_type).map((name) => ({ name, spec: KNOWN_SPEC }));
+  if (!mayNameFiles(info)) return [];
+  return declaredInputs(info.input, node.inputs as JsonObject);
+}
+
+function knownInputs(className: string): readonly string[] {
+  return Object.hasOwn(KNOWN_INPUTS, className) ? (KNOWN_INPUTS[className] ?? []) : [];
 }
 
 /**
- * The file choosers of each class. They are cached, since a class never changes and every node
- * needs them.
+ * The classes that can name a file. They are cached, since a class never changes and every node
+ * asks for it.
  */
-const fileChoosers = new WeakMap<ObjectInfo[string], readonly string[]>();
+const namingClasses = new WeakMap<ObjectInfo[string], boolean>();
 
-function fileChoosersOf(info: ObjectInfo[string]): readonly string[] {
-  const known = fileChoosers.get(info);
-  if (known) return known;
-  const found = Object.values(info.input)
-    .flatMap((group) => Object.entries(group))
-    .flatMap(([name, spec]) => (isFileChooser(spec) ? [name] : []));
-  fileChoosers.set(info, found);
-  return found;
+function mayNameFiles(info: ObjectInfo[string]): boolean {
+  const known = namingClasses.get(info) ?? namesFiles(info.input);
+  namingClasses.set(info, known);
+  return known;
+}
+
+function namesFiles(groups: InputGroups<Json>): boolean {
+  return Object.values({ ...groups.required, ...groups.optional }).some(
+    (spec) => takesFileNames(spec) || nestedGroups(spec).some(namesFiles),
+  );
 }
 
 function classInfo(
@@ -206,11 +220,6 @@ function classInfo(
 ): ObjectInfo[string] | undefined {
   const name = node?.class_type;
   return typeof name === 'string' && Object.hasOwn(objectInfo, name) ? objectInfo[name] : undefined;
-}
-
-function isFileChooser(spec: Json): boolean {
-  const options = Array.isArray(spec) ? (spec as readonly Json[])[1] : undefined;
-  return isJsonObject(options) && UPLOAD_FLAGS.some((flag) => options[flag] === true);
 }
 
 function mapMentioned(
@@ -224,7 +233,8 @@ function mapMentioned(
     const node = changed.get(mention.nodeId) ?? nodeOf(graph, mention.nodeId);
     const value = node?.inputs[mention.input];
     if (!node || value === undefined) continue;
-    const inputs = { ...node.inputs, [mention.input]: change(mention, value) };
+    const input = changedAt(value, mention.path ?? [], (name) => change(mention, name));
+    const inputs = { ...node.inputs, [mention.input]: input };
     changed.set(mention.nodeId, { ...node, inputs });
   }
   return objectInOrder(

@@ -122,6 +122,30 @@ describe('/object_info', () => {
     }
   });
 
+  test('choosers inside dynamic inputs and of models list the caller’s files', async () => {
+    const chooser = ['COMBO', { options: ['theirs.png'], image_upload: true }];
+    const groups = { required: { image: chooser } };
+    const nested = {
+      mode: ['COMFY_DYNAMICCOMBO_V3', { options: [{ key: 'a', inputs: groups }] }],
+      images: ['COMFY_AUTOGROW_V3', { template: { input: groups, prefix: 'image', min: 1 } }],
+      model: ['COMBO', { options: ['none', '3d/theirs.glb'], file_upload: true }],
+    };
+    const other = fixedDefinitions({
+      Nested: nodeClass({ input: { required: nested } }),
+    } as unknown as ObjectInfo);
+    known = () => other.current({ user: 'local' });
+    await place(app, 'mine.png', 'x');
+    await place(app, 'mine.glb', 'x', { subfolder: '3d' });
+    for (const path of ['/object_info', '/object_info/Nested']) {
+      const answer = textOf(await ask({}, path));
+      expect(answer).not.toContain('theirs');
+      const { mode, images, model } = JSON.parse(answer).Nested.input.required;
+      expect(mode[1].options[0].inputs.required.image[1].options).toEqual(['mine.png']);
+      expect(images[1].template.input.required.image[1].options).toEqual(['mine.png']);
+      expect(model[1].options).toEqual(['none', '3d/mine.glb']);
+    }
+  });
+
   test('HEAD has the same headers', async () => {
     const get = await ask({ 'Accept-Encoding': 'gzip' });
     const head = await app.ask('/object_info', {

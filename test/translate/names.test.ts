@@ -29,6 +29,7 @@ test.each([
   ['99999999999999999999_00001_.png', 0],
   ['1.png', 0],
   ['x_00001_.png', 0],
+  ['00003.json', 3],
 ])('the number of a file called <prefix>_%s is %i', (afterPrefix, number) => {
   expect(counterIn(afterPrefix)).toBe(number);
 });

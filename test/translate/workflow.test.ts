@@ -77,6 +77,77 @@ describe('file names in inputs', () => {
     expect(fileMentions(one(className, { [input]: 'x.bin' }), {})).toHaveLength(1);
   });
 
+  const chooser = ['COMBO', { options: ['a.png'], image_upload: true }];
+  const nesting = {
+    Modes: info({
+      mode: [
+        'COMFY_DYNAMICCOMBO_V3',
+        { options: [{ key: 'image', inputs: { required: { image: chooser } } }] },
+      ],
+    }),
+    Several: info({
+      images: [
+        'COMFY_AUTOGROW_V3',
+        { template: { input: { required: { image: chooser } }, prefix: 'image', min: 1, max: 4 } },
+      ],
+    }),
+    Many: info({ images: ['COMBO', { options: [], multiselect: true, image_upload: true }] }),
+    Scene: info({ scene: ['LOAD_3D', {}] }),
+    Record: info({ audio: ['AUDIO_RECORD', {}] }),
+    Camera: info({ image: ['WEBCAM', {}] }),
+  };
+  const scene = {
+    image: '3d/x.png [temp]',
+    mask: '',
+    camera_info: { name: 'b.png' },
+    normal: 'b.png',
+  };
+
+  test.each<[string, { [name: string]: Json }, readonly (readonly Json[])[]]>([
+    ['Modes', { mode: 'image', 'mode.image': 'b.png' }, [['mode.image', [], 'b.png']]],
+    ['Modes', { mode: 'other', 'mode.image': 'b.png' }, []],
+    [
+      'Several',
+      { 'images.image1': 'b.png', 'images.no': 'b.png' },
+      [['images.image1', [], 'b.png']],
+    ],
+    [
+      'Many',
+      { images: { __value__: ['b.png', 'c.png'] } },
+      [
+        ['images', ['__value__', 0], 'b.png'],
+        ['images', ['__value__', 1], 'c.png'],
+      ],
+    ],
+    [
+      'Scene',
+      { scene },
+      [
+        ['scene', ['image'], '3d/x.png [temp]'],
+        ['scene', ['normal'], 'b.png'],
+      ],
+    ],
+    ['Record', { audio: 'audio/x.wav' }, [['audio', [], 'audio/x.wav']]],
+    ['Camera', { image: 'webcam/x.png [temp]' }, [['image', [], 'webcam/x.png [temp]']]],
+  ])('%s of %j names files inside its inputs', (name, inputs, names) => {
+    const graph = one(name, inputs);
+    const found = fileMentions(graph, nesting);
+    expect(found.map(({ input, path = [], value }) => [input, path, value])).toEqual(names);
+    const assets = new Map(found.map((mention) => [fileKey(mention), { id: 'asset' }]));
+    const sent = withAssets(graph, found, assets);
+    expect(JSON.stringify(sent).split('core/ASSET')).toHaveLength(names.length + 1);
+    // v1 shows the graph as the client wrote it.
+    expect(applyCoercions(graph, sent, found)).toEqual(graph);
+  });
+
+  test('a value that validation unwrapped is shown with the names of the client', () => {
+    const graph = one('Many', { images: { __value__: ['b.png', 'c.png'] } });
+    const unwrapped = one('Many', { images: [{ __type: 'core/ASSET' }, 'c.png'] });
+    expect(applyCoercions(graph, unwrapped, fileMentions(graph, nesting))).toEqual(
+      one('Many', { images: ['b.png', 'c.png'] }),
+    );
+  });
+
   test.each<[string, Graph]>([
     ['free text, even when it equals a file name', one('Text', { text: 'a.png' })],
     ['an input whose flag is off', one('Text', { image: 'a.png' })],

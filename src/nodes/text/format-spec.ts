@@ -66,8 +66,11 @@ function floatDigits(value: number, spec: Spec): string {
   const { type, group = '' } = spec;
   if (type !== undefined && !FLOAT_TYPES.test(type)) throw unknownType(type, 'float');
   const text = Number.isFinite(value) ? finiteDigits(value, spec) : pythonFloat(value);
-  const [, sign = '', whole = '', rest = ''] = /^(-?)(\d*)(.*)$/s.exec(text) ?? [];
-  const all = sign + grouped(whole, group, 3) + rest + (type === '%' ? '%' : '');
+  const [signed = ''] = /^-?\d*/.exec(text) ?? [];
+  const whole = signed.replace('-', '');
+  const sign = signed.slice(0, signed.length - whole.length);
+  const rest = text.slice(signed.length) + (type === '%' ? '%' : '');
+  const all = sign + grouped(whole, group, 3) + rest;
   return type === 'E' || type === 'G' || type === 'F' ? all.toUpperCase() : all;
 }
 
@@ -112,8 +115,14 @@ function general(value: number, places: number): string {
   const isSmall = power >= -4 && power < digits;
   const text = isSmall ? value.toFixed(Math.min(MAX_PRECISION, digits - 1 - power)) : rounded;
   const [mantissa = '', exponentPart] = text.split('e');
-  const short = mantissa.includes('.') ? mantissa.replace(/0+$/, '').replace(/\.$/, '') : mantissa;
+  const short = mantissa.includes('.') ? withoutZeros(mantissa) : mantissa;
   return exponentPart === undefined ? short : exponent(`${short}e${exponentPart}`);
+}
+
+function withoutZeros(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === '0') end--;
+  return text.slice(0, end).replace(/\.$/, '');
 }
 
 function withPoint(text: string): string {

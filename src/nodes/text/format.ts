@@ -13,7 +13,8 @@ export type FormatValues = {
 
 /** A text, a doubled brace, a field, or a brace that belongs to none. A field's spec may have fields. */
 const PARTS = /[^{}]+|\{\{|\}\}|\{(?<field>[^{}]*(?:\{[^{}]*\}[^{}]*)*)\}|[{}]/g;
-const FIELD = /^(?<name>[^!:[.]*)(?<path>[^!:]*)(?:!(?<conversion>[^:]*))?(?::(?<spec>.*))?$/s;
+const FIELD =
+  /^(?<name>[^!:[.]*)(?<path>(?:[.[][^!:]*)?)(?:!(?<conversion>[^:]*))?(?::(?<spec>.*))?$/s;
 
 /** Fills the fields of a text as Python's `str.format` does with named values. */
 export function formatText(template: string, given: FormatValues, context: NodeContext): string {
