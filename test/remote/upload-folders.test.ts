@@ -63,6 +63,23 @@ function definitions(folders: readonly string[]): object {
     NewerCombo: node({ required: { folder: ['COMBO', { options: [...folders, 'shelf'] }] } }),
     AllFiles: node({ optional: { file: [['a.png', ...names, `${ANOTHER}\\b.png`]] } }),
     LoadImage: node({ required: { image: [['a.png', ...names], { image_upload: true }] } }),
+    Nested: node({
+      required: {
+        mode: [
+          'COMFY_DYNAMICCOMBO_V3',
+          {
+            options: [
+              {
+                key: 'file',
+                inputs: { required: { image: ['COMBO', { image_upload: true, options: names }] } },
+              },
+            ],
+          },
+        ],
+        several: ['COMBO', { options: names, multiselect: true, image_upload: true }],
+        scene: ['LOAD_3D', {}],
+      },
+    }),
     Seeded: node({ required: { seed: ['INT', { max: '18446744073709551615' }] } }),
   };
 }
@@ -158,6 +175,27 @@ describe('a graph that names the folder of another user is refused, and never se
     expect(status).toBe(400);
     expect(upstream.requests('submit')).toHaveLength(0);
   });
+});
+
+test('names inside dynamic inputs, lists and objects are sent as the caller’s files', async () => {
+  const inputs = {
+    mode: 'file',
+    'mode.image': 'hers.png',
+    several: { __value__: ['hers.png', 'hers.png [input]'] },
+    scene: { image: 'hers.png', mask: '', camera_info: { zoom: 1 } },
+  };
+  const { status, body } = await post(graphWith('Nested', inputs), ALICE);
+  expect([status, body.node_errors]).toEqual([200, {}]);
+  const sent = JSON.parse(upstream.requests('submit').at(-1)?.body.toString() ?? '');
+  const hersAsAsset = expect.objectContaining({ __type: 'core/ASSET' }) as object;
+  expect(sent.workflow['1'].inputs).toEqual({
+    mode: 'file',
+    'mode.image': hersAsAsset,
+    several: { __value__: [hersAsAsset, hersAsAsset] },
+    scene: { image: hersAsAsset, mask: '', camera_info: { zoom: 1 } },
+  });
+  const history = await getJson(`${holdover.url}/queue`, ALICE);
+  expect(JSON.stringify(history)).not.toContain('core/ASSET');
 });
 
 describe('the name that a service has put into a picture', () => {
