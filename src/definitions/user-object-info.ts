@@ -136,13 +136,10 @@ const OFFERED = Object.values(OFFERED_BY_FLAG);
 
 /** True for a 3D model in the folder into which front ends upload them. */
 function isModel(name: string): boolean {
-  return name.startsWith('3d/') && MODEL_EXTENSIONS.includes(posix.extname(name).toLowerCase());
+  return name.startsWith('3d/') && MODEL_EXTENSION.test(name);
 }
 
-const MODEL_EXTENSIONS: readonly string[] = [
-  ...['.gltf', '.glb', '.obj', '.fbx', '.stl', '.ply'],
-  ...['.spz', '.splat', '.ksplat', '.usdz'],
-];
+const MODEL_EXTENSION = /\.(gltf|glb|obj|fbx|stl|ply|spz|splat|ksplat|usdz)$/i;
 
 /** True when a class lets its user choose among uploaded files. */
 function hasChooser(groups: InputGroups<Json>): boolean {

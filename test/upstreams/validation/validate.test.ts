@@ -343,3 +343,44 @@ describe('a refusal repeats only the beginning of', () => {
     expect(JSON.stringify(result).length).toBeLessThan(200_000);
   });
 });
+
+describe('inputs inside dynamic inputs', () => {
+  const resized = (inputs: object) => ({
+    1: { class_type: 'EmptyImage', inputs: { width: 8, height: 8, batch_size: 1, color: 0 } },
+    2: {
+      class_type: 'ResizeImageMaskNode',
+      inputs: { input: ['1', 0], scale_method: 'area', ...inputs },
+    },
+    3: { class_type: 'SaveImage', inputs: { images: ['2', 0], filename_prefix: 'x' } },
+  });
+  const errorsAt2 = (graph: unknown) =>
+    (refusalOf(graph).node_errors as { [id: string]: { errors: unknown } })['2']?.errors;
+
+  test.each([
+    ['value_smaller_than_min', 'resize_type.width', -5, 'resize_type.width'],
+    ['required_input_missing', 'resize_type.width', undefined, 'width'],
+    ['return_type_mismatch', 'resize_type.width', ['1', 0], expect.stringContaining('(IMAGE)')],
+  ])('%s of %s', (type, input, value, details) => {
+    const graph = resized({ resize_type: 'scale width', 'resize_type.width': value });
+    expect(errorsAt2(graph)).toMatchObject([{ type, details, extra_info: { input_name: input } }]);
+  });
+
+  test('a choice that does not exist is accepted, as in the original, and fails when it runs', () => {
+    expect(judge(resized({ resize_type: 'no such' })).ok).toBe(true);
+  });
+
+  test('a batch needs its first picture, and takes pictures only', () => {
+    const batch = (inputs: object) => ({
+      ...resized({}),
+      2: { class_type: 'BatchImagesNode', inputs },
+    });
+    expect(errorsAt2(batch({}))).toMatchObject([
+      {
+        type: 'required_input_missing',
+        details: 'image0',
+        extra_info: { input_name: 'images.image0' },
+      },
+    ]);
+    expect(judge(batch({ 'images.image0': ['1', 0], 'images.image7': ['1', 0] })).ok).toBe(true);
+  });
+});

@@ -1,0 +1,75 @@
+// A node with lazy inputs asks for those that it needs; the nodes behind the others do not run.
+import { expect, test } from 'vitest';
+import { ALL_NODES } from '../../../src/nodes/library.ts';
+import type { Graph } from '../../../src/protocol/v2.ts';
+import type { FromWorker } from '../../../src/upstreams/jobs/worker-protocol.ts';
+import { type Execution, execute } from '../../../src/upstreams/execution/execute-plan.ts';
+import { createMemoryMeter } from '../../../src/upstreams/execution/memory-meter.ts';
+import type { NodeRecord } from '../../../src/upstreams/execution/node-cache.ts';
+import { createRunPlan } from '../../../src/upstreams/execution/run-plan.ts';
+import { fakeContext } from '../../support/graphs/pixels.ts';
+
+/** A switch between two chains of nodes, by a value of its own. */
+const graph = (chosen: unknown): Graph =>
+  ({
+    yes: { class_type: 'PrimitiveString', inputs: { value: 'yes' } },
+    longer: { class_type: 'StringTrim', inputs: { string: ['yes', 0], mode: 'Both' } },
+    no: { class_type: 'PrimitiveString', inputs: { value: 'no' } },
+    switch: {
+      class_type: 'ComfySwitchNode',
+      inputs: { switch: chosen, on_true: ['longer', 0], on_false: ['no', 0] },
+    },
+    truth: { class_type: 'PrimitiveBoolean', inputs: { value: true } },
+    shown: { class_type: 'PreviewAny', inputs: { source: ['switch', 0] } },
+  }) as unknown as Graph;
+
+/** The nodes that ran, in their order, and the result. */
+async function run(nodes: Graph, records = new Map<string, NodeRecord>()) {
+  const posted: FromWorker[] = [];
+  const meter = createMemoryMeter(1e6);
+  const plan = createRunPlan({
+    graph: nodes,
+    targets: ['shown'],
+    nodes: ALL_NODES,
+    files: new Map(),
+    nonce: 'x',
+  });
+  const context = { ...fakeContext({}), meter, saved: [], flush() {} };
+  await execute({
+    plan,
+    targets: new Set(['shown']),
+    records,
+    meter,
+    post: (message) => posted.push(message),
+    begin: async () => null,
+    handled: async () => null,
+    contextFor: () => context,
+  } satisfies Execution);
+  const nodesIn = (type: 'started' | 'finished') =>
+    posted.flatMap((message) => (message.type === type ? [message.nodeId] : []));
+  const result = records.get(plan.get('switch')?.signature ?? '')?.slots[0];
+  return { started: nodesIn('started'), finished: nodesIn('finished'), result };
+}
+
+test.each([
+  [true, ['yes', 'longer'], 'yes'],
+  [false, ['no'], 'no'],
+])('switch %s: only the chosen branch runs', async (chosen, branch, text) => {
+  expect(await run(graph(chosen))).toEqual({
+    started: ['switch', ...branch, 'switch', 'shown'],
+    finished: [...branch, 'switch', 'shown'],
+    result: [text],
+  });
+});
+
+test('the choice may come from a node, which runs first', async () => {
+  const { finished } = await run(graph(['truth', 0]));
+  expect(finished).toEqual(['truth', 'yes', 'longer', 'switch', 'shown']);
+});
+
+test('a branch that the cache has is not run again', async () => {
+  const records = new Map<string, NodeRecord>();
+  await run(graph(true), records);
+  const { finished } = await run(graph(['truth', 0]), records);
+  expect(finished).toEqual(['truth', 'switch', 'shown']);
+});
