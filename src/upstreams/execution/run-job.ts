@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { Cancelled, type NodeDef } from '../../nodes/node.ts';
+import { Cancelled, type InputSpec, type NodeDef, type OutputSpec } from '../../nodes/node.ts';
+import type { Link } from '../../translate/graph.ts';
 import {
   isJsonObject,
   type Json,
@@ -103,11 +104,34 @@ function uiCharsIn(records: NodeRecords): number {
 }
 
 function inputTypes(node: PlannedNode, plan: RunPlan): { readonly [input: string]: string } {
-  const types = [...node.links, ...node.lazyLinks].map(([input, { from, slot }]) => [
-    input,
-    plan.get(from)?.def.outputs.at(slot)?.type ?? '*',
-  ]);
+  const types = Array.from(linksOf(node), ([input, link]) => [input, outputType(link, plan)]);
   return Object.fromEntries(types) as { [input: string]: string };
+}
+
+function linksOf({ links, lazyLinks }: PlannedNode): PlannedNode['links'] {
+  return new Map([...links, ...lazyLinks]);
+}
+
+/** Returns the type of an output. One that has the type of an input leads to that input's link. */
+function outputType(link: Link, plan: RunPlan): string {
+  let next: Link | undefined = link;
+  let type = '*';
+  while (next) {
+    const node: PlannedNode | undefined = plan.get(next.from);
+    const output: OutputSpec | undefined = node?.def.outputs.at(next.slot);
+    type = output?.type ?? '*';
+    next =
+      node && output?.matchType !== undefined ? matchedLink(node, output.matchType) : undefined;
+  }
+  return type;
+}
+
+function matchedLink(node: PlannedNode, template: string): Link | undefined {
+  const links = linksOf(node);
+  const isMatched = ([, options]: InputSpec): boolean =>
+    isJsonObject(options?.['template']) && options['template']['template_id'] === template;
+  const names = Object.entries(node.def.required).filter(([, spec]) => isMatched(spec));
+  return names.map(([name]) => links.get(name)).find((link) => link !== undefined);
 }
 
 /** Returns the reusable results. Results whose files are gone are computed again. */

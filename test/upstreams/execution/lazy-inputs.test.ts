@@ -5,7 +5,8 @@ import type { Graph } from '../../../src/protocol/v2.ts';
 import type { FromWorker } from '../../../src/upstreams/jobs/worker-protocol.ts';
 import { type Execution, execute } from '../../../src/upstreams/execution/execute-plan.ts';
 import { createMemoryMeter } from '../../../src/upstreams/execution/memory-meter.ts';
-import type { NodeRecord } from '../../../src/upstreams/execution/node-cache.ts';
+import { type NodeRecord, createNodeCache } from '../../../src/upstreams/execution/node-cache.ts';
+import { runJob } from '../../../src/upstreams/execution/run-job.ts';
 import { createRunPlan } from '../../../src/upstreams/execution/run-plan.ts';
 import { fakeContext } from '../../support/graphs/pixels.ts';
 
@@ -72,4 +73,31 @@ test('a branch that the cache has is not run again', async () => {
   await run(graph(true), records);
   const { finished } = await run(graph(['truth', 0]), records);
   expect(finished).toEqual(['truth', 'switch', 'shown']);
+});
+
+test('a FLOAT stays one behind a switch', async () => {
+  const posted: FromWorker[] = [];
+  const workflow = {
+    ...graph(true),
+    longer: { class_type: 'PrimitiveFloat', inputs: { value: 3 } },
+    no: { class_type: 'PrimitiveFloat', inputs: { value: 4 } },
+  };
+  const end = await runJob(
+    {
+      user: 'anna',
+      workflowJson: JSON.stringify(workflow),
+      targets: ['shown'],
+      files: new Map(),
+      memoryLimitBytes: 1e6,
+      stopFlag: new Int32Array(1),
+    } as unknown as Parameters<typeof runJob>[0],
+    {
+      nodes: ALL_NODES,
+      cache: createNodeCache({ maxBytes: 1e6 }),
+      ask: (async () => null) as never,
+      post: (message) => posted.push(message),
+    },
+  );
+  expect(end).toEqual({ kind: 'succeeded' });
+  expect(posted.at(-1)).toMatchObject({ nodeId: 'shown', uiJson: '{"text":["3.0"]}' });
 });
