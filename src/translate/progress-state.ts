@@ -113,8 +113,6 @@ export type NodeRun = {
   readonly state: 'running' | 'finished';
   /** True when the node has reported a step. The first step may equal v1's initial one. */
   readonly hasReported: boolean;
-  /** When the last step was shown. */
-  readonly stepShownAtMs: number;
   /** The `max` of earlier passes of the node, the newest last. */
   readonly earlierMaxes: readonly number[];
   /** `null`: the start of the node was not reported. */

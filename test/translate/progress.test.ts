@@ -541,7 +541,6 @@ describe('frames stay below 1 MiB', () => {
       max: 1,
       state: 'finished',
       hasReported: false,
-      stepShownAtMs: 0,
       earlierMaxes: [],
     } as const;
     const runs = ids

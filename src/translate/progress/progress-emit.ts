@@ -24,7 +24,6 @@ const FIRST_STEP = {
   max: 1,
   state: 'running',
   hasReported: false,
-  stepShownAtMs: 0,
   earlierMaxes: [],
 } as const;
 
@@ -87,12 +86,11 @@ export function emitStep(update: ProgressUpdate, nodeId: string, reported: Step)
   const picture =
     state.pendingPicture?.picture.nodeId === nodeId ? state.pendingPicture.picture : undefined;
   const isRepeated = run.hasReported && run.value === step.value && run.max === step.max;
-  if (!picture && (isRepeated || isTooSoon(run, step, update.atMs))) return;
+  if (isRepeated && !picture) return;
   state.runs.set(nodeId, {
     ...run,
     ...step,
     hasReported: true,
-    stepShownAtMs: update.atMs,
     earlierMaxes: run.max === step.max ? run.earlierMaxes : maxesWith(run),
   });
   if (picture) state.pendingPicture = null;
@@ -106,21 +104,6 @@ export function emitStep(update: ProgressUpdate, nodeId: string, reported: Step)
     ...(picture && { picture }),
   });
 }
-
-/**
- * True for a step that v1 leaves out: it shows one every 100 ms and half per cent, and always the
- * first and the last of a pass.
- */
-function isTooSoon(run: NodeRun, { value, max }: Omit<Step, 'source'>, atMs: number): boolean {
-  const isFirst = !run.hasReported || run.max !== max || value < run.value;
-  if (isFirst || value >= max) return false;
-  const isSmall = (value - run.value) / max < STEP_LIMITS.share;
-  return (
-    isSmall || (atMs >= run.stepShownAtMs && atMs - run.stepShownAtMs < STEP_LIMITS.intervalMs)
-  );
-}
-
-const STEP_LIMITS = { intervalMs: 100, share: 0.005 } as const;
 
 /** Marks the node as finished: v1 fills its bar, whatever its steps were. */
 export function markFinished(update: ProgressUpdate, nodeId: string): void {

@@ -4,6 +4,7 @@ import { Cancelled, NodeFailure, type SavedFile } from '../../nodes/node.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { CallContext } from './execute-plan.ts';
+import { createStepPace } from './step-pace.ts';
 import type { MemoryMeter } from './memory-meter.ts';
 import type {
   AskMainThread,
@@ -34,6 +35,7 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
   const saved: StoredOutput[] = [];
   let pendingPreview: Omit<Preview, 'node_id' | 'x_with_step'> | undefined;
   const { post, ask } = deps;
+  const isStepDue = createStepPace();
   const check = (): void => {
     if (Atomics.load(deps.stopFlag, 0) !== 0) throw new Cancelled('the job is being stopped');
   };
@@ -54,6 +56,7 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
     check,
     progress(step, steps) {
       check();
+      if (!isStepDue({ step, steps, hasPicture: pendingPreview !== undefined })) return;
       sendPendingPreview({ x_with_step: true });
       post({ type: 'step', nodeId, step, steps });
     },
