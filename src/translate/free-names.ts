@@ -31,8 +31,8 @@ function* continuedCounter(name: {
 
 /**
  * Returns the number that v1's file counter reads in a name, behind its prefix and an underscore; 0
- * when there is none. Only in texts a dot may follow it. A longer number would lose digits, and its successor would be the same
- * number.
+ * when there is none. Only in texts a dot may follow it. A longer number would lose digits, and its
+ * successor would be the same number.
  */
 export function counterIn(afterPrefix: string): number {
   return Number(/^(\d{1,15})(_|$|\.(?:txt|csv|md|json)$)/.exec(afterPrefix)?.[1] ?? 0);

@@ -61,11 +61,16 @@ const KNOWN_MESSAGES: readonly (readonly [RegExp, string])[] = [
   [/^No prompt provided$/, 'no_prompt'],
 ];
 
+/** The message about a class that is not installed, of older and of newer engines. */
+const UNKNOWN_CLASS_MESSAGE =
+  /^(?:Cannot execute because node ([^ ]+) does not exist\b|Node '([^']+)' not found\b)/;
+
 function knownMessage(error: V2Error, graph: Graph): PromptRefusal['error'] | undefined {
   const { message } = error;
   const found = KNOWN_MESSAGES.find(([text]) => text.test(message));
   if (!found) return undefined;
-  const [, named] = /^Cannot execute because node (.+?) does not exist\b/.exec(message) ?? [];
+  const [, older, newer] = UNKNOWN_CLASS_MESSAGE.exec(message) ?? [];
+  const named = older ?? newer;
   const id = Object.keys(graph).find((key) => named !== undefined && classOf(graph, key) === named);
   if (id !== undefined) return missingNodeError(id, graph[id]);
   return { type: found[1], message, details: '', extra_info: {} };

@@ -1,6 +1,6 @@
 import type { Caller } from '../protocol/job-api.ts';
 import type { Json, JsonObject } from '../protocol/json.ts';
-import { sendJson } from '../dialects/errors.ts';
+import { requirePrintable, sendJson } from '../dialects/errors.ts';
 import { type V1Request, routesFor } from './routes.ts';
 import { NODE_REPLACEMENTS } from '../translate/node-replacements.ts';
 import { freemem, totalmem } from 'node:os';
@@ -31,7 +31,10 @@ export const serverInfoRoutes = routesFor<ServerInfoOptions>({
   'GET /i18n': sendEmptyObject,
   'GET /global_subgraphs': sendEmptyObject,
   /** v1 answers `null` for an id without a blueprint. */
-  'GET /global_subgraphs/:id': (_, { ctx }) => sendJson(ctx, null),
+  'GET /global_subgraphs/:id': (_, { ctx, params: { id = '' } }) => {
+    requirePrintable(id, 'id');
+    sendJson(ctx, null);
+  },
   'GET /node_replacements': (_, { ctx }) => sendJson(ctx, NODE_REPLACEMENTS),
   // Paths of this machine are not shown to clients.
   'GET /internal/folder_paths': sendEmptyObject,

@@ -69,7 +69,7 @@ describe.skipIf(notRun)(`a web client on another port${notRun}`, () => {
     expect(refused).toMatch(/api\/upload\/image' .* has been blocked by CORS policy/);
     expect(refused).toMatch(/WebSocket connection to .* failed: .*403/);
     // Not only kept from reading the answer. Scripts are not told the status.
-    expect(await getJson(`${closed.url}/internal/files/input`)).toEqual(['example.png']);
+    expect(await getJson(`${closed.url}/internal/files/input`)).toEqual(['example.png [input]']);
     const headers = { Origin: new URL(page.url()).origin };
     expect((await fetch(`${closed.url}/api/prompt`, { headers })).status).toBe(403);
   });

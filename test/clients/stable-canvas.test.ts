@@ -77,7 +77,7 @@ describe.each([
       `http://127.0.0.1:${holdover.port}/view?filename=enq_00001_.png&subfolder=&type=output`,
     );
     expect(await lookAt(url!)).toBe('png 64x64');
-    expect(steps).toHaveLength(12);
+    expect(steps[0]).toBe(1 / 12);
     expect(steps.at(-1)).toBe(1);
     const buffers = images.filter(({ type }) => type === 'buff');
     expect(buffers.length).toBeGreaterThanOrEqual(fewest);

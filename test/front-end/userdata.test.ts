@@ -96,9 +96,13 @@ describe('/userdata/{file}', () => {
 
   test('tells what v1 tells of a file when asked for full_info', async () => {
     const info = await ask('POST', '/userdata/workflows%2Finfo.json?full_info=true', '{"a": 3}');
-    const seconds = { modified: expect.any(Number), created: expect.any(Number) };
-    expect(JSON.parse(info.text)).toEqual({ path: 'workflows/info.json', size: 8, ...seconds });
-    expect(JSON.parse(info.text).modified).toBeLessThan(Date.now());
+    const milliseconds = { modified: expect.any(Number), created: expect.any(Number) };
+    expect(JSON.parse(info.text)).toEqual({
+      path: 'workflows/info.json',
+      size: 8,
+      ...milliseconds,
+    });
+    expect(Date.now() - JSON.parse(info.text).modified).toBeLessThan(60_000);
   });
 
   test('has validators', async () => {
@@ -117,11 +121,11 @@ describe('/userdata/{file}', () => {
 
   test.each([
     ['user.css', 'text/css; charset=utf-8', undefined],
-    ['page.html', 'application/octet-stream', 'attachment; filename="page.html"'],
-    ['code.js', 'application/octet-stream', 'attachment; filename="code.js"'],
-    ['drawing.svg', 'application/octet-stream', 'attachment; filename="drawing.svg"'],
-    ['picture.png', 'image/png', undefined],
-    ['noextension', 'application/octet-stream', undefined],
+    ['page.html', 'application/octet-stream', 'attachment'],
+    ['code.js', 'application/octet-stream', 'attachment'],
+    ['drawing.svg', 'application/octet-stream', 'attachment'],
+    ['picture.png', 'image/png', 'attachment'],
+    ['noextension', 'application/octet-stream', 'attachment'],
   ])('serves %s as %s: a browser runs nothing of it', async (name, type, disposition) => {
     await ask('POST', `/userdata/${name}`, 'x');
     const { headers } = await ask('GET', `/userdata/${name}`);

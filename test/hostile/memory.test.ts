@@ -114,8 +114,10 @@ test('sockets that never read cost little while previews stream, and the others 
     });
     await listener.untilDone(body.prompt_id);
     const outline = listener.outline(body.prompt_id);
-    const progress = outline.filter((each) => each.startsWith('progress:'));
-    expect(progress).toEqual(Array.from({ length: steps }, (_, i) => `progress:${i + 1}/${steps}`));
+    const progress = outline.flatMap((each) => /^progress:(\d+)/.exec(each)?.[1] ?? []).map(Number);
+    // Steps without a picture come every 100 ms, but the first and the last always.
+    expect(progress).toEqual(progress.toSorted((a, b) => a - b));
+    expect([progress[0], progress.at(-1)]).toEqual([1, steps]);
     expect(outline).toContain('binary:1');
   });
   await listener.close();

@@ -49,7 +49,7 @@ describe.skipIf(notRun !== '')(`answers in front of comfy-api-proxy${notRun}`, (
     };
     expect(await refusal({ '1': color })).toEqual([400, 'prompt_no_outputs', '']);
     const unknown = { '7': { class_type: 'NoSuchNode', inputs: {} } };
-    expect(await refusal(unknown)).toEqual([400, 'invalid_prompt', "Node ID '#7'"]);
+    expect(await refusal(unknown)).toEqual([400, 'missing_node_type', "Node ID '#7'"]);
   });
 
   test('a prompt that is good in part runs, and its other output is reported', async () => {

@@ -29,7 +29,7 @@ describe.each(['embedded', 'remote'] as const)('with the %s upstream', (upstream
     expect(await offered(server)).toEqual([]);
     await fill(input, { 'a cat ü.png': await pngOf(), 'sub/dog.png': await pngOf() });
     expect(await offered(server)).toEqual(['a cat ü.png']);
-    expect(await getJson(`${server.url}/internal/files/input`)).toEqual(['a cat ü.png']);
+    expect(await getJson(`${server.url}/internal/files/input`)).toEqual(['a cat ü.png [input]']);
     const bytes = await viewBytes(server, { filename: 'a cat ü.png', type: 'input' });
     expect(bytes.equals(await readFile(join(input, 'a cat ü.png')))).toBe(true);
     expect(await run(server, loading('a cat ü.png'))).toHaveLength(1);
@@ -156,7 +156,7 @@ test('a folder whose disk is gone for a while loses nothing', async () => {
   await uploadInput(server.url, { bytes: Buffer.from('kept'), name: 'kept.txt' });
   await rename(input, `${input}-away`);
   expect(await viewText(server, { filename: 'kept.txt', type: 'input' })).toBe('kept');
-  expect(await getJson(`${server.url}/internal/files/input`)).toEqual(['kept.txt']);
+  expect(await getJson(`${server.url}/internal/files/input`)).toEqual(['kept.txt [input]']);
   await rename(`${input}-away`, input);
   expect(await viewText(server, { filename: 'kept.txt', type: 'input' })).toBe('kept');
 });

@@ -65,7 +65,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     for (const server of replicas) {
       const seen = await viewBytes(server, { filename: 'over.txt', type: 'input' });
       expect(String(seen)).toBe(stays);
-      expect(await getJson(`${server.url}/internal/files/input`)).toContain('over.txt');
+      expect(await getJson(`${server.url}/internal/files/input`)).toContain('over.txt [input]');
     }
   });
 });

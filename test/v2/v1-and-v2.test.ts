@@ -76,9 +76,9 @@ describe.each(['embedded', 'remote'] as const)('%s', (upstream) => {
         expect.arrayContaining(['execution_start', 'executed:9', 'execution_success']),
       );
     }
-    const heard = local.outline(job.id).map((name) => name.split(':', 1)[0]);
-    const messages = heard.filter((name) => name !== 'binary');
-    expect(new Set(messages)).toEqual(new Set(['progress_state', 'progress']));
+    const heard = () => local.outline(job.id).map((name) => name.split(':', 1)[0]);
+    const messages = () => new Set(heard().filter((name) => name !== 'binary'));
+    await expect.poll(messages).toEqual(new Set(['progress_state', 'progress']));
     for (const socket of bobs) expect(socket.outline()).toEqual(['status:0']);
 
     const entry = await entryOf(holdover.url, job.id, ann);

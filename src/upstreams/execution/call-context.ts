@@ -36,6 +36,8 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
   let pendingPreview: Omit<Preview, 'node_id' | 'x_with_step'> | undefined;
   const { post, ask } = deps;
   const isStepDue = createStepPace();
+  /** True when a picture for the socket was saved, which belongs to the next step. */
+  let hasSentPicture = false;
   const check = (): void => {
     if (Atomics.load(deps.stopFlag, 0) !== 0) throw new Cancelled('the job is being stopped');
   };
@@ -56,7 +58,9 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
     check,
     progress(step, steps) {
       check();
-      if (!isStepDue({ step, steps, hasPicture: pendingPreview !== undefined })) return;
+      const hasPicture = pendingPreview !== undefined || hasSentPicture;
+      hasSentPicture = false;
+      if (!isStepDue({ step, steps, hasPicture })) return;
       sendPendingPreview({ x_with_step: true });
       post({ type: 'step', nodeId, step, steps });
     },
@@ -96,6 +100,7 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
         output = await ask({ kind: 'save', ask: { nodeId, file: written } });
       }
       saved.push(output);
+      hasSentPicture ||= file.websocket === true;
       return { x_asset: output.id };
     },
     async nextCounter(folder, prefix) {
