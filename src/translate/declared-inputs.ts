@@ -31,10 +31,7 @@ export function declaredInputs<Spec extends Json>(
   return [...expandGroups(groups as InputGroups<Json>, given, '')] as DeclaredInput<Spec>[];
 }
 
-/**
- * Returns the definitions inside a dynamic input; empty for another input.
- * @internal
- */
+/** Returns the definitions inside a dynamic input; empty for another input. */
 export function nestedGroups(spec: Json): readonly InputGroups<Json>[] {
   const { type, options } = partsOf(spec);
   if (type === AUTOGROW) return [groupsOf(templateOf(options)['input'])];
