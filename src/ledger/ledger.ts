@@ -29,6 +29,8 @@ export interface Ledger {
   readonly assets: AssetStore;
   readonly keys: KeyStore;
   readonly settings: SettingStore;
+  /** The names, tags and metadata that users gave to their files, by type, folder and name. */
+  readonly assetLabels: LabelStore;
   readonly replays: ReplayStore;
   readonly modelCalls: ModelCallStore;
   readonly calls: CallStore;
@@ -173,6 +175,10 @@ export interface SettingStore {
   all(user: string): Promise<{ readonly [id: string]: string }>;
   /** Sets the given settings and keeps the others; values are JSON texts. */
   merge(user: string, settings: { readonly [id: string]: string }): Promise<void>;
+}
+
+export interface LabelStore extends SettingStore {
+  remove(user: string, id: string): Promise<void>;
 }
 
 /** A single-use key for one new asset, and the fingerprint of its request. */

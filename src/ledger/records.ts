@@ -22,6 +22,8 @@ import {
 
 type Owned<Row> = Row & { readonly user: string; readonly key: string };
 
+type TextRow = { readonly user: string; readonly id: string; readonly valueJson: string };
+
 /** The rows of a ledger by their kind. `jobKeys` and `assetKeys` are single-use idempotency keys. */
 export type RecordRows = {
   readonly prompts: PromptRow;
@@ -31,7 +33,9 @@ export type RecordRows = {
   readonly assets: AssetRow;
   readonly assetKeys: Owned<ClaimedAsset>;
   /** One setting of a front end. */
-  readonly settings: { readonly user: string; readonly id: string; readonly valueJson: string };
+  readonly settings: TextRow;
+  /** The labels of one file. */
+  readonly assetLabels: TextRow;
   readonly calls: CallCount;
   readonly modelCalls: ModelCallRow;
   readonly replays: ReplayRow;
@@ -45,6 +49,12 @@ export type StoredRecord = {
 }[RecordKind];
 
 const OWNER = { user: { type: 'text', sql: 'user' }, key: { type: 'text', sql: 'key' } } as const;
+
+const TEXT = {
+  user: OWNER.user,
+  id: { type: 'text', sql: 'id' },
+  valueJson: { type: 'text', sql: 'value_json' },
+} as const;
 
 /**
  * For each kind its columns, its table in SQLite, and the first part of its keys in Redis. Records are read in this
@@ -62,15 +72,8 @@ export const RECORD_KINDS = {
     table: 'asset_keys',
     redisKey: 'asset-key',
   },
-  settings: {
-    columns: {
-      user: OWNER.user,
-      id: { type: 'text', sql: 'id' },
-      valueJson: { type: 'text', sql: 'value_json' },
-    },
-    table: 'settings',
-    redisKey: 'settings',
-  },
+  settings: { columns: TEXT, table: 'settings', redisKey: 'settings' },
+  assetLabels: { columns: TEXT, table: 'asset_labels', redisKey: 'asset-labels' },
   calls: { columns: CALL_COUNT_COLUMNS, table: 'v1_calls', redisKey: 'call' },
   modelCalls: { columns: MODEL_CALL_COLUMNS, table: 'model_calls', redisKey: 'model-call' },
   replays: { columns: REPLAY_COLUMNS, table: 'model_replays', redisKey: 'replay' },

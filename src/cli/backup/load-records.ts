@@ -36,6 +36,8 @@ const WRITERS: Writers = {
   assets: ({ assets }, row) => assets.insert(row),
   assetKeys: ({ keys }, row) => keys.put('assetKeys', row),
   settings: ({ settings }, { user, id, valueJson }) => settings.merge(user, { [id]: valueJson }),
+  assetLabels: ({ assetLabels }, { user, id, valueJson }) =>
+    assetLabels.merge(user, { [id]: valueJson }),
   calls: ({ calls }, row) => calls.add([row]),
   modelCalls: ({ modelCalls }, row) => modelCalls.insert(row),
   replays: writeReplay,

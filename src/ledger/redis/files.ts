@@ -1,6 +1,6 @@
 import { FILE_COLUMNS } from '../columns.ts';
 import { LRUCache } from 'lru-cache';
-import type { FileRow, FileStore, SettingStore } from '../ledger.ts';
+import type { FileRow, FileStore, LabelStore } from '../ledger.ts';
 import { type LedgerConnection, idsOf, joinKey } from './connection.ts';
 import { createTable, newToken } from './table.ts';
 
@@ -44,14 +44,20 @@ export function fileStore(connection: LedgerConnection): FileStore {
   };
 }
 
-/** Front end settings, a hash for each user. */
-export function settingStore({ redis, prefix, read, write }: LedgerConnection): SettingStore {
-  const keyOf = (user: string): string => `${prefix}settings:${user}`;
+/** The texts of users, a hash for each user: the settings of front ends, or the labels of files. */
+export function textStore(
+  { redis, prefix, read, write }: LedgerConnection,
+  name: 'settings' | 'asset-labels',
+): LabelStore {
+  const keyOf = (user: string): string => `${prefix}${name}:${user}`;
   return {
     all: (user) => read(() => redis.hgetall(keyOf(user))),
-    merge: async (user, settings) => {
-      const pairs = Object.entries(settings).flat();
+    merge: async (user, texts) => {
+      const pairs = Object.entries(texts).flat();
       if (pairs.length > 0) await write(() => redis.hset(keyOf(user), ...pairs));
+    },
+    remove: async (user, id) => {
+      await write(() => redis.hdel(keyOf(user), id));
     },
   };
 }

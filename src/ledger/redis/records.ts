@@ -31,16 +31,17 @@ export async function refuseRedisInUse({ commands, channels }: RedisConnections)
     throw new Error('the ledger in Redis is in use: stop all servers and workers first');
 }
 
-/** Returns a function that reads the rows with some ids; for settings, all rows of some users. */
+/** Returns a function that reads the rows with some ids; for texts, all rows of some users. */
 function rowsReader(
   links: RedisConnections,
   kind: RecordKind,
 ): (ids: readonly string[]) => Promise<readonly object[]> {
   const { commands: redis, prefix } = links;
-  if (kind === 'settings') {
+  if (kind === 'settings' || kind === 'assetLabels') {
+    const { redisKey } = RECORD_KINDS[kind];
     return async (users) => {
       const all = await Promise.all(
-        users.map((user) => redis.hgetall(`${prefix}settings:${user}`)),
+        users.map((user) => redis.hgetall(`${prefix}${redisKey}:${user}`)),
       );
       return users.flatMap((user, i) =>
         Object.entries(all[i] ?? {}).map(([id, valueJson]) => ({ user, id, valueJson })),

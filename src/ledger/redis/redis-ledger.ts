@@ -8,7 +8,7 @@ import { completesWithin } from '../../lib/completes-within.ts';
 import type { Ledger } from '../ledger.ts';
 import { assetStore, keyStore } from './assets.ts';
 import { callCountStore } from './call-counts.ts';
-import { fileStore, settingStore } from './files.ts';
+import { fileStore, textStore } from './files.ts';
 import { jobStore } from './jobs.ts';
 import { createLedgerConnection } from './connection.ts';
 import { type WriteTokens, NO_LEADER } from './write-tokens.ts';
@@ -37,7 +37,8 @@ export function openRedisLedger(options: RedisLedgerOptions): Ledger {
     jobs: jobStore(connection),
     assets: assetStore(connection),
     keys: keyStore(connection),
-    settings: settingStore(connection),
+    settings: textStore(connection, 'settings'),
+    assetLabels: textStore(connection, 'asset-labels'),
     replays: replayStore(connection),
     modelCalls: modelCallStore(connection),
     calls: callCountStore(connection),

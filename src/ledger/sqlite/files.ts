@@ -1,7 +1,7 @@
 import { FILE_COLUMNS } from '../columns.ts';
 import { sqlColumns } from './sql-columns.ts';
 import type { Durability } from '../../lib/durability.ts';
-import type { FileRow, FileStore, SettingStore, FileType } from '../ledger.ts';
+import type { FileRow, FileStore, FileType, LabelStore } from '../ledger.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 import { LRUCache } from 'lru-cache';
@@ -43,17 +43,23 @@ export function fileStore(db: Database, writer: Writer, lists: FileListCache): F
   };
 }
 
-/** The settings of front ends, with one row for each setting. */
-export function settingStore(db: Database, writer: Writer): SettingStore {
-  const all = db.prepare('SELECT id, value_json AS valueJson FROM settings WHERE user = ?');
-  const put = db.prepare('INSERT OR REPLACE INTO settings (user, id, value_json) VALUES (?, ?, ?)');
+/** The texts of users: a table with one row for each setting of a front end, or each labelled file. */
+export function textStore(
+  db: Database,
+  writer: Writer,
+  table: 'settings' | 'asset_labels',
+): LabelStore {
+  const all = db.prepare(`SELECT id, value_json AS valueJson FROM ${table} WHERE user = ?`);
+  const put = db.prepare(`INSERT OR REPLACE INTO ${table} (user, id, value_json) VALUES (?, ?, ?)`);
+  const remove = db.prepare(`DELETE FROM ${table} WHERE user = ? AND id = ?`);
   return {
     async all(user) {
       const rows = all.all(user) as { id: string; valueJson: string }[];
       return Object.fromEntries(rows.map(({ id, valueJson }) => [id, valueJson]));
     },
-    merge: (user, settings) =>
-      writer.write(() => Object.entries(settings).forEach(([id, json]) => put.run(user, id, json))),
+    merge: (user, texts) =>
+      writer.write(() => Object.entries(texts).forEach(([id, json]) => put.run(user, id, json))),
+    remove: (user, id) => writer.write(() => void remove.run(user, id)),
   };
 }
 

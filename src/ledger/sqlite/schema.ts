@@ -69,6 +69,10 @@ export const SCHEMA = `
     user TEXT NOT NULL, id TEXT NOT NULL, value_json TEXT NOT NULL, PRIMARY KEY (user, id)
   ) STRICT;
 
+  CREATE TABLE asset_labels (
+    user TEXT NOT NULL, id TEXT NOT NULL, value_json TEXT NOT NULL, PRIMARY KEY (user, id)
+  ) STRICT;
+
   CREATE TABLE model_replays (
     scope TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT NULL, request_id TEXT NOT NULL,
     state TEXT NOT NULL, at_ms INTEGER NOT NULL, status INTEGER, content_type TEXT,

@@ -8,7 +8,7 @@ import type { LedgerIdentity } from '../identity.ts';
 import type { Ledger } from '../ledger.ts';
 import { assetStore, keyStore } from './assets.ts';
 import { callCountStore } from './call-counts.ts';
-import { fileStore, settingStore, createFileListCache } from './files.ts';
+import { fileStore, textStore, createFileListCache } from './files.ts';
 import { jobStore } from './jobs.ts';
 import { longTexts } from './long-texts.ts';
 import { modelCallStore, replayStore } from './models.ts';
@@ -87,7 +87,8 @@ function createLedger(db: Database, path: string, closeAll: () => void): SqliteL
     jobs: jobStore(db, writer),
     assets: assetStore(db, writer, lists),
     keys: keyStore(db, writer),
-    settings: settingStore(db, writer),
+    settings: textStore(db, writer, 'settings'),
+    assetLabels: textStore(db, writer, 'asset_labels'),
     replays: replayStore(db, writer),
     modelCalls: modelCallStore(db, writer),
     calls: callCountStore(db, writer),
