@@ -1,6 +1,7 @@
 import { createViewSigner } from '../auth/signed-view.ts';
 import type { Config } from '../config/config.ts';
 import { createBucketUserData } from '../files/bucket-user-data.ts';
+import { AssetCatalog } from '../files/asset-catalog.ts';
 import { createUserDataStore } from '../files/user-data-store.ts';
 import { createUploadLimit } from '../http/upload-limit.ts';
 import type { Ledger } from '../ledger/ledger.ts';
@@ -40,16 +41,20 @@ export function openFileServices(
   const linkToStored = leadsToBucket && createStoredLinks(ledger, store.files.blobs, now);
   const signer = createViewSigner({ secret: dir.secret, now });
   const limitUploads = createUploadLimit();
+  const { jobs } = upstream;
+  const catalog = new AssetCatalog({ jobs, files: ledger.files, labels: ledger.assetLabels, now });
   return {
     names: ledger.files,
     userData: openUserData(config, store),
     spoolDir: dir.spool,
     maxUploadBytes,
     limitUploads,
+    catalog,
     close: () => pictures.close(),
     /** The services of the v1 routes for uploads and downloads. */
     routes: {
-      jobs: upstream.jobs,
+      jobs,
+      catalog: config.assets ? catalog : undefined,
       startUpload: upstream.runner.startUpload,
       files: ledger.files,
       view: config.view,

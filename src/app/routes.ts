@@ -7,6 +7,7 @@ import type { Frontend } from '../pages/frontend.ts';
 import { homePage } from '../pages/home-page.ts';
 import type { PassThrough } from '../upstreams/passthrough/pass-through.ts';
 import { catalogRoutes } from '../v1/catalog.ts';
+import { assetRoutes } from '../v1/asset-routes.ts';
 import { fileRoutes, signedViewMiddleware } from '../v1/file-routes.ts';
 import { healthRoutes } from '../v1/health.ts';
 import { historyRoutes } from '../v1/history.ts';
@@ -66,6 +67,7 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
       historyRoutes({ ledger, bodies, markFetched }),
     ),
     ...fileRoutes(files.routes),
+    ...assetRoutes({ ...files.routes, catalog: files.catalog, bodies }, config),
     ...plainSocketRoutes(),
     ...catalogRoutes({
       definitions: upstream.definitions,

@@ -171,14 +171,14 @@ function logPending(log: Logger) {
 }
 
 /** The feature flags of the server, in `/features` and on every WebSocket. */
-export function featuresOf({ maxUploadBytes }: Pick<Config, 'maxUploadBytes'>) {
+export function featuresOf({ maxUploadBytes, assets }: Pick<Config, 'maxUploadBytes' | 'assets'>) {
   return {
     supports_preview_metadata: true,
     supports_model_type_tags: true,
     max_upload_size: maxUploadBytes,
     extension: { manager: { supports_v4: true } },
     node_replacements: true,
-    assets: false,
+    assets,
   };
 }
 
@@ -243,6 +243,7 @@ function openPrompts(parts: PromptParts): Prompts {
     history: config.history,
     durability: isRemote ? 'fsync' : 'soon',
     traits: { isService: isRemote, mayRerunJobs: runner.mayRerunJobs ?? false },
+    showsAssetIds: config.assets,
     onEnded: metrics.onPromptEnded,
     objectInfo: definitions.info,
     reupload: runner.reupload,

@@ -96,6 +96,8 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
     objectInfo: objectInfoSource(flags.objectInfo),
     /** Prompts of one user that may wait until the upstream has capacity. */
     outboxLimit: limits.outboxPrompts,
+    /** The assets API of v1. */
+    assets: limits.assets,
     dataDir: flags.dataDir,
     ledger,
     files: filesSource(flags, env),

@@ -24,6 +24,8 @@ export type Limits = {
   readonly outboxPrompts: number;
   /** Changes of the defaults of `upstreams/remote/limits.ts`; `outbox`: of the pace of the outbox. */
   readonly upstream: { readonly [name: string]: unknown };
+  /** True: the assets API of v1 answers, as on original servers from 0.38 on. */
+  readonly assets: boolean;
   readonly workers: WorkerLimits;
   /** Changes of the defaults of `models/limits.ts`. */
   readonly models: { readonly [name: string]: unknown };
@@ -36,6 +38,7 @@ export const LIMITS = {
   v2RequestsPerMinute: 60_000,
   userdataBytes: 1024 * MEBIBYTE,
   outboxPrompts: 1000,
+  assets: false,
   upstream: {},
   workers: {},
   models: {},

@@ -15,6 +15,7 @@ import type { Caller } from '../protocol/job-api.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { DialectRules } from '../dialects/dialect.ts';
+import { fileByHash } from './asset-catalog.ts';
 import { uploadPathOf } from './safe-name.ts';
 
 /** An input of a graph that names a file of its user, and the asset behind the name. */
@@ -66,7 +67,10 @@ async function rowOf(
   mention: FileMention,
   subfolder: DialectRules['subfolder'] | undefined,
 ): Promise<FileRow | undefined> {
-  const row = (await files.get(user, mention)) ?? (await uploadByContentName(files, user, mention));
+  const row =
+    (await files.get(user, mention)) ??
+    (await uploadByContentName(files, user, mention)) ??
+    (await fileByHash(files, user, mention.filename));
   if (row !== undefined || subfolder !== 'ignored') return row;
   return await files.newestNamed(user, mention);
 }

@@ -18,11 +18,11 @@ const UNPRINTABLE = /[\p{Cs}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\u
 /** Matches a separator of either kind, and the mark of a Windows file stream. */
 const PATH_LIKE = /[\\/]|::/;
 
-const FILE_TYPES: ReadonlySet<string> = new Set(['input', 'output', 'temp'] satisfies FileType[]);
+export const FILE_TYPES = ['output', 'input', 'temp'] as const satisfies readonly FileType[];
 
 /** True when v1 has a folder with this name. */
 export function isFileType(type: string): type is FileType {
-  return FILE_TYPES.has(type);
+  return (FILE_TYPES as readonly string[]).includes(type);
 }
 
 /**

@@ -9,6 +9,7 @@ import {
 } from '../protocol/job-api.ts';
 import { yieldEvery } from '../lib/event-loop.ts';
 import type { Asset } from '../protocol/v2.ts';
+import { emptyError } from '../dialects/errors.ts';
 import { toV1FileError } from '../dialects/file-error.ts';
 import { contentTypeOf } from '../http/file-headers.ts';
 import { uploadPathOf } from './safe-name.ts';
@@ -26,7 +27,8 @@ export type FileStoringServices = {
 /** A received file and its requested name. */
 export type NewFile = Pick<FileRow, 'type' | 'subfolder' | 'filename'> & {
   readonly caller: Caller;
-  readonly file: SpooledFile;
+  /** Without a path it is bytes that the user has already. */
+  readonly file: Omit<SpooledFile, 'path'> & Partial<Pick<SpooledFile, 'path'>>;
   /** Set when the upstream has most of the bytes already. */
   readonly started?: StartedUpload | undefined;
   /** `same bytes`: a name that already has the same bytes is returned instead of a new one. */
@@ -39,20 +41,24 @@ const NAMES_PER_TURN = 100;
 type FileName = Pick<NewFile, 'caller' | 'type' | 'subfolder' | 'filename'>;
 
 /** Stores a file under exactly its name, and replaces any earlier file of that name. */
-export async function storeAs(services: FileStoringServices, newFile: NewFile): Promise<string> {
+export async function storeAs(services: FileStoringServices, newFile: NewFile): Promise<FileRow> {
   const asset = await storeBytes(services.jobs, newFile);
-  await services.files.put(rowOf(services, newFile, asset));
-  return newFile.filename;
+  const row = rowOf(services, newFile, asset);
+  await services.files.put(row);
+  return row;
 }
 
+/** `isNew` is false for a file that had the name and the same bytes already. */
+export type StoredFile = { readonly row: FileRow; readonly isNew: boolean };
+
 /**
- * Stores a file beside the existing ones and returns its name. Like v1 it tries `cat (1).png`, `cat
- * (2).png` … until a name is free or has the same bytes.
+ * Stores a file beside the existing ones. Like v1 it tries `cat (1).png`, `cat (2).png` … until a
+ * name is free or has the same bytes.
  */
 export async function storeUnderFreeName(
   services: FileStoringServices,
   newFile: NewFile,
-): Promise<string> {
+): Promise<StoredFile> {
   let asset: Asset | undefined;
   const pause = yieldEvery(NAMES_PER_TURN);
   for (let number = 0; ;) {
@@ -61,12 +67,13 @@ export async function storeUnderFreeName(
     const existing = await services.files.get(newFile.caller.user, candidate);
     if (existing === undefined) {
       asset ??= await storeBytes(services.jobs, candidate);
-      if (await services.files.claim(rowOf(services, candidate, asset))) return candidate.filename;
+      const row = rowOf(services, candidate, asset);
+      if (await services.files.claim(row)) return { row, isNew: true };
       // A name may be taken by something that is not a file of this user.
       if ((await services.files.get(newFile.caller.user, candidate)) === undefined) number++;
     } else if (newFile.reuse === 'same bytes' && existing.hash === newFile.file.hash) {
-      await reuseExisting(services, { existing, candidate, asset });
-      return candidate.filename;
+      const row = await reuseExisting(services, { existing, candidate, asset });
+      return { row, isNew: false };
     } else number++;
   }
 }
@@ -84,17 +91,19 @@ type SameBytes = {
 async function reuseExisting(
   services: FileStoringServices,
   { existing, candidate, asset }: SameBytes,
-): Promise<void> {
+): Promise<FileRow> {
   const current = await services.jobs.asset(candidate.caller, existing.assetId);
   if (current.ok) {
     // One upstream has one record for equal bytes, however often they are sent.
     const isUnneeded = asset !== undefined && asset.id !== existing.assetId;
-    return void (isUnneeded && (await services.jobs.deleteAsset(candidate.caller, asset.id)));
+    if (isUnneeded) await services.jobs.deleteAsset(candidate.caller, asset.id);
+    return existing;
   }
   if (!isGone(current.error)) throw toV1FileError(current.error);
-  await services.files.put(
-    rowOf(services, candidate, asset ?? (await storeBytes(services.jobs, candidate))),
-  );
+  const renewed = asset ?? (await storeBytes(services.jobs, candidate));
+  const row = rowOf(services, candidate, renewed);
+  await services.files.put(row);
+  return row;
 }
 
 /**
@@ -109,8 +118,10 @@ export async function storeBytes(
   const filePath = uploadPathOf(newFile);
   const known = started === undefined && (await findKnownBytes(jobs, { caller, file, filePath }));
   if (known) return known;
+  const { path } = file;
+  if (path === undefined) throw emptyError(404, 'The file is gone.');
   const contentType = contentTypeFor(newFile.filename);
-  const upload = { file, filePath, contentType, expectedHash: file.hash };
+  const upload = { file: { ...file, path }, filePath, contentType, expectedHash: file.hash };
   const created = await jobs.createAsset(caller, { ...upload, ...(started && { started }) });
   if (!created.ok) throw toV1FileError(created.error);
   return created.value;

@@ -59,6 +59,8 @@ const settings = none('values kept for each key');
 const users = none('accounts: a key is all there is');
 const logs = none('lines of the server; GET /api/v2/jobs/{id}/logs has those of a job, where kept');
 const frontEnd = none('what a browser front end asks at its start');
+const labels = none('names, tags and metadata that change after the upload');
+const assetScan = none('scans of folders: every file is recorded when it is made');
 const forget = none('forgetting single records: they expire');
 
 /** Every v1 route and its replacement. */
@@ -100,6 +102,42 @@ export const V1_ROUTES = {
     fit: 'same',
     lacks: 'file names and re-encoded previews: outputs of a job carry their own url',
   },
+  'GET /api/assets': none('a list of all files: a job lists its own'),
+  'POST /api/assets': { ...upload, lacks: 'names and metadata: a file has a path and tags' },
+  'POST /api/assets/from-hash': {
+    call: 'POST /api/v2/assets/from-hash',
+    link: `${ASSETS}/from-hash`,
+    fit: 'same',
+  },
+  'HEAD /api/assets/hash/:hash': {
+    call: 'HEAD /api/v2/assets/by-hash/{hash}',
+    link: `${ASSETS}/by-hash/:hash`,
+    fit: 'same',
+  },
+  'GET /api/assets/:id': {
+    call: 'GET /api/v2/assets/{id}',
+    fit: 'changes',
+    lacks: 'an id that stays when a file gets other bytes',
+  },
+  'GET /api/assets/:id/content': {
+    call: 'GET /api/v2/assets/{id}/content',
+    fit: 'changes',
+    lacks: 'a name for what is sent',
+  },
+  'PUT /api/assets/:id': labels,
+  'DELETE /api/assets/:id': {
+    call: 'DELETE /api/v2/assets/{id}',
+    fit: 'changes',
+    lacks: 'removing an output before its job expires',
+  },
+  'POST /api/assets/:id/tags': labels,
+  'DELETE /api/assets/:id/tags': labels,
+  'GET /api/tags': labels,
+  'GET /api/assets/tags/refine': labels,
+  'POST /api/assets/seed': assetScan,
+  'GET /api/assets/seed/status': assetScan,
+  'POST /api/assets/seed/cancel': assetScan,
+  'POST /api/assets/prune': assetScan,
   'GET /view_metadata/:folder': none('the header of a safetensors file'),
   'GET /internal/files/:type': none('names by folder, newest first'),
   'GET /object_info': definitions,

@@ -45,6 +45,8 @@ export type PromptContext = {
     | ((caller: Caller, file: ResolvedFile) => Promise<string | undefined>)
     | undefined;
   readonly traits: UpstreamTraits;
+  /** True when the outputs that clients see have the ids of the assets API. */
+  readonly showsAssetIds: boolean;
   /**
    * The durability of a prompt's record, of the link to its job, and of its history entry. `soon` when the jobs are in
    * the same ledger: after a power cut both are as they were at an earlier moment.

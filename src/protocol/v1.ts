@@ -5,6 +5,8 @@ export type FileRef = {
   readonly filename: string;
   readonly subfolder: string;
   readonly type: 'input' | 'output' | 'temp';
+  /** The id in the assets API, unless that is switched off. */
+  readonly id?: string;
 };
 
 /** `executed.output`, and one entry of `outputs` in history: lists by key. */

@@ -168,6 +168,6 @@ function listItemOf(output: Output, file: KnownFile): readonly [string, Json] {
   return [key, refOf(file)];
 }
 
-function refOf({ filename, subfolder, type }: FileRef): JsonObject {
-  return { filename, subfolder, type };
+function refOf({ filename, subfolder, type, id }: FileRef): JsonObject {
+  return { filename, subfolder, type, ...(id !== undefined && { id }) };
 }

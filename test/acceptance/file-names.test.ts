@@ -46,7 +46,7 @@ describe('a filename_prefix', () => {
     const { body } = await postPrompt(server.url, { prompt: flat({ prefix }) });
     const { outputs } = await ended(body.prompt_id);
     const file = { filename, subfolder, type: 'output' };
-    expect(outputs['9'].images).toEqual([file]);
+    expect(outputs['9'].images).toMatchObject([file]);
     expect(await view(file)).toBe(200);
   });
 });
@@ -57,7 +57,7 @@ describe('an upload', () => {
     ['C:\\Users\\u\\own.png', 'own.png'],
     ['blank.png ', 'blank.png'],
   ])('of %j is stored as %s', async (sent, name) => {
-    expect(await send('image', sent)).toEqual({
+    expect(await send('image', sent)).toMatchObject({
       status: 200,
       json: { name, subfolder: '', type: 'input' },
     });
@@ -68,7 +68,7 @@ describe('an upload', () => {
     'to the folder %j is found there, however the folder is written',
     async (subfolder) => {
       const name = `${Buffer.from(subfolder).toString('hex')}.png`;
-      expect(await send('image', name, { subfolder })).toEqual({
+      expect(await send('image', name, { subfolder })).toMatchObject({
         status: 200,
         json: { name, subfolder, type: 'input' },
       });

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
+import { ASSET_CASES } from '../support/golden/golden-assets-differences.ts';
 import { RUN_CASES } from '../support/golden/golden-run-differences.ts';
 import { SOCKET_CASES } from '../support/golden/golden-ws-differences.ts';
 import { CALL_CASES } from '../support/golden/golden-http-differences.ts';
@@ -9,7 +10,7 @@ const pathOf = (relative: string): string => fileURLToPath(new URL(relative, imp
 const FIXTURES = pathOf('../../fixtures/v1/');
 const ORIGINALS = pathOf('../../../shared/golden/');
 const PAGE = readFileSync(pathOf('../../docs/differences.md'), 'utf8');
-const CASES = [...SOCKET_CASES, ...RUN_CASES, ...CALL_CASES];
+const CASES = [...SOCKET_CASES, ...RUN_CASES, ...CALL_CASES, ...ASSET_CASES];
 
 const rowsUsed = new Set(
   CASES.flatMap(({ expectedDifferences = [] }) => expectedDifferences.map(({ row }) => row)),
@@ -59,14 +60,16 @@ describe.skipIf(!isHere)(`fixtures equal the recordings they were copied from${w
       );
     });
 
-  test('those of sockets, byte for byte', () => {
-    expect(filesThatDiffer('ws', 'ws')).toEqual([]);
+  test.each(['ws', 'assets-on/ws'])('those of sockets in %s, byte for byte', (folder) => {
+    expect(filesThatDiffer(folder, folder)).toEqual([]);
   });
 
-  test('those of calls, but for words', () => {
+  test.each(['http', 'assets-on/http'])('those of calls in %s, but for words', (folder) => {
     const jsonIn = (root: string, files: readonly string[]) =>
-      Object.fromEntries(files.map((file) => [file, withoutWords(parsed(`${root}http/${file}`))]));
-    const files = readdirSync(`${FIXTURES}http`);
+      Object.fromEntries(
+        files.map((file) => [file, withoutWords(parsed(`${root}${folder}/${file}`))]),
+      );
+    const files = readdirSync(FIXTURES + folder);
     expect(jsonIn(FIXTURES, files)).toEqual(jsonIn(ORIGINALS, files));
   });
 
@@ -76,8 +79,10 @@ describe.skipIf(!isHere)(`fixtures equal the recordings they were copied from${w
 });
 
 test('no fixture carries a tooltip of another project', () => {
-  const files = readdirSync(`${FIXTURES}http`).map((file) =>
-    readFileSync(`${FIXTURES}http/${file}`, 'utf8'),
+  const files = ['http', 'assets-on/http'].flatMap((folder) =>
+    readdirSync(FIXTURES + folder).map((file) =>
+      readFileSync(`${FIXTURES}${folder}/${file}`, 'utf8'),
+    ),
   );
   expect(files.filter((text) => text.includes('"tooltip"'))).toEqual([]);
 });

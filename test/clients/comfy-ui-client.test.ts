@@ -36,7 +36,7 @@ const blobLook = async (blob: Blob): Promise<string> => formatOf(await blob.arra
 test('getImages runs a workflow with previews and answers its pictures, not its previews', async () => {
   const images = await client.getImages(growing({ prefix: 'cuc' }) as never);
   expect(Object.keys(images)).toEqual(['9']);
-  expect(images['9']!.map(({ image }) => image)).toEqual([
+  expect(images['9']!.map(({ image }) => image)).toMatchObject([
     { filename: 'cuc_00001_.png', subfolder: '', type: 'output' },
   ]);
   expect(await blobLook(images['9']![0]!.blob)).toBe('png 64x64');
@@ -108,7 +108,7 @@ test('saveImages writes what was generated', async () => {
 test('uploadImage, uploadMask and getImage keep what they are given', async () => {
   const bytes = await pngOf();
   const uploaded = await client.uploadImage(bytes, 'cuc-in.png', true);
-  expect(uploaded).toEqual({ name: 'cuc-in.png', subfolder: '', type: 'input' });
+  expect(uploaded).toMatchObject({ name: 'cuc-in.png', subfolder: '', type: 'input' });
   const seen = await client.getImage('cuc-in.png', '', 'input');
   expect(seen.type).toBe('image/png');
   expect(Buffer.from(await seen.arrayBuffer()).equals(bytes)).toBe(true);

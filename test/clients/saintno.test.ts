@@ -74,7 +74,7 @@ describe.each([
       growing({ prefix: 'snt', seed: 31, steps: 40 }),
     );
     expect(failure).toBeUndefined();
-    expect(result.pictures.images).toEqual([
+    expect(result.pictures.images).toMatchObject([
       { filename: 'snt_00001_.png', subfolder: '', type: 'output' },
     ]);
     expect(steps.at(-1)).toBe('40/40');

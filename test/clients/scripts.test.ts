@@ -45,7 +45,7 @@ describe('hosted style: submit, then connect with a random client id', () => {
     const prefix = `hosted-${style.slice(0, 4)}`;
     const run = await hosted(growing({ prefix, seed: style.length }), ...flags);
     expect(run.stderr).toBe('');
-    expect(run.told.outputs).toEqual({
+    expect(run.told.outputs).toMatchObject({
       '9': { images: [{ filename: `${prefix}_00001_.png`, subfolder: '', type: 'output' }] },
     });
     expect(await Promise.all(run.files.map(formatOf))).toEqual(['png 64x64']);
@@ -102,7 +102,7 @@ describe.each([
     test('a workflow with previews ends with its file', async () => {
       const run = await local(script, growing({ prefix: script, seed: 70 }));
       expect(run.stderr).toBe('');
-      expect(run.told.outputs['9'].images).toEqual([
+      expect(run.told.outputs['9'].images).toMatchObject([
         { filename: `${script}_00001_.png`, subfolder: '', type: 'output' },
       ]);
       expect(await Promise.all(run.files.map(formatOf))).toEqual(['png 64x64']);

@@ -197,6 +197,17 @@ const BODIES = {
   'POST /userdata/:file': () => [],
   'DELETE /userdata/:file': () => [],
   'POST /userdata/:file/move/:dest': () => [],
+  // Assets are switched off by default; `acceptance/assets.test.ts` sends them such texts.
+  'POST /api/assets': () => [],
+  'POST /api/assets/from-hash': () => [],
+  'HEAD /api/assets/hash/:hash': () => [],
+  'PUT /api/assets/:id': () => [],
+  'DELETE /api/assets/:id': () => [],
+  'POST /api/assets/:id/tags': () => [],
+  'DELETE /api/assets/:id/tags': () => [],
+  'POST /api/assets/seed': () => [],
+  'POST /api/assets/seed/cancel': () => [],
+  'POST /api/assets/prune': () => [],
   'PATCH /internal/logs/subscribe': (odd) => [{ clientId: odd, enabled: true }],
 } as const satisfies {
   readonly [route in Exclude<V1RouteName, `GET ${string}`>]: (odd: string) => readonly object[];

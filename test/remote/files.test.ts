@@ -121,7 +121,7 @@ describe('names of outputs', () => {
   ])('that say %j are found', async (name, filename, subfolder) => {
     const id = `odd-${name}`.slice(0, 40);
     const { files } = await madeOutputs(pair, [{ id, name }], anna);
-    expect(files).toEqual([{ filename, subfolder, type: 'output' }]);
+    expect(files).toMatchObject([{ filename, subfolder, type: 'output' }]);
     expect(await reader(pair.holdover.url, anna)(files[0]!)).toEqual([200, `bytes of ${id}`]);
   });
 
@@ -234,7 +234,7 @@ test('an upload is its owner’s under its own name, whatever path the upstream 
   const names = ['a.png', 'b.png', 'a.png'];
   for (const name of names) {
     const answer = await uploadInput(pair.holdover.url, { bytes, name }, anna);
-    expect(answer).toEqual({ name, subfolder: '', type: 'input' });
+    expect(answer).toMatchObject({ name, subfolder: '', type: 'input' });
     const seen = await reader(pair.holdover.url, anna)({ filename: name, type: 'input' });
     expect(seen).toEqual([200, 'bytes of the-only-one']);
   }

@@ -1,4 +1,5 @@
 import { nameOutput, locationOf } from '../../files/name-output.ts';
+import { assetIdOf } from '../../files/asset-id.ts';
 import { yieldEvery } from '../../lib/event-loop.ts';
 import { readText } from '../../files/asset-content.ts';
 import { isGone } from '../../protocol/job-api.ts';
@@ -8,7 +9,10 @@ import type { Job, Output } from '../../protocol/v2.ts';
 import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 
-type OutputNamesOptions = Pick<PromptContext, 'jobs' | 'ledger' | 'traits' | 'clock'>;
+type OutputNamesOptions = Pick<
+  PromptContext,
+  'jobs' | 'ledger' | 'traits' | 'clock' | 'showsAssetIds'
+>;
 
 type NamingPrompt = Pick<LivePrompt, 'caller' | 'createdAtMs' | 'graph'>;
 
@@ -56,8 +60,10 @@ export class OutputNames {
   }
 
   async #nameOutput(output: Output): Promise<KnownFile> {
-    const { ledger, clock } = this.#options;
-    const file = await nameOutput(ledger.files, this.#prompt.caller.user, output, clock.now());
+    const { ledger, clock, showsAssetIds } = this.#options;
+    const { user } = this.#prompt.caller;
+    const name = await nameOutput(ledger.files, user, output, clock.now());
+    const file = showsAssetIds ? { ...name, id: assetIdOf(user, name) } : name;
     if (!showsSavedText(classOf(this.#prompt.graph, output.node_id))) return file;
     const text = await this.#readTextOnce(output.id);
     return text === undefined ? file : { ...file, text };

@@ -15,6 +15,13 @@ import {
   storeAs,
 } from '../../files/store-file.ts';
 import { toV1FileError } from '../../dialects/file-error.ts';
+import { summaryJson } from '../assets/asset-json.ts';
+import {
+  type AssetCatalog,
+  type FileAsset,
+  type FileLabels,
+  tagsOf,
+} from '../../files/asset-catalog.ts';
 import type { Drawing, Pictures } from '../../files/pictures.ts';
 import type { Form } from '../../http/multipart.ts';
 import type { V1Request } from '../routes.ts';
@@ -37,6 +44,8 @@ export type UploadServices = FileStoringServices &
   FormLimits & {
     readonly jobs: FileStoringServices['jobs'] & Pick<JobApi, 'content'>;
     readonly pictures: Pictures;
+    /** `undefined`: the assets API is switched off. */
+    readonly catalog: AssetCatalog | undefined;
   };
 
 /** `POST /upload/image`: takes any file, despite the name. */
@@ -49,7 +58,7 @@ export async function uploadImage(services: UploadServices, request: V1Request):
       const upload = await readUploadRequest(services.files, caller.user, { form, subfolder });
       const started = startedOf(upload.file);
       const file = { ...upload, caller, started, reuse: 'same bytes' } as const;
-      sendStored(ctx, upload, await storeUpload(services, upload, file));
+      await sendStored(services, { ctx, upload }, await storeUpload(services, upload, file));
     },
   });
 }
@@ -66,7 +75,8 @@ export async function uploadMask(services: UploadServices, request: V1Request): 
     const original = await findOriginal(services.files, caller, { ...ref, folderRule: subfolder });
     if (original === undefined) throw uploadError('original_ref names a file that does not exist.');
     const signal = disconnectSignal(ctx.res);
-    sendStored(ctx, upload, await storeMask(services, { caller, upload, original, signal }));
+    const row = await storeMask(services, { caller, upload, original, signal });
+    await sendStored(services, { ctx, upload }, row);
   };
   await withForm(services, request, { work });
 }
@@ -81,7 +91,7 @@ type MaskUpload = {
 async function storeMask(
   services: UploadServices,
   { caller, upload, original, signal }: MaskUpload,
-): Promise<string> {
+): Promise<FileRow> {
   const picture = await services.pictures.draw(caller.user, () =>
     readDrawing(services, { caller, row: original, signal }, upload.file),
   );
@@ -132,16 +142,42 @@ async function findOriginal(
   return row === undefined && ref.folderRule === 'ignored' ? files.newestNamed(user, named) : row;
 }
 
-function storeUpload(
+async function storeUpload(
   services: UploadServices,
   { overwrite }: UploadRequest,
   file: NewFile,
-): Promise<string> {
-  return overwrite ? storeAs(services, file) : storeUnderFreeName(services, file);
+): Promise<FileRow> {
+  return overwrite ? await storeAs(services, file) : (await storeUnderFreeName(services, file)).row;
 }
 
-function sendStored(ctx: Koa.Context, { shown, type }: UploadRequest, filename: string): void {
-  sendJson(ctx, { name: shown.folder + filename, subfolder: shown.subfolder, type });
+async function sendStored(
+  { catalog }: UploadServices,
+  { ctx, upload }: { readonly ctx: Koa.Context; readonly upload: UploadRequest },
+  row: FileRow,
+): Promise<void> {
+  const { shown, type } = upload;
+  const body = { name: shown.folder + row.filename, subfolder: shown.subfolder, type };
+  if (catalog === undefined) return sendJson(ctx, body);
+  sendJson(ctx, { ...body, asset: summaryJson(await uploadedAsset(catalog, row)) });
+}
+
+/** The tags of an upload to each folder, beside those that follow from the folder. */
+const UPLOAD_TAGS = {
+  input: [],
+  output: ['uploaded'],
+  temp: ['input', 'uploaded'],
+} as const satisfies Record<FileRow['type'], readonly string[]>;
+
+async function uploadedAsset(catalog: AssetCatalog, row: FileRow): Promise<FileAsset> {
+  const asset = await catalog.labelled(row);
+  const before = tagsOf(asset);
+  const tags = UPLOAD_TAGS[row.type].filter((tag) => !before.includes(tag));
+  if (tags.length === 0) return asset;
+  const withTags = (labels: FileLabels): FileLabels => ({
+    ...labels,
+    tags: [...(labels.tags ?? []), ...tags],
+  });
+  return (await catalog.change(row, withTags)) ?? asset;
 }
 
 /**

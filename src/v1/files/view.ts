@@ -23,6 +23,7 @@ import {
   splitPath,
   withinRoot,
 } from '../../files/safe-name.ts';
+import { fileByHash } from '../../files/asset-catalog.ts';
 import { uploadByContentName } from '../../files/resolve-files.ts';
 import { isPageCall } from '../../auth/calling-client.ts';
 import { SIGNED_VIEW_PATH, type ViewGrant, type ViewSigner } from '../../auth/signed-view.ts';
@@ -49,7 +50,6 @@ export type ViewServices = {
   readonly callerOf?: (user: string) => Caller;
 };
 
-const BLAKE3 = /^blake3:[0-9a-f]{64}$/;
 /** Matches `file:///x` and `C:/x`, which are locations and no names. */
 const URL_OR_DRIVE = /^[a-z][\w+.-]*:[\\/]/i;
 
@@ -138,7 +138,8 @@ async function findFile(
   if (name === '' || path.startsWith('/') || name.includes('..') || URL_OR_DRIVE.test(name)) {
     throw emptyError(400, '"filename" is not a possible file name.');
   }
-  if (BLAKE3.test(name)) return findByHash(files, user, name);
+  const withHash = await fileByHash(files, user, name);
+  if (withHash !== undefined) return withHash;
   if (!isFileType(type)) throw emptyError(400, '"type" must be input, temp or output.');
   const resolvedFolder = withinRoot(toLookupPath(query.get('subfolder') ?? ''));
   if (resolvedFolder === undefined && !ignoresFolders)
@@ -168,14 +169,6 @@ function isPossibleName(filename: string): boolean {
 function isWellEncoded(querystring: string): boolean {
   const isHalf = /%(?![0-9a-f]{2})/i.test(querystring);
   return !isHalf && !hasControlCharacter(querystring, 'encoded again');
-}
-
-async function findByHash(files: FileStore, user: string, hash: string): Promise<FileRow> {
-  for (const type of ['output', 'input', 'temp'] as const) {
-    const row = (await files.list(user, type)).find((candidate) => candidate.hash === hash);
-    if (row !== undefined) return row;
-  }
-  throw emptyError(404, FILE_NOT_FOUND);
 }
 
 const FILE_NOT_FOUND = 'There is no such file.';

@@ -4,6 +4,7 @@ import { silentLogger } from '../../../src/observability/log.ts';
 export const FOLLOWER_OPTIONS = {
   history: { count: 100, bytes: 1e9, graphBytes: 1e6 },
   traits: { isService: false, mayRerunJobs: false },
+  showsAssetIds: false,
   durability: 'soon' as const,
   replaceLostJob: async () => 'final',
   log: silentLogger(),

@@ -75,6 +75,7 @@ export async function createTestApp(
     addresses: createPublicAddresses(),
     signer: createViewSigner({ secret: Buffer.from('test secret'), lifetimeMs: 60_000, now }),
     pictures: createPictures(drawPicture),
+    catalog: undefined,
     now,
     definitions: fixedDefinitions({}),
     features: {},

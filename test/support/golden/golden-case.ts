@@ -13,14 +13,15 @@ export async function replayCase(golden: Case): Promise<{
   readonly stalls: readonly string[];
 }> {
   const { refused = [], without = [], ...tolerances } = golden.tolerances ?? {};
-  const recorded = scenarioOf(golden.scenario);
+  const recorded = scenarioOf(golden.scenario, golden.recordings);
   const steps = recorded.steps.map((step) =>
     step.kind === 'http' && refused.includes(step.index)
       ? { ...step, exchange: { ...step.exchange, bodyText: '[]' } }
       : step,
   );
   const scenario = { ...recorded, steps };
-  const server = await startGoldenServer(golden.args ?? [], scenario.inputs);
+  const assets = golden.recordings === undefined ? [] : ['--limits', '{"assets":true}'];
+  const server = await startGoldenServer([...(golden.args ?? []), ...assets], scenario.inputs);
   try {
     const replayed = await replay(server.port, scenario);
     const found = await differencesOf(scenario, replayed, {

@@ -12,6 +12,8 @@ export type ExpectedDifference = {
 /** How a recorded scenario is replayed, and every way in which ours is meant to differ. */
 export type Case = {
   readonly scenario: string;
+  /** The recordings of a server with assets; absent: those of one without. */
+  readonly recordings?: 'assets-on';
   readonly args?: readonly string[];
   readonly tolerances?: Tolerances;
   readonly expectedDifferences?: readonly ExpectedDifference[];

@@ -17,6 +17,8 @@ export type Tolerances = {
    * refuse, which takes a number, too.
    */
   readonly refused?: readonly number[];
+  /** Pictures that the server makes have other bytes, so their hashes and sizes differ; row `pixels`. */
+  readonly otherBytes?: true;
 };
 
 type Named = { readonly summary: string; readonly frame: Json };

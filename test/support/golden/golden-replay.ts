@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Json, parseJson } from '../../../src/protocol/json.ts';
+import { type Json, isJsonObject, parseJson } from '../../../src/protocol/json.ts';
 import { type Answer, resend } from './golden-http.ts';
 import { ownFrame, recordedFrame } from './golden-normalize.ts';
 import {
@@ -46,6 +46,7 @@ export async function replay(port: number, scenario: Scenario): Promise<Replayed
   await catchUp(stage, 'end');
   await untilIdle(port);
   await untilToldOfEnd(stage);
+  mapAssetIds(stage);
   return { ...stage, asRecorded: (text) => swap(text, ids, 'to recorded') };
 }
 
@@ -208,6 +209,45 @@ function mapId({ ids }: Stage, exchange: GoldenExchange, answer: Answer): boolea
   const mine = (parseJson(answer.body.toString()) as { prompt_id?: string }).prompt_id;
   if (mine !== undefined) ids.set(recorded, mine);
   return mine !== undefined;
+}
+
+/** Asset ids in the answers and in the outputs of nodes, which the recorded server made like those of prompts. */
+function mapAssetIds({ scenario, sockets, answers, ids }: Stage): void {
+  for (const [index, { answerJson }] of scenario.exchanges.entries()) {
+    const answer = answers[index];
+    if (answerJson === undefined || !isJson(answer)) continue;
+    pairIds(answerJson, parseJson(swap(answer.body.toString(), ids, 'to recorded')), ids);
+  }
+  for (const [label, socket] of sockets) {
+    const isExecuted = (frame: Json): boolean => frameSummary(frame).startsWith('executed(');
+    const mine = socket.frames.map(ownFrame).filter(isExecuted);
+    scenario.records
+      .filter((record) => record.socket === label && isReceived(record))
+      .map(recordedFrame)
+      .filter(isExecuted)
+      .forEach((frame, i) => pairIds(frame, mine[i] ?? null, ids));
+  }
+}
+
+function isJson(answer: Answer | undefined): answer is Answer {
+  return answer?.headers['content-type']?.startsWith('application/json') === true;
+}
+
+function pairIds(recorded: Json, mine: Json, ids: Map<string, string>): void {
+  if (!isJsonObject(recorded) || !isJsonObject(mine)) {
+    if (Array.isArray(recorded) && Array.isArray(mine))
+      recorded.forEach((item: Json, i) =>
+        pairIds(item, (mine[i] as Json | undefined) ?? null, ids),
+      );
+    return;
+  }
+  for (const [name, member] of Object.entries(recorded)) {
+    const own = mine[name];
+    const isAssetId = name === 'id' && ('filename' in recorded || 'asset_hash' in recorded);
+    if (isAssetId && typeof member === 'string' && typeof own === 'string') {
+      if (!ids.has(member)) ids.set(member, own);
+    } else if (own !== undefined) pairIds(member, own, ids);
+  }
 }
 
 function ours({ ids, port }: Stage, text: string): string {

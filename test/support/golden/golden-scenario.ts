@@ -11,6 +11,12 @@ import { type Exchange, exchangesOf } from './recordings.ts';
 
 const ROOT = fileURLToPath(new URL('../../../fixtures/v1/', import.meta.url));
 
+/** The recorded server scans its folders; row `asset-scan`. */
+function isScanFrame(json: JsonObject | undefined): boolean {
+  const type = json?.['type'];
+  return typeof type === 'string' && type.startsWith('assets.seed.');
+}
+
 /** One line of a WebSocket transcript. */
 export type WsRecord = {
   readonly t_ms: number;
@@ -55,9 +61,10 @@ export type Scenario = {
 };
 
 /** A recorded scenario: calls and sockets on one time line. */
-export function scenarioOf(name: string): Scenario {
-  const exchanges = goldenExchanges(name);
-  const records = wsRecords(name);
+export function scenarioOf(name: string, recordings = ''): Scenario {
+  const recorded = goldenExchanges(name, recordings);
+  const exchanges = recordings === 'assets-on' ? recorded.map(withIdsOf(recorded)) : recorded;
+  const records = wsRecords(`${ROOT}${recordings}/ws/${name}.jsonl`);
   const steps: Step[] = [
     ...records
       .filter(({ dir, event }) => dir === 'send' || event === 'open' || event === 'close-by-client')
@@ -85,22 +92,42 @@ type Bodies = {
   readonly response: { body_json?: Json };
 };
 
-function goldenExchanges(name: string): readonly GoldenExchange[] {
-  const text = readFileSync(`${ROOT}http/${name}.json`, 'utf8');
+function goldenExchanges(name: string, recordings: string): readonly GoldenExchange[] {
+  const text = readFileSync(`${ROOT}${recordings}/http/${name}.json`, 'utf8');
   const number = (digits: string): LosslessNumber => new LosslessNumber(digits);
   const lossless = (parse(text, undefined, number) as { exchanges: Bodies[] }).exchanges;
-  return exchangesOf(name).map((exchange, index) => ({
+  return exchangesOf(name, recordings).map((exchange, index) => ({
     ...(exchange as Exchange & { t_ms: number }),
     bodyText: stringify(lossless[index]?.request.body_json),
     answerJson: lossless[index]?.response.body_json,
   }));
 }
 
-function wsRecords(name: string): readonly WsRecord[] {
-  const file = `${ROOT}ws/${name}.jsonl`;
+/**
+ * The requests of recordings with assets name prompts by their place, while the answers number
+ * prompts and assets together.
+ */
+function withIdsOf(recorded: readonly GoldenExchange[]) {
+  const ids = recorded.flatMap(
+    ({ response }) => (response.body_json as { prompt_id?: string } | null)?.prompt_id ?? [],
+  );
+  const renumbered = (text: string): string =>
+    text.replaceAll(
+      /00000000-0000-4000-8000-0{10}(\d\d)/g,
+      (id, place: string) => ids[Number(place) - 1] ?? id,
+    );
+  return (exchange: GoldenExchange): GoldenExchange => ({
+    ...exchange,
+    bodyText: exchange.bodyText && renumbered(exchange.bodyText),
+    request: { ...exchange.request, path: renumbered(exchange.request.path) },
+  });
+}
+
+function wsRecords(file: string): readonly WsRecord[] {
   if (!existsSync(file)) return [];
   const lines = readFileSync(file, 'utf8').trim().split('\n');
-  return lines.map((line) => parseJson(line) as Json as unknown as WsRecord);
+  const records = lines.map((line) => parseJson(line) as Json as unknown as WsRecord);
+  return records.filter(({ json }) => !isScanFrame(json));
 }
 
 function inputsOf(name: string): ReadonlyMap<string, Buffer> {

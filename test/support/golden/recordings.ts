@@ -32,8 +32,8 @@ export type Exchange = {
 };
 
 /** The recorded HTTP exchanges of a scenario, in order. */
-export function exchangesOf(scenario: string): readonly Exchange[] {
-  const text = readFileSync(`${ROOT}http/${scenario}.json`, 'utf8');
+export function exchangesOf(scenario: string, recordings = ''): readonly Exchange[] {
+  const text = readFileSync(`${ROOT}${recordings}/http/${scenario}.json`, 'utf8');
   return (JSON.parse(text) as { exchanges: Exchange[] }).exchanges;
 }
 

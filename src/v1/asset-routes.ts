@@ -1,0 +1,183 @@
+import type Koa from 'koa';
+import { sendEmpty, sendJson } from '../dialects/errors.ts';
+import {
+  type AssetCatalog,
+  type FileAsset,
+  type FileLabels,
+  fileByHash,
+  nameOf,
+  placeTags,
+  tagsOf,
+} from '../files/asset-catalog.ts';
+import { dispositionOf } from '../http/file-headers.ts';
+import { serveFile } from './files/download.ts';
+import { type V1Request, type V1Route, routesFor } from './routes.ts';
+import {
+  invalidBody,
+  labelsTooLong,
+  readAssetBody,
+  readLabels,
+  readTags,
+} from './assets/asset-body.ts';
+import { assetError, assetNotFound } from './assets/asset-error.ts';
+import {
+  boundedInteger,
+  checkFlag,
+  filtered,
+  oneOf,
+  readFilter,
+  tagCounts,
+} from './assets/asset-filter.ts';
+import { assetJson } from './assets/asset-json.ts';
+import { pageOf } from './assets/asset-page.ts';
+import type { AssetServices } from './assets/asset-services.ts';
+import { type StoredAsset, linkBytes, readHash, uploadAsset } from './assets/asset-upload.ts';
+import { scanRoutes } from './assets/scan-routes.ts';
+
+/** The assets API: the files of the caller with names, tags and metadata. */
+const assetRoutesOf = routesFor<AssetServices>({
+  async 'GET /api/assets'({ catalog }, { ctx, caller, query }) {
+    const filter = readFilter(query);
+    const page = pageOf(await filtered(await catalog.list(caller.user), filter), query);
+    sendJson(ctx, {
+      assets: await Promise.all(page.assets.map((asset) => assetJson(catalog, asset))),
+      total: page.total,
+      has_more: page.hasMore,
+      ...(page.nextCursor !== undefined && { next_cursor: page.nextCursor }),
+    });
+  },
+  'POST /api/assets': (services, request) =>
+    uploadAsset(services, request, (stored) => sendStored(services, request.ctx, stored)),
+  async 'POST /api/assets/from-hash'(services, request) {
+    const body = await readAssetBody(request.ctx, services.bodies);
+    await sendStored(services, request.ctx, await linkBytes(services, request, body));
+  },
+  async 'HEAD /api/assets/hash/:hash'({ files }, { ctx, caller, params }) {
+    const hash = readHash(params['hash']);
+    const known = hash === undefined ? undefined : await fileByHash(files, caller.user, hash);
+    sendEmpty(ctx, known === undefined ? 404 : 200);
+  },
+  async 'GET /api/assets/:id'({ catalog }, request) {
+    sendJson(request.ctx, await assetJson(catalog, await findAsset(catalog, request)));
+  },
+  async 'GET /api/assets/:id/content'({ catalog, jobs }, request) {
+    const { ctx, caller, query } = request;
+    const asset = await findAsset(catalog, request);
+    await serveFile(jobs, { ctx, caller, row: asset.row });
+    const isInline = query.get('disposition')?.trim().toLowerCase() === 'inline';
+    if (!isInline && (ctx.status === 200 || ctx.status === 206))
+      ctx.set('Content-Disposition', dispositionOf(nameOf(asset), 'attachment'));
+  },
+  async 'PUT /api/assets/:id'({ catalog, bodies }, request) {
+    const { row } = await findAsset(catalog, request);
+    const body = await readAssetBody(request.ctx, bodies);
+    const given = await readLabels(body, { catalog, user: row.user });
+    if (Object.keys(given).length === 0)
+      throw invalidBody('Name at least one of: name, tags, user_metadata, preview_id.');
+    const changed = await changeLabels(catalog, row, (labels) => ({ ...labels, ...given }));
+    sendJson(request.ctx, await assetJson(catalog, changed));
+  },
+  async 'DELETE /api/assets/:id'({ catalog }, request) {
+    const { row } = await findAsset(catalog, request);
+    if (!(await catalog.remove(request.caller, row)))
+      throw assetError('CONFLICT', 'The file belongs to the server or to another program.');
+    sendEmpty(request.ctx, 204);
+  },
+  async 'POST /api/assets/:id/tags'({ catalog, bodies }, request) {
+    const asset = await findAsset(catalog, request);
+    const tags = await requireTags(request, bodies);
+    const before = tagsOf(asset);
+    const changed = await changeLabels(catalog, asset.row, (labels) => ({
+      ...labels,
+      tags: [...new Set([...(labels.tags ?? []), ...tags])],
+    }));
+    sendJson(request.ctx, {
+      added: tags.filter((tag) => !before.includes(tag)),
+      already_present: tags.filter((tag) => before.includes(tag)),
+      total_tags: tagsOf(changed),
+    });
+  },
+  async 'DELETE /api/assets/:id/tags'({ catalog, bodies }, request) {
+    const asset = await findAsset(catalog, request);
+    const tags = await requireTags(request, bodies);
+    const fixed = placeTags(asset.row);
+    const before = tagsOf(asset);
+    const changed = await changeLabels(catalog, asset.row, (labels) => ({
+      ...labels,
+      tags: (labels.tags ?? []).filter((tag) => !tags.includes(tag)),
+    }));
+    sendJson(request.ctx, {
+      removed: tags.filter((tag) => before.includes(tag) && !fixed.includes(tag)),
+      not_present: tags.filter((tag) => !before.includes(tag)),
+      total_tags: tagsOf(changed),
+      protected: tags.filter((tag) => fixed.includes(tag)),
+    });
+  },
+  async 'GET /api/tags'({ catalog }, { ctx, caller, query }) {
+    const limit = boundedInteger(query, 'limit', { min: 1, max: 1000, absent: 100 });
+    const offset = boundedInteger(query, 'offset', { min: 0, max: 10_000_000, absent: 0 });
+    const order = oneOf(query, 'order', ['count_desc', 'name_asc']);
+    // Each tag has an asset, which is the caller's own: neither value counts.
+    for (const name of ['include_zero', 'include_public']) checkFlag(query, name);
+    const prefix = query.get('prefix')?.trim() ?? '';
+    const counts = tagCounts(await catalog.list(caller.user));
+    const found = counts.filter(([tag]) => tag.startsWith(prefix));
+    const sorted = order === 'count_desc' ? found : found.toSorted(([a], [b]) => (a < b ? -1 : 1));
+    const tags = sorted.slice(offset, offset + limit).map(([name, count]) => ({ name, count }));
+    sendJson(ctx, { tags, total: found.length, has_more: offset + tags.length < found.length });
+  },
+  async 'GET /api/assets/tags/refine'({ catalog }, { ctx, caller, query }) {
+    const limit = boundedInteger(query, 'limit', { min: 1, max: 1000, absent: 100 });
+    const assets = await filtered(await catalog.list(caller.user), readFilter(query));
+    sendJson(ctx, { tag_counts: Object.fromEntries(tagCounts(assets).slice(0, limit)) });
+  },
+  ...scanRoutes,
+});
+
+/** Returns the routes of the assets API. All of them answer 503 when it is switched off. */
+export function assetRoutes(
+  services: AssetServices,
+  { assets }: { readonly assets: boolean },
+): readonly V1Route[] {
+  const routes = assetRoutesOf(services);
+  if (assets) return routes;
+  const handle = (): never => {
+    throw assetError('SERVICE_DISABLED', 'This server has its assets API switched off.');
+  };
+  return routes.map((route) => ({ ...route, handle }));
+}
+
+async function findAsset(catalog: AssetCatalog, { caller, params }: V1Request): Promise<FileAsset> {
+  const { id = '' } = params;
+  const asset = await catalog.find(caller.user, id);
+  if (asset === undefined) throw assetNotFound(id);
+  return asset;
+}
+
+async function changeLabels(
+  catalog: AssetCatalog,
+  row: FileAsset['row'],
+  changed: (labels: FileLabels) => FileLabels,
+): Promise<FileAsset> {
+  const asset = await catalog.change(row, changed);
+  if (asset === undefined) throw labelsTooLong();
+  return asset;
+}
+
+async function requireTags(
+  { ctx }: V1Request,
+  bodies: AssetServices['bodies'],
+): Promise<readonly string[]> {
+  const { tags } = await readAssetBody(ctx, bodies);
+  if (!Array.isArray(tags) || tags.length === 0) throw invalidBody('tags must be a list.');
+  return readTags(tags as readonly string[]);
+}
+
+async function sendStored(
+  { catalog }: AssetServices,
+  ctx: Koa.Context,
+  { asset, isNew }: StoredAsset,
+): Promise<void> {
+  const body = { ...(await assetJson(catalog, asset)), created_new: isNew };
+  sendJson(ctx, body, isNew ? 201 : 200);
+}

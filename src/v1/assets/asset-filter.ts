@@ -1,0 +1,136 @@
+import { type FileAsset, nameOf, tagsOf } from '../../files/asset-catalog.ts';
+import { yieldEvery } from '../../lib/event-loop.ts';
+import { assetError } from './asset-error.ts';
+
+/** The assets that a call asks for. */
+export type AssetFilter = {
+  readonly all: readonly string[];
+  readonly any: readonly string[];
+  readonly none: readonly string[];
+  /** In lower case. */
+  readonly nameContains: string;
+  readonly hash: string | undefined;
+};
+
+const MAX_TAGS = 100;
+const ASSETS_PER_TURN = 500;
+
+/** The old and the new parameter of the tags that an asset must have, and must not have. */
+const ALL = { old: 'include_tags', new: 'tags_all' } as const;
+const NONE = { old: 'exclude_tags', new: 'tags_none' } as const;
+
+/** Reads the filter of a query. Old and new names of a parameter cannot be combined. */
+export function readFilter(query: URLSearchParams): AssetFilter {
+  if (query.get('metadata_filter'))
+    throw assetError('UNSUPPORTED_PARAM', 'metadata_filter is not supported.');
+  // Every asset is the caller's own, so the value does not count.
+  checkFlag(query, 'include_public');
+  const any = tagList(query, 'tags_any');
+  const all = eitherList(query, ALL);
+  const none = eitherList(query, NONE);
+  const usesNewNames = any.length > 0 || all.isNew || none.isNew;
+  const conflicting = all.tags.filter((tag) => none.tags.includes(tag));
+  if (usesNewNames && conflicting.length > 0) {
+    throw assetError('INVALID_TAG_FILTER', 'A tag is both required and excluded.', {
+      conflicting_tags: conflicting,
+    });
+  }
+  return {
+    all: all.tags,
+    any,
+    none: none.tags,
+    nameContains: (query.get('name_contains') ?? '').toLowerCase(),
+    hash: query.get('hash')?.trim().toLowerCase(),
+  };
+}
+
+/** Returns the assets that a filter selects. */
+export async function filtered(
+  assets: readonly FileAsset[],
+  { all, any, none, nameContains, hash }: AssetFilter,
+): Promise<readonly FileAsset[]> {
+  const found: FileAsset[] = [];
+  const pause = yieldEvery(ASSETS_PER_TURN);
+  for (const asset of assets) {
+    await pause();
+    const tags = tagsOf(asset);
+    const isSelected =
+      all.every((tag) => tags.includes(tag)) &&
+      (any.length === 0 || any.some((tag) => tags.includes(tag))) &&
+      !none.some((tag) => tags.includes(tag)) &&
+      nameOf(asset).toLowerCase().includes(nameContains) &&
+      (hash === undefined || asset.row.hash === hash);
+    if (isSelected) found.push(asset);
+  }
+  return found;
+}
+
+/** Counts the tags of assets, the most frequent first, equal counts by name. */
+export function tagCounts(assets: readonly FileAsset[]): readonly (readonly [string, number])[] {
+  const counts = new Map<string, number>();
+  for (const asset of assets)
+    for (const tag of tagsOf(asset)) counts.set(tag, (counts.get(tag) ?? 0) + 1);
+  return [...counts].toSorted(([a, m], [b, n]) => n - m || (a < b ? -1 : 1));
+}
+
+/** Reads an integer of the query; `INVALID_QUERY` outside of its bounds. */
+export function boundedInteger(
+  query: URLSearchParams,
+  name: string,
+  { min, max, absent }: { readonly min: number; readonly max: number; readonly absent: number },
+): number {
+  const text = query.get(name)?.trim();
+  if (text === undefined) return absent;
+  const value = /^[+-]?\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= min && value <= max) return value;
+  throw invalidQuery(name, `It must be an integer from ${min} to ${max}.`);
+}
+
+/** Reads a word of the query; `INVALID_QUERY` for another than these. */
+export function oneOf<const Word extends string>(
+  query: URLSearchParams,
+  name: string,
+  words: readonly [Word, ...Word[]],
+): Word {
+  const text = query.get(name);
+  if (text === null) return words[0];
+  const word = words.find((each) => each === text);
+  if (word !== undefined) return word;
+  throw invalidQuery(name, `It must be one of: ${words.join(', ')}.`);
+}
+
+/** Refuses a value of the query that is not a boolean. */
+export function checkFlag(query: URLSearchParams, name: string): void {
+  oneOf(query, name, ['true', 'false', '1', '0', 'True', 'False']);
+}
+
+function invalidQuery(name: string, msg: string): Error {
+  return assetError('INVALID_QUERY', 'Validation failed.', { errors: [{ loc: [name], msg }] });
+}
+
+function eitherList(
+  query: URLSearchParams,
+  names: { readonly old: string; readonly new: string },
+): { readonly tags: readonly string[]; readonly isNew: boolean } {
+  const [older, newer] = [tagList(query, names.old), tagList(query, names.new)];
+  if (older.length > 0 && newer.length > 0) {
+    const message = `${names.old} and ${names.new} cannot be combined.`;
+    throw assetError('INVALID_TAG_FILTER', message, { parameters: [names.old, names.new] });
+  }
+  return { tags: [...older, ...newer], isNew: newer.length > 0 };
+}
+
+function tagList(query: URLSearchParams, name: string): readonly string[] {
+  const tags = query.getAll(name).flatMap(splitTags);
+  if (tags.length <= MAX_TAGS) return [...new Set(tags)];
+  const details = { parameter: name, count: tags.length, max: MAX_TAGS };
+  throw assetError('INVALID_TAG_FILTER', `${name} lists too many tags.`, details);
+}
+
+/** Splits tags at commas, and drops spaces around them. */
+export function splitTags(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((tag) => tag.trim())
+    .filter((tag) => tag !== '');
+}

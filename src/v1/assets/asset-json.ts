@@ -1,0 +1,47 @@
+import { type AssetCatalog, type FileAsset, nameOf, tagsOf } from '../../files/asset-catalog.ts';
+import { assetIdOf } from '../../files/asset-id.ts';
+import type { JsonObject } from '../../protocol/json.ts';
+import { updatedAtMs } from './asset-page.ts';
+
+/** Files that a client can show from their bytes. */
+const PREVIEWABLE = /^(image|video|audio|text)\//;
+
+/** Returns an asset as the assets API shows it. */
+export async function assetJson(catalog: AssetCatalog, asset: FileAsset): Promise<JsonObject> {
+  const { row, labels } = asset;
+  const path = row.subfolder === '' ? row.filename : `${row.subfolder}/${row.filename}`;
+  const preview =
+    labels.previewId === undefined ? undefined : await catalog.find(row.user, labels.previewId);
+  const shown = preview?.row ?? row;
+  const hasPreview = preview !== undefined || PREVIEWABLE.test(row.contentType);
+  return {
+    ...summaryJson(asset),
+    ...(row.hash !== null && { hash: row.hash }),
+    loader_path: path,
+    display_name: path,
+    ...(hasPreview && { preview_url: viewUrlOf(shown) }),
+    ...(labels.previewId !== undefined && { preview_id: labels.previewId }),
+    user_metadata: labels.metadata ?? {},
+    created_at: new Date(row.modifiedAtMs).toISOString(),
+    updated_at: new Date(updatedAtMs(asset)).toISOString(),
+    last_access_time: new Date(row.modifiedAtMs).toISOString(),
+  };
+}
+
+/** Returns the members of an asset that the answer to an upload has as well. */
+export function summaryJson(asset: FileAsset): JsonObject {
+  const { row } = asset;
+  return {
+    id: assetIdOf(row.user, row),
+    name: nameOf(asset),
+    ...(row.hash !== null && { asset_hash: row.hash }),
+    size: row.sizeBytes,
+    mime_type: row.contentType,
+    tags: tagsOf(asset),
+  };
+}
+
+function viewUrlOf({ type, filename, subfolder }: FileAsset['row']): string {
+  const folder = subfolder === '' ? '' : `&subfolder=${encodeURIComponent(subfolder)}`;
+  return `/api/view?type=${type}&filename=${encodeURIComponent(filename)}${folder}`;
+}
