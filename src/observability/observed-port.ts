@@ -94,7 +94,7 @@ export class PortCall {
   }
 }
 
-/** What a subscriber wants to know of a call after its beginning. */
+/** The handlers that a subscriber has for a call after its beginning. */
 export type CallHandlers = {
   readonly onAnswer?: (answer: Result<unknown>, ms: number) => void;
   /** There is no answer: something of our own, or the connection, failed. */

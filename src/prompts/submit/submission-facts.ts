@@ -25,7 +25,7 @@ type NotedAttempt = {
 
 type NotedSearch = { readonly result: SearchInput; readonly mayForgetKeys: boolean };
 
-/** What the attempts and searches of one submission have shown. */
+/** The results of the attempts and searches of one submission. */
 export class SubmissionFacts {
   /** True when an attempt under the current key may have made a job. */
   isRepeat: boolean;
