@@ -74,6 +74,11 @@ export function emptyError(status: number, message: string): V1Error {
   return new V1Error(status, faultOf(status, undefined, message));
 }
 
+/** Returns an error that the original answers as `{"error": "text"}`. */
+export function textError(status: number, message: string): V1Error {
+  return new V1Error(status, faultOf(status, { error: message }, message));
+}
+
 /**
  * Returns an error for which the original has no body, or which it does not know. Local clients
  * parse it as a refused prompt.

@@ -1,5 +1,5 @@
 import type Koa from 'koa';
-import { V1Error, emptyError, faultOf, sendJson } from '../dialects/errors.ts';
+import { emptyError, sendJson, textError } from '../dialects/errors.ts';
 import { routesFor } from './routes.ts';
 import { isFileType } from '../files/safe-name.ts';
 import { SIGNED_VIEW_PATH } from '../auth/signed-view.ts';
@@ -23,7 +23,7 @@ export const fileRoutes = routesFor<FileRouteServices>({
   /** Newest first, top level only. Names have the form in which loaders take them. */
   async 'GET /internal/files/:type'(services, { ctx, caller, params }) {
     const { type = '' } = params;
-    if (!isFileType(type)) throw new V1Error(400, faultOf(400, { error: WRONG_TYPE }, WRONG_TYPE));
+    if (!isFileType(type)) throw textError(400, WRONG_TYPE);
     const rows = await services.files.list(caller.user, type);
     sendJson(
       ctx,

@@ -13,7 +13,7 @@ import { jsonWeight } from '../protocol/json-steps.ts';
 import { type JsonObject, stringifyJson } from '../protocol/json.ts';
 import type { LivePrompts, LivePrompt } from '../prompts/live-prompts.ts';
 import { type DialectRules, rulesFor } from '../dialects/dialect.ts';
-import { V1Error, faultOf } from '../dialects/errors.ts';
+import { textError } from '../dialects/errors.ts';
 import { sendJsonPieces } from '../http/json-stream.ts';
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
 import { readInteger } from './routing/body.ts';
@@ -93,14 +93,15 @@ const PAGE_LIMIT = 200;
 
 function limitOf(query: URLSearchParams, { jobsListed }: DialectRules): number | null {
   const limit = integerOf(query, 'limit') ?? (jobsListed === 'all' ? null : PAGE_LIMIT);
-  if (limit !== null && limit <= 0) throw badRequest('limit must be a positive integer');
+  if (limit !== null && limit <= 0) throw textError(400, 'limit must be a positive integer');
   return limit;
 }
 
 function integerOf(query: URLSearchParams, name: string): number | undefined {
-  if (readInteger(query.get(name) ?? '0') === undefined)
-    throw badRequest(`${name} must be an integer`);
-  return readInteger(query.get(name));
+  const text = query.get(name);
+  const value = readInteger(text);
+  if (text !== null && value === undefined) throw textError(400, `${name} must be an integer`);
+  return value;
 }
 
 /** Returns the test of `workflow_id` and `output_type`; `undefined` when neither is asked for. */
@@ -194,7 +195,7 @@ function statusesOf(text: string | null): readonly ListedStatus[] {
   const unknown = names.filter((name) => !LISTED_STATUSES.some((known) => known === name));
   if (unknown.length > 0) {
     const [wrong, valid] = [unknown.join(', '), LISTED_STATUSES.join(', ')];
-    throw badRequest(`Invalid status value(s): ${wrong}. Valid values: ${valid}`);
+    throw textError(400, `Invalid status value(s): ${wrong}. Valid values: ${valid}`);
   }
   return LISTED_STATUSES.filter((known) => names.includes(known));
 }
@@ -202,7 +203,7 @@ function statusesOf(text: string | null): readonly ListedStatus[] {
 function outputTypeOf(text: string | null): MediaKind | null {
   if (text === null || text === '') return null;
   const known = MEDIA_KINDS.find((type) => type === text);
-  if (known === undefined) throw badRequest(`Unknown output_type: ${text}`);
+  if (known === undefined) throw textError(400, `Unknown output_type: ${text}`);
   return known;
 }
 
@@ -212,9 +213,9 @@ function sorterFrom(
   const name = (query.get('sort_by') ?? 'created_at').toLowerCase();
   const order = (query.get('sort_order') ?? 'desc').toLowerCase();
   const key = Object.hasOwn(SORT_KEYS, name) ? SORT_KEYS[name] : undefined;
-  if (!key) throw badRequest("sort_by must be 'created_at' or 'execution_duration'");
+  if (!key) throw textError(400, "sort_by must be 'created_at' or 'execution_duration'");
   if (order === 'asc') return (entries) => entries.toSorted((a, b) => key(a) - key(b));
-  if (order !== 'desc') throw badRequest("sort_order must be 'asc' or 'desc'");
+  if (order !== 'desc') throw textError(400, "sort_order must be 'asc' or 'desc'");
   return (entries) => entries.toReversed().toSorted((a, b) => key(b) - key(a));
 }
 
@@ -222,8 +223,4 @@ function durationMsOf(view: ListedJob): number {
   return view.startedAtMs === null || view.endedAtMs === null
     ? 0
     : view.endedAtMs - view.startedAtMs;
-}
-
-function badRequest(message: string): V1Error {
-  return new V1Error(400, faultOf(400, { error: message }, message));
 }

@@ -14,6 +14,7 @@ import {
   plainError,
   sendEmpty,
   sendJson,
+  textError,
 } from '../dialects/errors.ts';
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
 import { findEndedPrompt, endedView, liveView } from './job-view.ts';
@@ -86,7 +87,7 @@ export const jobRoutes = routesFor<JobServices>({
 const JOB_NOT_FOUND = 'Job not found';
 
 function jobNotFound(): V1Error {
-  return new V1Error(404, faultOf(404, { error: JOB_NOT_FOUND }, JOB_NOT_FOUND));
+  return textError(404, JOB_NOT_FOUND);
 }
 
 /** The most jobs that the hosted service cancels in one call. */
@@ -108,9 +109,9 @@ async function readJobIds(
   user: string,
   body: Json | undefined,
 ): Promise<readonly string[]> {
-  if (body === undefined) throw badRequest('Request body must be valid JSON');
+  if (body === undefined) throw textError(400, 'Request body must be valid JSON');
   const value = isJsonObject(body) ? body.job_ids : undefined;
-  if (!Array.isArray(value)) throw badRequest('job_ids must be a list');
+  if (!Array.isArray(value)) throw textError(400, 'job_ids must be a list');
   const ids = readIdList(value.filter(isText), 'job_ids');
   const invalid = value.filter((id) => !isText(id)).map(pythonStr);
   for (const id of ids)
@@ -124,10 +125,6 @@ const UUID = /^[\da-f]{8}-([\da-f]{4}-){3}[\da-f]{12}$/;
 
 function isText(value: Json): value is string {
   return typeof value === 'string';
-}
-
-function badRequest(message: string): V1Error {
-  return new V1Error(400, faultOf(400, { error: message }, message));
 }
 
 /** Refuses the call when one of the ids names no job. Then nothing is cancelled. */
