@@ -225,12 +225,8 @@ export type JobSearch = {
   readonly mayForgetKeys?: boolean;
 };
 
-/**
- * The port between the v1 API and the upstream that runs jobs: the embedded engine or a remote v2
- * service. Protocol refusals are returned as values. A rejected promise means a broken connection
- * or disk.
- */
-export interface JobApi {
+/** The calls of the port for jobs. */
+export interface JobCalls {
   /** Makes one attempt to submit a job. */
   submit(caller: Caller, request: SubmitRequest): Promise<Result<Job>>;
   /** Searches once for the job of a submission with unknown outcome. */
@@ -251,6 +247,10 @@ export interface JobApi {
     caller: Caller,
     query: JobListQuery,
   ): Promise<Result<{ jobs: readonly Job[]; next_cursor?: string }>>;
+}
+
+/** The calls of the port for files. */
+export interface AssetCalls {
   createAsset(caller: Caller, upload: AssetUpload): Promise<Result<Asset>>;
   assetFromHash(
     caller: Caller,
@@ -264,6 +264,14 @@ export interface JobApi {
   asset(caller: Caller, assetId: string): Promise<Result<Asset>>;
   deleteAsset(caller: Caller, assetId: string): Promise<Result<null>>;
   content(caller: Caller, assetId: string, range?: ByteRange): Promise<Result<Content>>;
+}
+
+/**
+ * The port between the v1 API and the upstream that runs jobs: the embedded engine or a remote v2
+ * service. Protocol refusals are returned as values. A rejected promise means a broken connection
+ * or disk.
+ */
+export interface JobApi extends JobCalls, AssetCalls {
   health(): Promise<Result<{ status: 'healthy'; upstream: string }>>;
 }
 

@@ -29,18 +29,6 @@ export type EngineOptions = {
   readonly highestUsedElsewhere?: OutputOptions['highestUsedElsewhere'];
 };
 
-/** The calls of the port for jobs. */
-export type JobCalls = Pick<
-  JobApi,
-  'submit' | 'search' | 'get' | 'workflow' | 'events' | 'cancel' | 'list'
->;
-
-/** The calls of the port for files. */
-export type AssetCalls = Pick<
-  JobApi,
-  'createAsset' | 'assetFromHash' | 'hasBlob' | 'asset' | 'deleteAsset' | 'content'
->;
-
 /** The embedded v2 service. */
 export interface Engine extends JobApi {
   /** Makes the next job of this user in this process compute all nodes anew. */

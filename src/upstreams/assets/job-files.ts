@@ -1,4 +1,4 @@
-import type { AssetCalls } from '../job-engine.ts';
+import type { AssetCalls } from '../../protocol/job-api.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { packageUrl } from '../../lib/package-url.ts';
 import type { Ledger } from '../../ledger/ledger.ts';

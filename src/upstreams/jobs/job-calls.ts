@@ -1,9 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
 import { readValue } from '../../lib/lazy-json.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
-import { ok } from '../../protocol/job-api.ts';
+import { type JobCalls, ok } from '../../protocol/job-api.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
-import type { JobCalls } from '../job-engine.ts';
 import { type AcceptOptions, acceptJob } from './accept-job.ts';
 import { createJobReader } from './job-reader.ts';
 import type { JobQueue } from './job-queue.ts';

@@ -2,7 +2,7 @@ import type { ProxyExchange, ProxyRequest } from './proxy-exchange.ts';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { createInterimAnswerCounter } from '../interim-answers.ts';
+import { createInterimAnswerCounter } from '../../http/head-limits.ts';
 import { writeAnswerHead, flushHead } from './answer-head.ts';
 import { toHeaderObject } from './headers.ts';
 

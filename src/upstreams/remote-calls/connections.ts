@@ -1,5 +1,5 @@
 import { type Dispatcher, Pool } from 'undici';
-import { TooManyInterimAnswers } from '../interim-answers.ts';
+import { TooManyInterimAnswers } from '../../http/head-limits.ts';
 import type { RemoteLimits } from '../remote/limits.ts';
 import type { Logger } from '../../observability/log.ts';
 import {

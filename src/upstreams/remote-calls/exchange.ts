@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { createInterimAnswerCounter } from '../interim-answers.ts';
+import { createInterimAnswerCounter } from '../../http/head-limits.ts';
 
 type AnswerHead = { readonly status: number; readonly headers: IncomingHttpHeaders };
 

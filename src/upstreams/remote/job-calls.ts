@@ -1,5 +1,10 @@
-import type { JobCalls } from '../job-engine.ts';
-import { type Result, type SubmitRequest, isGone, ok } from '../../protocol/job-api.ts';
+import {
+  type JobCalls,
+  type Result,
+  type SubmitRequest,
+  isGone,
+  ok,
+} from '../../protocol/job-api.ts';
 import { type Json, isJsonObject } from '../../protocol/json.ts';
 import type { Job } from '../../protocol/v2.ts';
 import { type Account, withAccount } from '../remote-calls/accounts.ts';

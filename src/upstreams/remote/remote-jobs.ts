@@ -1,5 +1,11 @@
 import { rm } from 'node:fs/promises';
-import { type Caller, type JobApi, type StartUpload, ok } from '../../protocol/job-api.ts';
+import {
+  type AssetCalls,
+  type Caller,
+  type JobApi,
+  type StartUpload,
+  ok,
+} from '../../protocol/job-api.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { toError, unreachable } from '../remote-calls/errors.ts';
 import type { UpstreamCapabilities } from './capabilities.ts';
@@ -10,7 +16,6 @@ import {
 } from './remote-services.ts';
 import { createJobCalls } from './job-calls.ts';
 import { readJob } from './schemas.ts';
-import type { AssetCalls } from '../job-engine.ts';
 import { openRemoteContent } from '../remote-files/content.ts';
 import { withAccount } from '../remote-calls/accounts.ts';
 
