@@ -15,8 +15,8 @@ const OUTSIDE = [
 const ENTRIES = [
   'main',
   'demo',
-  'upstreams/execution/worker-entry',
-  'models/local/thread-worker',
+  'engine/execution/worker-entry',
+  'router/local/thread-worker',
   'files/draw-picture',
   // A worker, its nodes and authors of more nodes share the classes of these two.
   'nodes/library',

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
-import type { ModelRouter } from '../models/router.ts';
+import type { ModelRouter } from '../router/router.ts';
 import { createRateLimiter } from '../lib/rate-limiter.ts';
 import { externalJobOfEngine, externalJobOfService } from '../prompts/external-job.ts';
 import { PromptIdJobs, createFindJobId } from '../prompts/find-by-prompt-id.ts';
 import type { Prompts } from '../prompts/prompts.ts';
-import type { JobCall } from '../upstreams/passthrough/job-call-observer.ts';
-import type { PassThrough } from '../upstreams/passthrough/pass-through.ts';
+import type { JobCall } from '../passthrough/job-call-observer.ts';
+import type { PassThrough } from '../passthrough/pass-through.ts';
 import { createV2Routes } from '../v2/routes.ts';
 import { createContentSigner } from '../v2/link-rewriter.ts';
 import type { Services } from './services.ts';
@@ -38,7 +38,7 @@ export function mountEmbeddedV2(services: Services): Koa.Middleware[] {
 export async function openEmbeddedRouter(services: Services): Promise<ModelRouter | undefined> {
   const { config, store, auth, upstream, ledger, logs, now, bodies } = services;
   if (config.upstream.kind !== 'embedded') return undefined;
-  const { openEmbeddedModels } = await import('../models/open-models.ts');
+  const { openEmbeddedModels } = await import('../router/open-models.ts');
   return openEmbeddedModels({
     jobs: upstream.jobs,
     ledger,
@@ -60,7 +60,7 @@ export async function openPassThrough(services: Services): Promise<PassThrough |
   const { config, auth, logs, prompts, ledger } = services;
   const { upstream } = config;
   if (upstream.kind === 'embedded') return undefined;
-  const { createPassThrough } = await import('../upstreams/passthrough/pass-through.ts');
+  const { createPassThrough } = await import('../passthrough/pass-through.ts');
   const { url: baseUrl, key, limits } = upstream;
   return createPassThrough({
     baseUrl,

@@ -29,7 +29,7 @@ export function createProcessCounts(
   }
 
   const workers = lazily(async () => {
-    const { createWorkerCount } = await import('../upstreams/distributed-state/queue-condition.ts');
+    const { createWorkerCount } = await import('../engine/bullmq/queue-condition.ts');
     return createWorkerCount(links);
   });
   const countWorkers = async (): Promise<number | undefined> => (await workers.get())();

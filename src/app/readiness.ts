@@ -70,7 +70,7 @@ export function createJobQueueReason(
 function sharedQueueChecks(
   links: RedisConnections,
 ): Pick<NonNullable<NeededParts['queue']>, 'check' | 'isDelayed'> {
-  const opened = import('../upstreams/distributed-state/queue-condition.ts').then(
+  const opened = import('../engine/bullmq/queue-condition.ts').then(
     ({ createDelayCheck, createQueueCondition }) => ({
       condition: createQueueCondition(links, monotonicClock),
       isDelayed: createDelayCheck(links),

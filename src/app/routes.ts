@@ -1,11 +1,11 @@
 import type Koa from 'koa';
 import { upstreamName } from '../config/upstream.ts';
 import { packageVersion } from '../config/version.ts';
-import type { ModelRouter } from '../models/router.ts';
+import type { ModelRouter } from '../router/router.ts';
 import { withRouteLabel } from '../observability/metrics.ts';
 import type { Frontend } from '../pages/frontend.ts';
 import { homePage } from '../pages/home-page.ts';
-import type { PassThrough } from '../upstreams/passthrough/pass-through.ts';
+import type { PassThrough } from '../passthrough/pass-through.ts';
 import { catalogRoutes } from '../v1/catalog.ts';
 import { assetRoutes } from '../v1/asset-routes.ts';
 import { fileRoutes, signedViewMiddleware } from '../v1/file-routes.ts';

@@ -3,7 +3,7 @@ import { lacksDatabase, setAside, setWalAside } from '../data-folder/set-aside.t
 import { LedgerLacksFiles, newLedgerText } from '../data-folder/bind-ledger.ts';
 import { watchDataDir } from '../data-folder/watch.ts';
 import type { Config } from '../config/config.ts';
-import type { OpenedBucket } from '../upstreams/bucket/open-bucket.ts';
+import type { OpenedBucket } from '../blobs/bucket/open-bucket.ts';
 import { type StoredFiles, openBucketOf, watchFiles } from './stored-files.ts';
 import {
   type DataDir,

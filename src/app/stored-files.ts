@@ -2,9 +2,9 @@ import { join } from 'node:path';
 import { type FilesSource, bucketUrl } from '../config/files.ts';
 import type { DataDir } from '../data-folder/data-dir.ts';
 import type { Logger } from '../observability/log.ts';
-import type { Blobs } from '../upstreams/blobs.ts';
-import type { OpenedBucket } from '../upstreams/bucket/open-bucket.ts';
-import { createFolderBlobs } from '../upstreams/folder/folder-blobs.ts';
+import type { Blobs } from '../blobs/blobs.ts';
+import type { OpenedBucket } from '../blobs/bucket/open-bucket.ts';
+import { createFolderBlobs } from '../blobs/folder/folder-blobs.ts';
 
 /** The place of the bytes of files: below the data directory, or in a bucket. */
 export type StoredFiles = {
@@ -26,7 +26,7 @@ export async function openBucketOf(
   if (source.kind === 'folder') return undefined;
   try {
     // Imported on demand: the packages of its client are optional.
-    const { openBucket } = await import('../upstreams/bucket/open-bucket.ts');
+    const { openBucket } = await import('../blobs/bucket/open-bucket.ts');
     return await openBucket({ source, log });
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause;

@@ -1,6 +1,6 @@
 import { headersElsewhere } from '../http/file-headers.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import type { Blobs } from '../upstreams/blobs.ts';
+import type { Blobs } from '../blobs/blobs.ts';
 import type { FileRouteServices } from '../v1/file-routes.ts';
 
 type LinkToStored = NonNullable<FileRouteServices['linkToStored']>;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { copyFile, link, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createMutex } from '../lib/concurrency.ts';
-import type { Blobs } from '../upstreams/blobs.ts';
+import type { Blobs } from '../blobs/blobs.ts';
 import type { AssetRow, FileRow, Ledger } from '../ledger/ledger.ts';
 import type { Logger } from '../observability/log.ts';
 import { contentTypeFor } from '../files/store-file.ts';

@@ -2,18 +2,18 @@ import { systemClock } from '../lib/clock.ts';
 import type { UploadCopies } from './upload-copies.ts';
 import type { Config, Upstream } from '../config/config.ts';
 import type { DataDir } from '../data-folder/data-dir.ts';
-import { createEmbeddedEngine } from '../upstreams/embedded/embedded-engine.ts';
-import { type Engine, type EngineOptions, DEFAULT_LIMITS } from '../upstreams/job-engine.ts';
+import { createEmbeddedEngine } from '../engine/memory/embedded-engine.ts';
+import { type Engine, type EngineOptions, DEFAULT_LIMITS } from '../engine/job-engine.ts';
 import { type SharedFolders, openFolderDisks, openSharedFolders } from '../shared-folders/open.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import type { Blobs } from '../upstreams/blobs.ts';
-import type { DistributedEngineOptions } from '../upstreams/distributed/shared-services.ts';
+import type { Blobs } from '../blobs/blobs.ts';
+import type { DistributedEngineOptions } from '../engine/bullmq/shared-services.ts';
 import type { RedisConnections } from '../redis/redis.ts';
 import type { Logger } from '../observability/log.ts';
-import type { RemoteJobs } from '../upstreams/remote/remote-jobs.ts';
-import type { UpstreamCapabilities } from '../upstreams/remote/capabilities.ts';
-import type { RemoteLimits } from '../upstreams/remote/limits.ts';
-import type { RemoteOptions } from '../upstreams/remote/remote-services.ts';
+import type { RemoteJobs } from '../remote/remote-jobs.ts';
+import type { UpstreamCapabilities } from '../remote/capabilities.ts';
+import type { RemoteLimits } from '../remote/limits.ts';
+import type { RemoteOptions } from '../remote/remote-services.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
 
@@ -136,8 +136,7 @@ async function openEmbedded({
 
 /** Loaded on demand: a process with its own queue does not need it. */
 async function openDistributedEngine(options: DistributedEngineOptions): Promise<Engine> {
-  const { createDistributedEngine } =
-    await import('../upstreams/distributed/distributed-engine.ts');
+  const { createDistributedEngine } = await import('../engine/bullmq/distributed-engine.ts');
   return createDistributedEngine(options);
 }
 
@@ -150,7 +149,7 @@ async function openRemote(
 ): Promise<JobRunner> {
   // Imported on demand: these are a third of all modules, and the embedded engine starts sooner
   // without them.
-  const { createRemoteJobs } = await import('../upstreams/remote/remote-jobs.ts');
+  const { createRemoteJobs } = await import('../remote/remote-jobs.ts');
   const { UploadCopies } = await import('./upload-copies.ts');
   const { log, dir, isWatched, keylessUser } = options;
   const { url, key, assetMode, redirectHosts } = upstream;

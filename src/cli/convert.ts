@@ -14,8 +14,8 @@ import { silentLogger } from '../observability/log.ts';
 import { pruneTo } from '../translate/graph.ts';
 import { chosenOutputs, fileMentions, outputNodes } from '../translate/file-mentions.ts';
 import { insertAssetReferences } from '../files/resolve-files.ts';
-import { createRemoteJobs } from '../upstreams/remote/remote-jobs.ts';
-import { inAssetMode } from '../upstreams/remote-files/file-references.ts';
+import { createRemoteJobs } from '../remote/remote-jobs.ts';
+import { inAssetMode } from '../remote/files/file-references.ts';
 import {
   type Json,
   prettyJson,

@@ -5,7 +5,7 @@ import { type Flags, addServerOptions } from '../config/flags.ts';
 import { FILES_FLAGS, filesSource } from '../config/files.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
 import { ledgerSource } from '../config/ledger.ts';
-import type { Blobs } from '../upstreams/blobs.ts';
+import type { Blobs } from '../blobs/blobs.ts';
 import { type Store, openStore } from '../app/store.ts';
 import { systemClock } from '../lib/clock.ts';
 import { withOpen } from './with-open.ts';
@@ -60,8 +60,8 @@ async function run(command: Command): Promise<number> {
 /** With Redis, returns blobs that are safe to write while servers that share the ledger remove blobs. */
 async function blobsOf({ links, ledger, files: { blobs } }: Store): Promise<Blobs> {
   if (links === undefined) return blobs;
-  const { createSharedBlobs } = await import('../upstreams/distributed-state/shared-blobs.ts');
-  const { createQueueKeys } = await import('../upstreams/distributed-state/redis-keys.ts');
+  const { createSharedBlobs } = await import('../engine/bullmq/shared-blobs.ts');
+  const { createQueueKeys } = await import('../engine/bullmq/redis-keys.ts');
   const keys = createQueueKeys(links);
   return createSharedBlobs({ redis: links.commands, keys, blobs, ledger, clock: systemClock });
 }

@@ -22,12 +22,12 @@ export type Limits = {
   readonly userdataBytes: number;
   /** Prompts of one user that may wait for room at a service: as many as wait in the embedded engine. */
   readonly outboxPrompts: number;
-  /** Changes of the defaults of `upstreams/remote/limits.ts`; `outbox`: of the pace of the outbox. */
+  /** Changes of the defaults of `remote/limits.ts`; `outbox`: of the pace of the outbox. */
   readonly upstream: { readonly [name: string]: unknown };
   /** True: the assets API of v1 answers, as on original servers from 0.38 on. */
   readonly assets: boolean;
   readonly workers: WorkerLimits;
-  /** Changes of the defaults of `models/limits.ts`. */
+  /** Changes of the defaults of `router/limits.ts`. */
   readonly models: { readonly [name: string]: unknown };
 };
 

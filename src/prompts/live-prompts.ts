@@ -2,7 +2,7 @@ import type { JsonObject } from '../protocol/json.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { type Graph, IS_TERMINAL, type JobStatus } from '../protocol/v2.ts';
 import type { Channel } from '../sockets/channel.ts';
-import type { NodeRun } from '../translate/progress-state.ts';
+import type { NodeRun } from '../translate/progress/progress-state.ts';
 import { type LazyJson, createLazyJson, readValue, setValue, unload } from '../lib/lazy-json.ts';
 import { type PendingReason, type WaitReason, isInOutbox } from './pending-reason.ts';
 import { byCreation, byQueueOrder } from './queue-order.ts';

@@ -1,5 +1,5 @@
 import { isJsonObject, parseJson } from '../protocol/json.ts';
-import type { ProgressState } from '../translate/progress-state.ts';
+import type { ProgressState } from '../translate/progress/progress-state.ts';
 
 /**
  * When the nodes of a prompt ran, by node id: start and end in milliseconds since the start of the

@@ -94,26 +94,26 @@ export const PENDING_REASONS = {
   /** Set by `LivePrompts.setJobId`. */
   job_queued: { text: 'Its job is in the queue of the upstream.', notification: 'queued' },
   /**
-   * The rest: no other reason applies. Embedded: `upstreams/embedded/memory-job-queue.ts` starts a
-   * job when fewer than `--concurrency` run, in the order of `upstreams/jobs/fair-order.ts`. Over
-   * Redis: `upstreams/distributed-state/queue-scripts.ts` does.
+   * The rest: no other reason applies. Embedded: `engine/memory/memory-job-queue.ts` starts a
+   * job when fewer than `--concurrency` run, in the order of `engine/jobs/fair-order.ts`. Over
+   * Redis: `engine/bullmq/queue-scripts.ts` does.
    */
   workers_busy: { text: 'The workers run other jobs, or are about to take it. Users take turns.' },
-  /** Found by `upstreams/distributed-state/queue-condition.ts`, as are the next two. */
+  /** Found by `engine/bullmq/queue-condition.ts`, as are the next two. */
   no_worker: { text: 'No server and no worker takes jobs.', readyzPart: 'queue' },
   paused: { text: 'The queue was paused with a tool for BullMQ.', readyzPart: 'queue' },
   stalled: {
     text: 'No job runs, although there are workers and jobs wait.',
     readyzPart: 'queue',
   },
-  /** Found by `upstreams/distributed-state/queue-condition.ts` for this job alone. */
+  /** Found by `engine/bullmq/queue-condition.ts` for this job alone. */
   retry_delayed: {
     text: 'Its last run failed for an internal reason. It runs again in 1 to 30 seconds.',
   },
   /** Found by `app/readiness.ts`. */
   queue_unreachable: { text: 'The queue does not answer.', readyzPart: 'queue' },
   /**
-   * The job is at a service: `upstreams/remote-events/follow-job.ts` sees its start in a stream or
+   * The job is at a service: `remote/events/follow-job.ts` sees its start in a stream or
    * by polling.
    */
   not_started: {

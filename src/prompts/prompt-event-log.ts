@@ -1,5 +1,5 @@
 import type { ReceivedUpTo, ReceiverGroup, SubscribedSince } from '../sockets/delivery.ts';
-import type { ProgressInput } from '../translate/progress-state.ts';
+import type { ProgressInput } from '../translate/progress/progress-state.ts';
 
 /**
  * An entry in the event log of a live prompt. Every process that applies the same entries sends the

@@ -40,7 +40,7 @@ type ErrorCode = {
  * then those of this server that v1 passes on unchanged.
  *
  * To add a code, add a row here. A code that this server refuses with is given to `refuse(status,
- * code, message)`, which takes no other codes. `upstreams/remote-calls/errors.ts` reads the codes
+ * code, message)`, which takes no other codes. `remote/calls/errors.ts` reads the codes
  * of services; the status decides the meaning of a code without a row.
  *
  * v1 clients read 429 as "subscription not active", so a wait is answered with 503.

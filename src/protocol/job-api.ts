@@ -27,14 +27,12 @@ export type V2Error = {
   readonly engineDown?: true;
 };
 
-const CONTENT_STATUSES = new Set([400, 413, 422]);
-
 /**
  * True when a submission was refused for its content, so that an earlier attempt had the same
  * fault.
  */
 export function isAboutContent({ status, code }: Pick<V2Error, 'status' | 'code'>): boolean {
-  return CONTENT_STATUSES.has(status) && errorCodeOf(code)?.isNotAboutContent !== true;
+  return [400, 413, 422].includes(status) && errorCodeOf(code)?.isNotAboutContent !== true;
 }
 
 export type Result<T> =

@@ -7,7 +7,7 @@ import {
   PREVIEW_HEAD_BYTES,
 } from '../prompts/prompt-event-log.ts';
 import type { ReceiverGroup, SubscribedSince } from '../sockets/delivery.ts';
-import type { ProgressInput } from '../translate/progress-state.ts';
+import type { ProgressInput } from '../translate/progress/progress-state.ts';
 import { type Json, parseJson, stringifyJson } from '../protocol/json.ts';
 import type { FileRef } from '../protocol/v1.ts';
 import type { RedisPrompts, StoredEntry } from './redis-prompts.ts';

@@ -4,7 +4,7 @@ import {
   type Picture,
   type MessageOf,
   withClassTypes,
-} from '../translate/progress-state.ts';
+} from '../translate/progress/progress-state.ts';
 import { documentedErrorData } from '../translate/exception-types.ts';
 import { withVideoList } from '../translate/outputs.ts';
 import { previewFrame, previewWithMetadataFrame, textFrame } from '../protocol/binary-frames.ts';

@@ -1,4 +1,4 @@
-import type { PictureKind } from '../translate/progress-state.ts';
+import type { PictureKind } from '../translate/progress/progress-state.ts';
 import { type Json } from '../protocol/json.ts';
 import { rulesOf } from '../dialects/dialect.ts';
 import type { SocketConnection } from './connection.ts';

@@ -15,7 +15,7 @@ import {
 import type { AssetRef, Graph, GraphNode } from '../protocol/v2.ts';
 import { type Steps, runSteps } from '../protocol/steps.ts';
 import { type InputGroups, declaredInputs, nestedGroups } from './declared-inputs.ts';
-import { type NamePath, changedAt, fileNamesIn, takesFileNames } from './mentions/file-names.ts';
+import { type NamePath, changedAt, fileNamesIn, takesFileNames } from './file-names.ts';
 import { nodeOf } from './graph.ts';
 
 /** An input of a submitted graph that names a v1 file. */

@@ -11,7 +11,7 @@ import type { Steps } from '../protocol/steps.ts';
 import type { HistoryEntry, NodeOutput, QueueItem } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { displayNode } from './graph.ts';
-import type { ProgressState } from './progress-state.ts';
+import type { ProgressState } from './progress/progress-state.ts';
 import { endOfStoredEntry } from './stored-history-entry.ts';
 import { historyStatus } from './status.ts';
 

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../lib/clock.ts';
 import type { Caller, JobApi, JobEvent } from '../protocol/job-api.ts';
-import { drainEvents } from '../upstreams/job-feed.ts';
+import { drainEvents } from '../job-events/job-feed.ts';
 
 /** How long the events of a new job are buffered for its submitter. */
 const BUFFER_MS = 2000;

@@ -5,7 +5,7 @@ import { yieldEvery } from '../lib/event-loop.ts';
 import type { JobEvent } from '../protocol/job-api.ts';
 import { type Json, stringifyJson } from '../protocol/json.ts';
 import { IS_TERMINAL } from '../protocol/v2.ts';
-import { EventSubscriber } from '../upstreams/event-subscriber.ts';
+import { EventSubscriber } from '../job-events/event-subscriber.ts';
 
 /** A comment line, which shows proxies and readers that the stream is alive. */
 const KEEP_ALIVE = ': keep-alive\n\n';

@@ -2,7 +2,7 @@ import type { PublicAddress } from '../http/public-address.ts';
 import type { JobEvent } from '../protocol/job-api.ts';
 import type { Asset, Job } from '../protocol/v2.ts';
 import { createLinkSignature } from '../auth/link-signature.ts';
-import { isoTime } from '../upstreams/job-links.ts';
+import { isoTime } from '../engine/job-links.ts';
 
 export type LinkRewriter = ReturnType<typeof createLinkRewriter>;
 

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type RequestInit, fetch } from 'undici';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { SubmissionPace } from '../../src/prompts/submit/submission-pace.ts';
-import type { RemoteLimits } from '../../src/upstreams/remote/limits.ts';
+import type { RemoteLimits } from '../../src/remote/limits.ts';
 import { type FaultProxy, openFaultProxy } from '../support/processes/fault-proxy.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type HostileV2, type WireJob, openHostileV2 } from '../support/upstreams/hostile-v2.ts';

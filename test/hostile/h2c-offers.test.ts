@@ -1,6 +1,6 @@
 // RFC 9110 7.8: a client that offers a protocol which the server does not take is served over HTTP/1.1.
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { type Echoed, type Origin, openBehindOrigin } from '../upstreams/passthrough/origin.ts';
+import { type Echoed, type Origin, openBehindOrigin } from '../passthrough/origin.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { dial, requestText, say } from '../support/clients/raw-socket.ts';
 import { expectHealthy } from '../support/processes/expect-healthy.ts';

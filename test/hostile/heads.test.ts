@@ -1,7 +1,7 @@
 // Heads at their limits, and how many answers a connection gets: one for each request, and none for a body.
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type Origin, openBehindOrigin } from '../upstreams/passthrough/origin.ts';
+import { type Origin, openBehindOrigin } from '../passthrough/origin.ts';
 import type { Holdover } from '../support/processes/holdover.ts';
 import { dial, requestText, say, upgradeText } from '../support/clients/raw-socket.ts';
 import { expectHealthy } from '../support/processes/expect-healthy.ts';

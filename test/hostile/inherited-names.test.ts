@@ -4,7 +4,7 @@ import { toV1FileError } from '../../src/dialects/file-error.ts';
 import type { ObjectInfo } from '../../src/protocol/v1.ts';
 import type { Graph } from '../../src/protocol/v2.ts';
 import { partialNodeErrors } from '../../src/translate/definition-errors.ts';
-import { toError } from '../../src/upstreams/remote-calls/errors.ts';
+import { toError } from '../../src/remote/calls/errors.ts';
 
 const NAMES = ['constructor', '__proto__', 'toString'];
 

@@ -5,7 +5,7 @@ import { Cancelled, type NodeContext, type NodeDef, OutOfMemory } from '../../sr
 import type { JsonObject } from '../../src/protocol/json.ts';
 import { runSteps } from '../../src/protocol/steps.ts';
 import type { Graph } from '../../src/protocol/v2.ts';
-import { validateSteps } from '../../src/upstreams/validation/validate-workflow.ts';
+import { validateSteps } from '../../src/engine/validation/validate-workflow.ts';
 import {
   difference,
   pixelCases,

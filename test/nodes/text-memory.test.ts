@@ -1,6 +1,6 @@
 // A text is paid for before it exists; what is slow in V8 is done in pieces.
 import { describe, expect, test } from 'vitest';
-import { createMemoryMeter } from '../../src/upstreams/execution/memory-meter.ts';
+import { createMemoryMeter } from '../../src/engine/execution/memory-meter.ts';
 import {
   Cancelled,
   type Inputs,

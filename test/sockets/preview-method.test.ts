@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { PictureKind } from '../../src/translate/progress-state.ts';
+import type { PictureKind } from '../../src/translate/progress/progress-state.ts';
 import type { Dialect } from '../../src/dialects/dialect.ts';
 import {
   type PreviewMethod,

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { ProgressInput } from '../../src/translate/progress-state.ts';
+import type { ProgressInput } from '../../src/translate/progress/progress-state.ts';
 import type { Graph, Job, NodeUi, Output, Progress } from '../../src/protocol/v2.ts';
 import {
   chain,

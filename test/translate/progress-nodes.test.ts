@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { type ProgressState, initialProgress } from '../../src/translate/progress-state.ts';
-import type { ProgressEffect, ProgressInput } from '../../src/translate/progress-state.ts';
-import { idleDueMs, reduceProgress } from '../../src/translate/progress.ts';
+import {
+  type ProgressState,
+  initialProgress,
+} from '../../src/translate/progress/progress-state.ts';
+import type { ProgressEffect, ProgressInput } from '../../src/translate/progress/progress-state.ts';
+import { idleDueMs, reduceProgress } from '../../src/translate/progress/progress.ts';
 import type { Graph } from '../../src/protocol/v2.ts';
 import { framesOf, messages, settled, typesOf } from './script.ts';
 

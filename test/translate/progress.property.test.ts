@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { historyEntry } from '../../src/translate/history.ts';
 import { v1OutputsOf } from '../../src/translate/outputs.ts';
-import type { ProgressEffect } from '../../src/translate/progress-state.ts';
+import type { ProgressEffect } from '../../src/translate/progress/progress-state.ts';
 import { stringifyJson } from '../../src/protocol/json.ts';
 import { type LegalRun, legalRuns } from './legal-runs.ts';
 import {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { initialProgress } from '../../src/translate/progress-state.ts';
-import { idleDueMs, reduceProgress } from '../../src/translate/progress.ts';
-import type { ProgressInput } from '../../src/translate/progress-state.ts';
+import { initialProgress } from '../../src/translate/progress/progress-state.ts';
+import { idleDueMs, reduceProgress } from '../../src/translate/progress/progress.ts';
+import type { ProgressInput } from '../../src/translate/progress/progress-state.ts';
 import { stringifyJson, type Json } from '../../src/protocol/json.ts';
 import type { JobError } from '../../src/protocol/v2.ts';
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ProgressInput } from '../../src/translate/progress-state.ts';
+import type { ProgressInput } from '../../src/translate/progress/progress-state.ts';
 import type { Graph, JobError } from '../../src/protocol/v2.ts';
 import {
   chain,

@@ -3,9 +3,9 @@ import type {
   ProgressEffect,
   ProgressInput,
   ProgressState,
-} from '../../src/translate/progress-state.ts';
-import { initialProgress } from '../../src/translate/progress-state.ts';
-import { reduceProgress } from '../../src/translate/progress.ts';
+} from '../../src/translate/progress/progress-state.ts';
+import { initialProgress } from '../../src/translate/progress/progress-state.ts';
+import { reduceProgress } from '../../src/translate/progress/progress.ts';
 import type { Json } from '../../src/protocol/json.ts';
 import type { FileRef, V1Message } from '../../src/protocol/v1.ts';
 import type { Graph, Job, JobStatus, NodeUi, Output } from '../../src/protocol/v2.ts';

@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { Asset, Job } from '../../src/protocol/v2.ts';
-import { BucketError } from '../../src/upstreams/bucket/errors.ts';
-import { createFolderBlobs } from '../../src/upstreams/folder/folder-blobs.ts';
+import { BucketError } from '../../src/blobs/bucket/errors.ts';
+import { createFolderBlobs } from '../../src/blobs/folder/folder-blobs.ts';
 import { graph } from '../support/app/jobs.ts';
 import { multipart } from '../support/app/v1-routes.ts';
 import { createTestV2AppOver } from '../support/app/v2-routes.ts';
-import { startEngine, tempDir } from '../upstreams/embedded/open.ts';
+import { startEngine, tempDir } from '../engine/memory/open.ts';
 
 async function createEngineApp(options: Parameters<typeof startEngine>[0] = {}) {
   const app = await createTestV2AppOver(await startEngine(options));

@@ -11,8 +11,8 @@ import {
 import { readSqliteRecords } from '../../ledger/sqlite/records.ts';
 import type { RecordKind, StoredRecord } from '../../ledger/records.ts';
 import { silentLogger } from '../../observability/log.ts';
-import type { Blobs } from '../../upstreams/blobs.ts';
-import { createFolderBlobs } from '../../upstreams/folder/folder-blobs.ts';
+import type { Blobs } from '../../blobs/blobs.ts';
+import { createFolderBlobs } from '../../blobs/folder/folder-blobs.ts';
 import { type DataLocation, withRedis } from '../shared-options.ts';
 import { withOpen } from '../with-open.ts';
 import { type FilesPlace, placeInBucket, placeInFolder } from './places.ts';

@@ -7,7 +7,7 @@ import { writeFileAtomically } from '../../data-folder/bind-ledger.ts';
 import { undefinedIfAbsent } from '../../lib/absent-file.ts';
 import { moveIntoPlace } from '../../lib/rename-new.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
-import type { OpenedBucket } from '../../upstreams/bucket/open-bucket.ts';
+import type { OpenedBucket } from '../../blobs/bucket/open-bucket.ts';
 import { filesBelow } from './copy.ts';
 
 type Id = 'folder.id' | 'ledger.id';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { posix } from 'node:path';
 import { readAtMost } from '../../lib/read-at-most.ts';
-import type { Blobs } from '../../upstreams/blobs.ts';
-import { importedAsset } from '../../upstreams/imported-asset.ts';
+import type { Blobs } from '../../blobs/blobs.ts';
+import { importedAsset } from '../../engine/imported-asset.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Orphan } from './check.ts';
 

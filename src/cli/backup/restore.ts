@@ -9,7 +9,7 @@ import { forEachConcurrently } from '../../lib/concurrency.ts';
 import { reached } from '../../lib/crash-point.ts';
 import { syncPath } from '../../lib/durability.ts';
 import { hashFile } from '../../lib/hash.ts';
-import type { OpenedBucket } from '../../upstreams/bucket/open-bucket.ts';
+import type { OpenedBucket } from '../../blobs/bucket/open-bucket.ts';
 import { type StartProgress, totalOf } from '../progress.ts';
 import { withOpen } from '../with-open.ts';
 import { copyInto, inUseText, refuseNested, tryLock } from './copy.ts';

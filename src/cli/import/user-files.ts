@@ -6,7 +6,7 @@ import { createUserDataStore } from '../../files/user-data-store.ts';
 import { hashFile, hashOfStream } from '../../lib/hash.ts';
 import { moveIntoPlace } from '../../lib/rename-new.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
-import type { Objects } from '../../upstreams/bucket/objects.ts';
+import type { Objects } from '../../blobs/bucket/objects.ts';
 import type { FoundFile } from './scan.ts';
 
 /** The saved files of one user. Paths are relative to the user's folder. */

@@ -7,8 +7,8 @@ import {
   type ProgressState,
   hasEvidence,
   initialProgress,
-} from '../../translate/progress-state.ts';
-import { idleDueMs, reduceProgress } from '../../translate/progress.ts';
+} from '../../translate/progress/progress-state.ts';
+import { idleDueMs, reduceProgress } from '../../translate/progress/progress.ts';
 import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import { type WaitReason, pendingRow } from '../pending-reason.ts';

@@ -3,7 +3,7 @@ import { reached } from '../../lib/crash-point.ts';
 import { yieldEvery } from '../../lib/event-loop.ts';
 import { type JobEvent, type Result, isGone, ok } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job, type Output } from '../../protocol/v2.ts';
-import type { ProgressInput } from '../../translate/progress-state.ts';
+import type { ProgressInput } from '../../translate/progress/progress-state.ts';
 import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import { LeadershipLost } from '../prompt-event-log.ts';

@@ -1,4 +1,4 @@
-import type { ProgressInput, ProgressState } from '../../translate/progress-state.ts';
+import type { ProgressInput, ProgressState } from '../../translate/progress/progress-state.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type JobStatus } from '../../protocol/v2.ts';
 

@@ -2,7 +2,7 @@ import { runInSteps } from '../../lib/event-loop.ts';
 import type { PromptOutcome } from '../../ledger/ledger.ts';
 import { type Submitted, type SubmittedTexts, historySteps } from '../../translate/history.ts';
 import { withinLimit } from '../../translate/history.ts';
-import type { ProgressState } from '../../translate/progress-state.ts';
+import type { ProgressState } from '../../translate/progress/progress-state.ts';
 import { nodeTimesJson } from '../node-times.ts';
 import { endWord } from '../../translate/status.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';

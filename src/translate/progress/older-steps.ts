@@ -1,4 +1,4 @@
-import type { NodeRun, ProgressState } from '../progress-state.ts';
+import type { NodeRun, ProgressState } from './progress-state.ts';
 
 /** A step that was reported. `poll`: it was read from the job, and may be older than others. */
 export type Step = {

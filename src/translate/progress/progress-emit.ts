@@ -10,7 +10,7 @@ import type {
   NodeRun,
   PictureEffect,
   ProgressState,
-} from '../progress-state.ts';
+} from './progress-state.ts';
 
 /** One input that is being reduced: the next state, and the effects. */
 export type ProgressUpdate = {

@@ -5,7 +5,7 @@ import { exceptionTypes, tracebackLines } from '../exception-types.ts';
 import { classOf, linkOf, nodeOf } from '../graph.ts';
 import { shortIds, shortInputs, shortLines, shortText } from './frame-limits.ts';
 import { v1OutputsOf } from '../outputs.ts';
-import type { ProgressInput } from '../progress-state.ts';
+import type { ProgressInput } from './progress-state.ts';
 import {
   type ProgressUpdate,
   emitIfChanged,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { initialProgress } from '../../../src/translate/progress-state.ts';
-import { reduceProgress } from '../../../src/translate/progress.ts';
+import { initialProgress } from '../../../src/translate/progress/progress-state.ts';
+import { reduceProgress } from '../../../src/translate/progress/progress.ts';
 import { createEndingPrompts } from '../../../src/prompts/follow/ending-prompts.ts';
 import { type JobConsumerOptions, JobConsumer } from '../../../src/prompts/follow/job-consumer.ts';
 import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';

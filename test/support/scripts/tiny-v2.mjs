@@ -16,7 +16,7 @@ import { createUploadLimit } from '../../../dist/http/upload-limit.js';
 import { createPublicAddresses } from '../../../dist/http/public-address.js';
 import { openSqliteLedger } from '../../../dist/ledger/sqlite/sqlite-ledger.js';
 import { silentLogger } from '../../../dist/observability/log.js';
-import { ALL_NODES } from '../../upstreams/embedded/tiny-nodes.mjs';
+import { ALL_NODES } from '../../engine/memory/tiny-nodes.mjs';
 
 const dataDir = await mkdtemp(join(tmpdir(), 'holdover-tiny-'));
 const engine = await createEmbeddedEngine({
@@ -24,7 +24,7 @@ const engine = await createEmbeddedEngine({
   dataDir,
   blobs: createFolderBlobs(join(dataDir, 'blobs'), dataDir),
   nodes: ALL_NODES,
-  nodesModule: new URL('../../upstreams/embedded/tiny-nodes.mjs', import.meta.url).href,
+  nodesModule: new URL('../../engine/memory/tiny-nodes.mjs', import.meta.url).href,
   log: silentLogger(),
   limits: { ...DEFAULT_LIMITS },
 });

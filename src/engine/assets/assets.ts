@@ -1,0 +1,297 @@
+import type { Clock } from '../../lib/clock.ts';
+import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { reached } from '../../lib/crash-point.ts';
+import type { AssetRow, ClaimedAsset, Ledger } from '../../ledger/ledger.ts';
+import {
+  type AssetUpload,
+  type ByteRange,
+  type Content,
+  type JobApi,
+  ok,
+  refuse,
+  type Result,
+} from '../../protocol/job-api.ts';
+import type { Asset } from '../../protocol/v2.ts';
+import { checkPathAndLifetime, checkUpload } from './upload-checks.ts';
+import { type KeyedRequest, repeatAnswer, keyedRequest } from './idempotency.ts';
+import type { Blobs } from '../../blobs/blobs.ts';
+import { isImported } from '../imported-asset.ts';
+import { contentLink, isoTime } from '../job-links.ts';
+import type { KeyedMutex } from '../../lib/concurrency.ts';
+
+export type AssetOptions = {
+  readonly ledger: Ledger;
+  readonly blobs: Blobs;
+  readonly withLock: KeyedMutex;
+  readonly clock: Clock;
+  /** True when an unfinished job reads this asset. */
+  readonly isInUse: IsInUse;
+};
+
+type IsInUse = (assetId: string) => boolean | Promise<boolean>;
+
+type HeldAssets = { readonly missing: readonly string[]; readonly release: () => void };
+
+const NO_IDS: ReadonlySet<string> = new Set();
+
+type FromHash = Parameters<JobApi['assetFromHash']>[1];
+
+/**
+ * The asset calls of the port, by user, over content-addressed files: every create makes a record
+ * of its own, and equal bytes are stored once.
+ */
+export class Assets {
+  readonly #options: AssetOptions;
+  /** The ids that jobs need which are being accepted. */
+  readonly #held = new Set<ReadonlySet<string>>();
+
+  constructor(options: AssetOptions) {
+    this.#options = options;
+  }
+
+  /** Creates an asset. The file of the upload is moved or removed, even when this throws. */
+  async create(user: string, upload: AssetUpload): Promise<Result<Asset>> {
+    try {
+      return checkUpload(upload) ?? (await this.#createOnce(user, upload));
+    } finally {
+      await rm(upload.file.path, { force: true });
+    }
+  }
+
+  async #createOnce(user: string, upload: AssetUpload): Promise<Result<Asset>> {
+    const keyed = keyedRequest('upload', upload.file.hash, upload);
+    return await this.#options.withLock(upload.file.hash, async () => {
+      const first = await this.#findFirstAnswer(user, keyed);
+      return first ?? (await this.#store(user, upload, keyed));
+    });
+  }
+
+  async fromHash(user: string, request: FromHash): Promise<Result<Asset>> {
+    const refusal = checkPathAndLifetime(request);
+    if (refusal) return refusal;
+    const keyed = keyedRequest('from-hash', request.hash, request);
+    const { ledger, blobs, withLock } = this.#options;
+    return await withLock(request.hash, async () => {
+      const first = await this.#findFirstAnswer(user, keyed);
+      const created = first ?? (await this.#recordKnownBytes(user, request, keyed));
+      if (!created.ok || (await blobs.sizeOf(request.hash)) !== undefined) return created;
+      // Another process may have removed the bytes before it could see the record.
+      if (!first) await ledger.assets.remove(created.value.id);
+      return noSuchBytes();
+    });
+  }
+
+  async hasBlob(user: string, hash: string): Promise<Result<boolean>> {
+    return ok((await this.#findByHash(user, hash)) !== undefined);
+  }
+
+  async get(user: string, id: string): Promise<Result<Asset>> {
+    const row = await this.find(user, id);
+    return row ? ok(showAsset(row, this.#nowMs())) : notFound();
+  }
+
+  async remove(user: string, id: string): Promise<Result<null>> {
+    const { ledger } = this.#options;
+    const row = await this.find(user, id);
+    if (!row) return notFound();
+    const isOfJob = row.jobId !== null && (await ledger.jobs.get(row.jobId)) !== undefined;
+    if (!isOfJob && (await this.removeUnused(row, this.#options.isInUse))) return ok(null);
+    return refuse(409, 'asset_in_use', 'this asset is in use and cannot be deleted');
+  }
+
+  async content(user: string, id: string, range?: ByteRange): Promise<Result<Content>> {
+    const row = await this.find(user, id);
+    return row ? await readContent(row, this.#options.blobs, range) : notFound();
+  }
+
+  /** Returns the row of an id of this user that has not expired; ids in `kept` may have expired. */
+  async find(user: string, id: string, kept = NO_IDS): Promise<AssetRow | undefined> {
+    const row = await this.#options.ledger.assets.get(id);
+    return row?.user === user && (kept.has(row.id) || this.#isLive(row)) ? row : undefined;
+  }
+
+  async findByPath(user: string, filePath: string, kept = NO_IDS): Promise<AssetRow | undefined> {
+    const row = await this.#options.ledger.assets.byFilePath(user, filePath);
+    return row && (kept.has(row.id) || this.#isLive(row)) ? row : undefined;
+  }
+
+  /** Removes a record, and its bytes when no other record shares them. */
+  async removeAsset(row: AssetRow): Promise<void> {
+    await this.removeUnused(row, async () => false);
+  }
+
+  /** Removes the asset. `false`: an unfinished job reads it, so it stays. */
+  removeUnused({ id, hash }: AssetRow, isInUse: IsInUse): Promise<boolean> {
+    const { ledger, blobs, withLock } = this.#options;
+    return withLock(hash, async () => {
+      const isHeld = [...this.#held].some((ids) => ids.has(id));
+      if (isHeld || (await isInUse(id))) return false;
+      await blobs.markUnrecorded(hash);
+      await ledger.assets.remove(id);
+      await removeBlobIfUnused(hash, this.#options);
+      return true;
+    });
+  }
+
+  /** Keeps assets until the job that reads them is recorded. `missing`: those that are gone. */
+  async hold(ids: ReadonlySet<string>): Promise<HeldAssets> {
+    const { ledger, withLock } = this.#options;
+    this.#held.add(ids);
+    const missing: string[] = [];
+    for (const id of ids) {
+      const row = await ledger.assets.get(id);
+      // A removal in progress ends first.
+      const isThere = row && (await withLock(row.hash, () => ledger.assets.get(id)));
+      if (!isThere) missing.push(id);
+    }
+    return { missing, release: () => void this.#held.delete(ids) };
+  }
+
+  async #store(
+    user: string,
+    upload: AssetUpload,
+    keyed: KeyedRequest | undefined,
+  ): Promise<Result<Asset>> {
+    const { blobs } = this.#options;
+    const { file } = upload;
+    const createdNew = (await this.#findByHash(user, file.hash)) === undefined;
+    await blobs.moveIntoPlace(file);
+    reached('after-bytes-stored');
+    const row = newRow(user, { ...upload, ...file }, this.#nowMs());
+    const created = await this.#record(row, { keyed, createdNew });
+    reached('after-asset-recorded');
+    // If the key was claimed meanwhile, these bytes may have no record.
+    await (keyed ? removeBlobIfUnused(row.hash, this.#options) : blobs.markRecorded(row.hash));
+    return created;
+  }
+
+  async #recordKnownBytes(
+    user: string,
+    request: FromHash,
+    keyed: KeyedRequest | undefined,
+  ): Promise<Result<Asset>> {
+    const existing = await this.#findByHash(user, request.hash);
+    if (!existing) return noSuchBytes();
+    const row = newRow(user, { ...existing, ...request }, this.#nowMs());
+    // The contract says: "a dedup hit against bytes the platform already had (false)".
+    return await this.#record(row, { keyed, createdNew: false });
+  }
+
+  /** Records the asset. Another process, or a request for other bytes, may have claimed the key. */
+  async #record(
+    row: AssetRow,
+    { keyed, createdNew }: { keyed: KeyedRequest | undefined; createdNew: boolean },
+  ): Promise<Result<Asset>> {
+    const claim = keyed && { ...keyed, createdNew };
+    const first = await this.#options.ledger.assets.insert(row, claim);
+    if (keyed && first) return await this.#repeatFirstAnswer(keyed, row.user, first);
+    return ok({ ...showAsset(row, row.createdAtMs), created_new: createdNew });
+  }
+
+  async #findFirstAnswer(
+    user: string,
+    keyed: KeyedRequest | undefined,
+  ): Promise<Result<Asset> | undefined> {
+    const first = keyed && (await this.#options.ledger.keys.ofAsset(user, keyed.key));
+    return keyed && first && (await this.#repeatFirstAnswer(keyed, user, first));
+  }
+
+  async #repeatFirstAnswer(
+    keyed: KeyedRequest,
+    user: string,
+    first: ClaimedAsset,
+  ): Promise<Result<Asset>> {
+    const row = await this.find(user, first.assetId);
+    const show = row && ((atMs: number) => showAsset(row, atMs));
+    return repeatAnswer(keyed, first, { nowMs: this.#nowMs(), show });
+  }
+
+  async #findByHash(user: string, hash: string): Promise<AssetRow | undefined> {
+    const row = await this.#options.ledger.assets.byHash(user, hash);
+    return row && this.#isLive(row) ? row : undefined;
+  }
+
+  #isLive({ expiresAtMs }: AssetRow): boolean {
+    return expiresAtMs === null || expiresAtMs > this.#nowMs();
+  }
+
+  #nowMs(): number {
+    return this.#options.clock.now();
+  }
+}
+
+/** Removes bytes without a record, if this ledger has recorded or marked them before. */
+export async function removeBlobIfUnused(
+  hash: string,
+  { ledger, blobs }: Pick<AssetOptions, 'ledger' | 'blobs'>,
+): Promise<void> {
+  const isFree = (await ledger.assets.countByHash(hash)) === 0;
+  await (isFree ? blobs.remove(hash) : blobs.markRecorded(hash));
+}
+
+async function readContent(
+  row: AssetRow,
+  blobs: Blobs,
+  range?: ByteRange,
+): Promise<Result<Content>> {
+  const end = Math.min(range?.end ?? Infinity, row.sizeBytes - 1);
+  if (range && (range.start > end || range.start < 0)) {
+    const details = { size_bytes: row.sizeBytes };
+    return refuse(416, 'range_not_satisfiable', 'the range lies outside of the content', {
+      details,
+    });
+  }
+  const stream = await blobs.open(row.hash, range && { start: range.start, end });
+  if (!stream) return refuse(404, 'not_found', 'the bytes of this asset are gone');
+  return ok({
+    kind: 'bytes',
+    stream,
+    contentType: row.contentType,
+    totalBytes: row.sizeBytes,
+    etag: `"${row.hash}"`,
+    ...(range && { range: { start: range.start, end } }),
+  });
+}
+
+type NewAsset = Pick<AssetUpload, 'tags' | 'expiresInSeconds' | 'contentType' | 'filePath'> &
+  Pick<AssetRow, 'hash' | 'sizeBytes'>;
+
+function newRow(user: string, asset: NewAsset, nowMs: number): AssetRow {
+  return {
+    id: randomUUID(),
+    user,
+    hash: asset.hash,
+    sizeBytes: asset.sizeBytes,
+    contentType: asset.contentType,
+    filePath: asset.filePath,
+    tagsJson: asset.tags ? JSON.stringify(asset.tags) : null,
+    createdAtMs: nowMs,
+    expiresAtMs:
+      asset.expiresInSeconds === undefined ? null : nowMs + asset.expiresInSeconds * 1000,
+    jobId: null,
+  };
+}
+
+function showAsset(row: AssetRow, nowMs: number): Asset {
+  return {
+    id: row.id,
+    hash: row.hash,
+    size_bytes: row.sizeBytes,
+    content_type: row.contentType,
+    created_at: isoTime(row.createdAtMs),
+    ...contentLink(row.id, nowMs),
+    file_path: row.filePath,
+    expires_at: row.expiresAtMs === null ? null : isoTime(row.expiresAtMs),
+    job_id: isImported(row) ? null : row.jobId,
+    ...(row.tagsJson !== null && { tags: JSON.parse(row.tagsJson) as readonly string[] }),
+  };
+}
+
+function noSuchBytes<T>(): Result<T> {
+  return refuse(404, 'blob_not_found', 'no bytes with this hash');
+}
+
+function notFound<T>(): Result<T> {
+  return refuse(404, 'not_found', 'no such asset');
+}

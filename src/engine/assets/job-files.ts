@@ -1,0 +1,61 @@
+import type { AssetCalls } from '../../protocol/job-api.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { packageUrl } from '../../lib/package-url.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import type { NodeDef } from '../../nodes/node.ts';
+import { type AssetOptions, Assets } from './assets.ts';
+import type { Blobs } from '../../blobs/blobs.ts';
+import { createOutputRetention } from './retention.ts';
+import { createKeyedMutex } from '../../lib/concurrency.ts';
+import { type OutputNames, type OutputOptions, createOutputs } from './outputs.ts';
+import type { FileLookup } from '../jobs/resolve-files.ts';
+
+export type JobFilesOptions = Pick<AssetOptions, 'isInUse'> &
+  Pick<OutputOptions, 'highestUsedElsewhere'> & {
+    readonly ledger: Ledger;
+    readonly nodes: ReadonlyMap<string, NodeDef>;
+    readonly blobs: Blobs;
+    readonly names: OutputNames;
+    readonly retentionMs: number;
+    readonly clock: Clock;
+  };
+
+/** The files that jobs read and make, with their names and their retention. */
+export type JobFiles = ReturnType<typeof createJobFiles>;
+
+export function createJobFiles(deps: JobFilesOptions) {
+  const { ledger, blobs, nodes } = deps;
+  const withLock = createKeyedMutex();
+  const assets = new Assets({ ...deps, withLock });
+  return {
+    withLock,
+    blobs,
+    assets,
+    outputs: createOutputs({ ...deps, withLock }),
+    outputRetention: createOutputRetention({ ...deps, ledger, withLock }),
+    /** `reads`: the assets of an accepted job, which stay although they expire. */
+    fileLookupOf: (user: string, reads?: ReadonlySet<string>): FileLookup => ({
+      nodes,
+      byId: (id) => assets.find(user, id, reads),
+      byPath: (filePath) => assets.findByPath(user, filePath, reads),
+    }),
+    holdAssets: (ids: ReadonlySet<string>) => assets.hold(ids),
+  };
+}
+
+/** The file operations of the port. */
+export function createAssetApi(assets: Assets): AssetCalls {
+  return {
+    createAsset: ({ user }, upload) => assets.create(user, upload),
+    assetFromHash: ({ user }, request) => assets.fromHash(user, request),
+    hasBlob: ({ user }, hash) => assets.hasBlob(user, hash),
+    asset: ({ user }, id) => assets.get(user, id),
+    deleteAsset: ({ user }, id) => assets.remove(user, id),
+    content: ({ user }, id, range) => assets.content(user, id, range),
+  };
+}
+
+/** Returns the URL of the node library for worker threads. */
+export function nodeLibraryUrl(): string {
+  return packageUrl('dist/nodes/library.js').href;
+}

@@ -1,0 +1,102 @@
+import type { Clock } from '../../lib/clock.ts';
+import { removeBlobIfUnused } from '../assets/assets.ts';
+import type { BlobAside, Blobs } from '../../blobs/blobs.ts';
+import type { OutputNames } from '../assets/outputs.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import type { Redis } from '../../redis/redis.ts';
+import type { QueueKeys } from './redis-keys.ts';
+import { defineQueueScripts } from './queue-scripts.ts';
+
+/** How long a counter for file names is kept after its last use. */
+const COUNTER_TTL_MS = 24 * 60 * 60_000;
+/** Longer than the time from a claimed name, or from stored bytes, to their record. */
+const CLAIM_TTL_MS = 60_000;
+/** A removal that takes longer than this was interrupted. */
+const REMOVAL_MS = 60_000;
+/** Bytes without a record that are older than this will get none. */
+const UNRECORDED_AGE_MS = 60 * 60_000;
+
+/** Reserves names of output files for several processes. */
+export function createSharedOutputNames(redis: Redis, keys: QueueKeys): OutputNames {
+  const scripts = defineQueueScripts(redis, keys);
+  return {
+    reserveCounter: (user, start, floor) =>
+      scripts.reserveCounter(keys.nameCounter(user, start), floor, COUNTER_TTL_MS),
+    claimName: async (user, filePath) =>
+      (await redis.set(keys.nameClaim(user, filePath), '1', 'PX', CLAIM_TTL_MS, 'NX')) === 'OK',
+  };
+}
+
+/** Blobs that several processes share: one may start to use bytes while another one removes them. */
+export type SharedBlobs = Blobs & {
+  /** Finishes the removals that a crashed process began. */
+  finishRemovals(): Promise<void>;
+  /** Removes bytes without a record, which a crashed process has left. */
+  removeUnrecorded(): Promise<void>;
+};
+
+type SharedBlobsOptions = {
+  readonly redis: Redis;
+  readonly keys: QueueKeys;
+  readonly blobs: Blobs;
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+};
+
+/**
+ * Makes blobs safe for several processes. A removal moves the bytes aside, counts their records again, then deletes
+ * the bytes or moves them back. It needs no lock, which could outlive its process: a process that records the same
+ * bytes meanwhile gets them back.
+ */
+export function createSharedBlobs(deps: SharedBlobsOptions): SharedBlobs {
+  const { redis, keys, blobs, ledger, clock } = deps;
+
+  /** Prevents other processes from removing these bytes for `CLAIM_TTL_MS`. */
+  async function announce(hash: string): Promise<void> {
+    await redis.set(keys.pendingBlob(hash), '1', 'PX', CLAIM_TTL_MS);
+  }
+
+  async function finishRemoval({ name, hash }: Pick<BlobAside, 'name' | 'hash'>): Promise<void> {
+    // Keep this order. `moveIntoPlace`, `put` and `isInPlace` announce the bytes first, and their record exists before
+    // the announcement expires.
+    const isWanted =
+      (await redis.exists(keys.pendingBlob(hash))) === 1 ||
+      (await ledger.assets.countByHash(hash)) > 0;
+    await (isWanted ? blobs.putBack(name) : blobs.removeAside(name));
+  }
+
+  async function remove(hash: string): Promise<void> {
+    const name = await blobs.setAside(hash);
+    if (name !== undefined) await finishRemoval({ name, hash });
+    await blobs.markRecorded(hash);
+  }
+
+  return {
+    ...blobs,
+    async moveIntoPlace(file) {
+      await announce(file.hash);
+      await blobs.moveIntoPlace(file);
+    },
+    async put(hash, bytes) {
+      await announce(hash);
+      await blobs.put(hash, bytes);
+    },
+    async isInPlace(hash) {
+      await announce(hash);
+      return await blobs.isInPlace(hash);
+    },
+    remove,
+    async finishRemovals() {
+      for await (const aside of blobs.listAside()) {
+        if (clock.now() - aside.sinceMs > REMOVAL_MS) await finishRemoval(aside);
+      }
+    },
+    async removeUnrecorded() {
+      await blobs.removeAbandoned();
+      for await (const { hash, sinceMs } of blobs.listUnrecorded()) {
+        if (clock.now() - sinceMs <= UNRECORDED_AGE_MS) continue;
+        await removeBlobIfUnused(hash, { ledger, blobs: { ...blobs, remove } });
+      }
+    },
+  };
+}

@@ -1,0 +1,57 @@
+import { randomUUID } from 'node:crypto';
+import { type Clock, systemClock } from '../../lib/clock.ts';
+import type { EngineOptions } from '../job-engine.ts';
+import { createJobFiles } from '../assets/job-files.ts';
+import type { RedisConnections } from '../../redis/redis.ts';
+import { BullJobQueue } from './bull-job-queue.ts';
+import type { TakeoverTimes } from './bull-worker.ts';
+import { jobFromRow } from '../jobs/live-job.ts';
+import { createSharedBlobs, createSharedOutputNames } from './shared-blobs.ts';
+import { createQueueKeys } from './redis-keys.ts';
+import { createRunStates } from './run-state.ts';
+
+/** A connection that is silent for this long while commands wait is closed and opened again. */
+const SOCKET_TIMEOUT_MS = 10_000;
+
+const TAKEOVER: TakeoverTimes = { lockMs: 6000, checkMs: 1000 };
+
+export type DistributedEngineOptions = Omit<EngineOptions, 'clock'> & {
+  readonly links: RedisConnections;
+  readonly clock?: Clock;
+  readonly takeover?: Partial<TakeoverTimes>;
+};
+
+/** Opens the services over the shared Redis and files that all parts of this process use. */
+export function openSharedServices(deps: DistributedEngineOptions) {
+  const { links, ledger, limits, log, nodes, clock = systemClock } = deps;
+  const redis = links.connect({ socketTimeout: SOCKET_TIMEOUT_MS });
+  const keys = createQueueKeys(links);
+  const blobs = createSharedBlobs({ redis, keys, blobs: deps.blobs, ledger, clock });
+  const jobFiles = createJobFiles({
+    ledger,
+    nodes,
+    blobs,
+    clock,
+    names: createSharedOutputNames(redis, keys),
+    highestUsedElsewhere: deps.highestUsedElsewhere,
+    retentionMs: limits.retentionMs,
+    isInUse: async (id) =>
+      (await ledger.jobs.unfinished()).some((row) => jobFromRow(row).reads.has(id)),
+  });
+  const pubsub = links.subscriber();
+  const worker = randomUUID();
+  const takeover = { ...TAKEOVER, ...deps.takeover };
+  return {
+    redis,
+    keys,
+    pubsub,
+    blobs,
+    jobFiles,
+    queue: new BullJobQueue({ redis, pubsub, keys, worker, takeover, clock, log }),
+    runState: createRunStates(redis, keys, worker),
+    clock,
+  };
+}
+
+/** The services that the request side and the worker side of this process share. */
+export type SharedServices = ReturnType<typeof openSharedServices>;

@@ -1,0 +1,122 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { JobRow, Ledger } from '../../ledger/ledger.ts';
+import {
+  type Caller,
+  type JobApi,
+  type JobEvent,
+  type JobListQuery,
+  ok,
+  refuse,
+  type Result,
+} from '../../protocol/job-api.ts';
+import { parseJson } from '../../protocol/json.ts';
+import { type Graph, IS_TERMINAL } from '../../protocol/v2.ts';
+import { endedJobEvents } from '../../job-events/job-feed.ts';
+import { type JobState, type LiveJob, showJob } from './live-job.ts';
+
+const DEFAULT_PAGE = 50;
+const SCAN_PAGE = 100;
+
+type Events = AsyncIterable<JobEvent>;
+
+export type JobReaderOptions = {
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  /** Finds an unfinished job of this process, which is shown without a read of the ledger. */
+  readonly find?: (id: string) => LiveJob | undefined;
+  /** Returns the current states of stored jobs. */
+  readonly statesOf: (
+    rows: readonly JobRow[],
+  ) => Promise<readonly (JobState & { readonly position?: number | null })[]>;
+  /** Returns events that this process has already. */
+  readonly ownEvents: (caller: Caller, id: string, signal: AbortSignal) => Events | undefined;
+  /** Subscribes to the events of an unfinished job that another process runs. */
+  readonly subscribe?: (id: string, signal: AbortSignal) => Promise<Events>;
+};
+
+/** The calls of the port that read jobs. */
+export function createJobReader(
+  options: JobReaderOptions,
+): Pick<JobApi, 'get' | 'workflow' | 'events' | 'list' | 'search'> {
+  const { ledger, clock, statesOf } = options;
+  const rowOf = async ({ user }: Caller, id: string): Promise<JobRow | undefined> => {
+    const row = await ledger.jobs.get(id);
+    return row?.user === user ? row : undefined;
+  };
+  const stateOf = async (caller: Caller, id: string) => {
+    const live = options.find?.(id);
+    if (live) return live.user === caller.user ? live : undefined;
+    const row = await rowOf(caller, id);
+    return row && (await statesOf([row]))[0];
+  };
+  const list: JobApi['list'] = ({ user }, query) => listJobs(user, query, options);
+  return {
+    list,
+    async get(caller, jobId) {
+      const job = await stateOf(caller, jobId);
+      return job ? ok(showJob(job, clock.now())) : notFound();
+    },
+    async workflow(caller, jobId) {
+      const row = await rowOf(caller, jobId);
+      if (!row) return notFound();
+      return ok({ workflow: parseJson(row.workflowJson) as Graph, format: 'api' });
+    },
+    async events(caller, jobId, signal) {
+      const own = options.ownEvents(caller, jobId, signal);
+      if (own) return ok(own);
+      const job = await stateOf(caller, jobId);
+      if (!job) return notFound();
+      if (options.subscribe && !IS_TERMINAL[job.status])
+        return ok(await options.subscribe(jobId, signal));
+      const { status, x_cached_nodes: cached } = showJob(job, clock.now());
+      const more = cached && { x_cached_nodes: cached };
+      return ok(endedJobEvents({ status, queue_position: null, ...more }));
+    },
+    /**
+     * Finds the newest job with these labels. The result is certain, since the ledger has all jobs.
+     */
+    async search(caller, { metadata }) {
+      const page = await list(caller, { limit: 1, ...(metadata && { metadata }) });
+      if (!page.ok) return page;
+      const [job] = page.value.jobs;
+      return ok(job ? { kind: 'found', job } : { kind: 'none' });
+    },
+  };
+}
+
+/** Returns one page of a user's jobs, newest first. */
+async function listJobs(
+  user: string,
+  query: JobListQuery,
+  { ledger, clock, statesOf }: JobReaderOptions,
+): ReturnType<JobApi['list']> {
+  const limit = query.limit ?? DEFAULT_PAGE;
+  let before = query.cursor;
+  if (before !== undefined && (await ledger.jobs.get(before))?.user !== user) {
+    return refuse(400, 'invalid_cursor', 'this cursor is not one of ours');
+  }
+  const found: JobState[] = [];
+  for (;;) {
+    const rows = await ledger.jobs.list(user, {
+      limit: SCAN_PAGE,
+      ...(before !== undefined && { before }),
+    });
+    for (const job of await statesOf(rows)) if (matches(job, query, clock.now())) found.push(job);
+    before = rows.at(-1)?.id;
+    if (rows.length < SCAN_PAGE || found.length > limit) break;
+  }
+  const page = found.slice(0, limit);
+  const last = found.length > limit ? page.at(-1) : undefined;
+  const jobs = page.map((job) => showJob(job, clock.now()));
+  return ok({ jobs, ...(last && { next_cursor: last.id }) });
+}
+
+function matches(job: JobState, { status, metadata }: JobListQuery, nowMs: number): boolean {
+  if (status && !status.includes(showJob(job, nowMs).status)) return false;
+  return Object.entries(metadata ?? {}).every(([name, value]) => job.metadata?.[name] === value);
+}
+
+/** Reports another user's job as missing. */
+function notFound<T>(): Result<T> {
+  return refuse(404, 'not_found', 'no such job');
+}

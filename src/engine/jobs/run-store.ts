@@ -1,0 +1,53 @@
+import type { FinalEnd } from './job-lifecycle.ts';
+import type { JobReaderOptions } from './job-reader.ts';
+import type { QueueStop } from './job-queue.ts';
+import type { JobRun, WriteResult } from './job-run.ts';
+import type { LiveJob } from './live-job.ts';
+import type { StopRequest } from '../../job-events/stop-request.ts';
+
+/** How a worker continues with a job that it took from the queue. */
+type Claim =
+  | { readonly kind: 'run'; readonly run: JobRun }
+  | { readonly kind: 'end'; readonly job: LiveJob; readonly end: FinalEnd }
+  | { readonly kind: 'over' };
+
+/**
+ * The state of unfinished jobs, and the way of their events: in this process, or in the Redis that
+ * several processes share.
+ */
+export type RunStore = Pick<JobReaderOptions, 'find' | 'ownEvents' | 'subscribe' | 'statesOf'> & {
+  /**
+   * True when other processes may take a job over. The files of the earlier run are then removed.
+   */
+  readonly isShared: boolean;
+  /**
+   * Adds a stored job that is about to be queued. Call the result when its submission is answered.
+   */
+  add(job: LiveJob): () => void;
+  /**
+   * Returns the unfinished jobs of an earlier process, to be queued. Ends those that must not run.
+   */
+  recover?(end: (job: LiveJob, end: FinalEnd) => Promise<void>): Promise<readonly LiveJob[]>;
+  /** Begins a run. */
+  claim(id: string, stop: StopRequest<QueueStop>): Promise<Claim>;
+  /** Takes a job from any worker in order to end it. `undefined`: the job is over. */
+  seize(id: string): Promise<LiveJob | undefined>;
+  /**
+   * Records that a client asks to cancel a running job. The record survives `kill -9` when this
+   * resolves.
+   */
+  recordCancel(id: string): Promise<void>;
+  /** Counts the attempt: the first node begins. Throws when another process has the job. */
+  begin(job: LiveJob): Promise<void>;
+  /** True while no other process has taken the job over. */
+  isCurrent(job: LiveJob): Promise<boolean>;
+  /** Stores the end of a job, then shows it to its subscribers. */
+  end(job: LiveJob, ended: LiveJob): Promise<WriteResult>;
+  /** Makes the job of an interrupted run wait again. An orderly stop is not a failed attempt. */
+  requeue(run: JobRun): Promise<void>;
+  /**
+   * Called when the results of a run that another process took over are removed: its worker did not
+   * crash.
+   */
+  discarded(job: LiveJob): Promise<void>;
+};

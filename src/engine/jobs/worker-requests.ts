@@ -1,0 +1,56 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { KeyedMutex } from '../../lib/concurrency.ts';
+import { reached } from '../../lib/crash-point.ts';
+import type { Outputs } from '../assets/outputs.ts';
+import type { OutputRetention } from '../assets/retention.ts';
+import type { Blobs } from '../../blobs/blobs.ts';
+import type { LiveJob } from './live-job.ts';
+import type { WorkerRequest, WorkerRequests } from './worker-protocol.ts';
+
+/** Answers a request that a worker makes for a job. */
+export type HandleWorkerRequest = <K extends keyof WorkerRequests>(
+  job: LiveJob,
+  request: Extract<WorkerRequest, { kind: K }>,
+) => Promise<WorkerRequests[K]['answer']>;
+
+type Handlers = {
+  readonly [K in keyof WorkerRequests]: (
+    job: LiveJob,
+    ask: WorkerRequests[K]['ask'],
+  ) => Promise<WorkerRequests[K]['answer']>;
+};
+
+/** Answers in the main thread, since only this thread knows all jobs of a user. */
+export function createWorkerRequestHandler({
+  blobs,
+  withLock,
+  outputs,
+  outputRetention,
+  begin,
+}: {
+  readonly blobs: Pick<Blobs, 'put' | 'read'>;
+  readonly withLock: KeyedMutex;
+  readonly outputs: Outputs;
+  readonly outputRetention: OutputRetention;
+  /** Records that a node of this job begins. The record survives `kill -9` when this resolves. */
+  readonly begin: (job: LiveJob) => Promise<void>;
+}): HandleWorkerRequest {
+  const handlers: Handlers = {
+    begin: async (job) => {
+      await begin(job);
+      reached('after-run-begin');
+      return null;
+    },
+    save: (job, { nodeId, file }) =>
+      outputs.commit({ user: job.user, jobId: job.id, nodeId, file }),
+    store: async (_job, { hash, bytes }) => {
+      await withLock(hash, () => blobs.put(hash, bytes));
+      return null;
+    },
+    read: async (_job, hash) => (await blobs.read(hash)) ?? null,
+    counter: ({ user, id: jobId }, request) => outputs.nextCounter({ user, jobId }, request),
+    alive: (job, wanted) => outputRetention.retain(wanted, job.user),
+    handled: () => nextTurn(null),
+  };
+  return (job, request) => handlers[request.kind](job, request.ask as never) as never;
+}

@@ -1,0 +1,108 @@
+import { StopRequest } from '../../job-events/stop-request.ts';
+import { createFairQueue } from '../jobs/fair-order.ts';
+import type {
+  JobQueue,
+  JobQueueWorker,
+  JobQueueWorkerOptions,
+  QueuedJob,
+  QueueStop,
+} from '../jobs/job-queue.ts';
+
+/** The queue of a single process. Its calls take effect before they return. */
+export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
+  readonly #queue: ReturnType<typeof createFairQueue<T>>;
+  /** Ids of the jobs that wait or run. */
+  readonly #queued = new Set<string>();
+  readonly #stops = new Map<string, StopRequest<QueueStop>>();
+  #startWaitingJobs = (): void => {};
+
+  /** `onOrder` is called after every change with all waiting jobs, in order. */
+  constructor(onOrder: (waiting: readonly T[]) => void = () => {}) {
+    this.#queue = createFairQueue<T>(onOrder);
+  }
+
+  async add(jobs: readonly T[]): Promise<void> {
+    for (const job of jobs) {
+      if (this.#queued.has(job.id)) continue;
+      this.#queued.add(job.id);
+      this.#queue.add(job);
+    }
+    this.#schedule();
+  }
+
+  async remove(id: string): Promise<boolean> {
+    if (!this.#queue.remove(id)) return false;
+    this.#queued.delete(id);
+    return true;
+  }
+
+  async cancel(id: string): Promise<boolean> {
+    this.#stops.get(id)?.request('canceled');
+    return this.#queued.has(id);
+  }
+
+  async positions(ids: readonly string[]): Promise<readonly (number | null)[]> {
+    const places = new Map(this.#queue.waiting().map((job, place) => [job.id, place]));
+    return ids.map((id) => places.get(id) ?? null);
+  }
+
+  async waiting(): Promise<number> {
+    return this.#queue.count();
+  }
+
+  async waitingOf(user: string): Promise<number> {
+    return this.#queue.countOf(user);
+  }
+
+  async nextOrder(): Promise<number> {
+    return this.#queue.nextOrder();
+  }
+
+  worker(options: JobQueueWorkerOptions): JobQueueWorker {
+    const running = new Map<string, Promise<void>>();
+    let isOpen = false;
+    this.#startWaitingJobs = () => {
+      while (isOpen && running.size < options.concurrency) {
+        const job = this.#queue.take();
+        if (!job) return;
+        const run = this.#run(job, options).finally(() => {
+          running.delete(job.id);
+          this.#schedule();
+        });
+        running.set(job.id, run);
+      }
+    };
+    return {
+      start: () => {
+        isOpen = true;
+        this.#schedule();
+      },
+      close: async () => {
+        isOpen = false;
+        for (const id of running.keys()) this.#stops.get(id)?.request('shutdown');
+        await Promise.all(running.values());
+      },
+    };
+  }
+
+  async close(): Promise<void> {}
+
+  /** Starts jobs in a later turn, so that the client that submitted a job can subscribe before. */
+  #schedule(): void {
+    if (this.#queue.count() === 0) return;
+    setImmediate(() => this.#startWaitingJobs());
+  }
+
+  async #run(job: T, { run, giveUp }: JobQueueWorkerOptions): Promise<void> {
+    const stop = new StopRequest<QueueStop>();
+    this.#stops.set(job.id, stop);
+    const outcome = await run(job.id, stop).catch(async (error: unknown) => {
+      await giveUp(job.id, error as Error);
+      return 'over' as const;
+    });
+    this.#stops.delete(job.id);
+    if (outcome === 'interrupted') return this.#queue.returned(job);
+    this.#queued.delete(job.id);
+    this.#queue.ended(job);
+  }
+}

@@ -1,0 +1,219 @@
+import type { IncomingMessage } from 'node:http';
+import { setTimeout } from 'node:timers/promises';
+import type Koa from 'koa';
+import type { Logger } from '../observability/log.ts';
+import type { Caller } from '../protocol/job-api.ts';
+import { readTarget } from '../protocol/request-target.ts';
+import { withoutLogin } from '../protocol/url-credentials.ts';
+import { missingAliases, hasUnsupportedCoding, requestHeaders } from './headers.ts';
+import type { ProxyRequest, ProxyExchange } from './proxy-exchange.ts';
+import { missingRouterHeaders } from './router-headers.ts';
+import {
+  type ProxyFailure,
+  type WriteFailure,
+  writeRouterFailure,
+  writeV2Failure,
+} from './failures.ts';
+import { type JobCall, createJobCallObserver } from './job-call-observer.ts';
+import type { ProxyOutcome } from './proxy-call.ts';
+import { type Relay, type RelayLimits, createRelay } from './relay.ts';
+import {
+  type TargetOf,
+  withJobId,
+  hasDotSegments,
+  isJobTarget,
+  jobIdOfTarget,
+  mountOf,
+  modelTargetOf,
+  partnerTargetOf,
+  v2TargetOf,
+} from './target.ts';
+
+/** The services that passing through needs. */
+export type PassThroughOptions = {
+  /** The base URL of the upstream, which may have a path prefix. */
+  readonly baseUrl: string;
+  /** The one key for all callers. `undefined`: each caller's own key is sent. */
+  readonly key: string | undefined;
+  /** The token that gives callers access here. It is not sent upstream. */
+  readonly localToken?: string | undefined;
+  /** Returns the caller; `undefined` becomes a 401. */
+  readonly authenticate: (request: IncomingMessage) => Promise<Caller | undefined>;
+  /**
+   * Returns the service's id of a job that the user's client named itself; `undefined`: it is not
+   * known.
+   */
+  readonly jobIdOf?: (user: string, id: string) => Promise<string | undefined>;
+  readonly log: Pick<Logger, 'warn'>;
+  /** Called for each job that is submitted, cancelled or fetched by a passed-through call. */
+  readonly onJobCall?: (call: JobCall) => void;
+  readonly limits?: Partial<RelayLimits>;
+};
+
+/** The APIs of a remote upstream at the address of this server, as the upstream serves them. */
+export type PassThrough = {
+  /** Serves `/api/v2/*`. Other paths continue to the next middleware. */
+  readonly v2: Koa.Middleware;
+  /**
+   * Serves `/v1/models`, everything below it, and `/proxy/*`. Other paths continue to the next
+   * middleware.
+   */
+  readonly router: Koa.Middleware;
+  /** Cuts off the calls in progress. */
+  close(): void;
+};
+
+/** The differences between the APIs that are passed through. */
+type Dialect = {
+  readonly api: 'v2' | 'router';
+  readonly targetOf: TargetOf;
+  readonly writeFailure: WriteFailure;
+  readonly headersBeside?: NonNullable<ProxyRequest['headersBeside']>;
+};
+
+/** The target of a call. */
+type ProxyRoute = { readonly target: string; readonly dialect: Dialect };
+
+type ProxyResult = { readonly caller?: Caller; readonly failure?: ProxyFailure };
+
+/** Sends one call of a route upstream, or returns why it is refused. */
+function createForward(options: PassThroughOptions, relay: Relay) {
+  const { host } = new URL(options.baseUrl);
+  const observerFor = options.onJobCall && createJobCallObserver(options.onJobCall);
+
+  async function forward(exchange: ProxyExchange, route: ProxyRoute): Promise<ProxyResult> {
+    const { req } = exchange;
+    const refused = refusalOf(req);
+    if (refused) return { failure: refused };
+    const caller = await options.authenticate(req);
+    if (caller === undefined) return { failure: 'unauthorized' };
+    if (options.key !== undefined && caller.credential !== undefined) {
+      return { caller, failure: 'foreign_key' };
+    }
+    const key = options.key ?? caller.credential;
+    const { headersBeside, api } = route.dialect;
+    const path =
+      api === 'v2'
+        ? await withServiceJobId(route.target, caller)
+        : withoutCallerKeys(caller, route.target);
+    const observer = api === 'v2' ? observerFor?.(exchange, path, caller) : undefined;
+    const headers = requestHeaders(req, { host, key });
+    const request = { path, headers, headersBeside, observer };
+    const isJobRead = api === 'v2' && req.method === 'GET' && isJobTarget(path);
+    const outcome = await (isJobRead ? readJob(exchange, request) : relay.send(exchange, request));
+    if (outcome === 'answered' || outcome === 'doubtful') return { caller };
+    return { caller, failure: outcome };
+  }
+
+  /**
+   * Reads a job. An answer that says `expired` is asked for once more: one service says so of a job
+   * that it moves between two lists.
+   */
+  async function readJob(exchange: ProxyExchange, request: ProxyRequest): Promise<ProxyOutcome> {
+    const first = await relay.send(exchange, { ...request, isDoubtful: saysExpired });
+    if (first !== 'doubtful') return first;
+    await setTimeout(CONFIRM_AFTER_MS);
+    return relay.send(exchange, request);
+  }
+
+  /** Replaces a prompt's id in the target: the service knows a job only by its own id. */
+  async function withServiceJobId(target: string, { user }: Caller): Promise<string> {
+    const id = jobIdOfTarget(target);
+    if (id === undefined || options.jobIdOf === undefined) return target;
+    // A caller that uses the service's id must not fail because of this lookup.
+    const jobId = await options.jobIdOf(user, id).catch(() => undefined);
+    return jobId === undefined || jobId === id ? target : withJobId(target, jobId);
+  }
+
+  /**
+   * Removes the caller's keys. In a partner's call, a `token` may be something else, such as a
+   * signature.
+   */
+  function withoutCallerKeys({ credential }: Caller, target: string): string {
+    const { path, query } = readTarget(target);
+    return path + withoutLogin(query, [credential, options.key, options.localToken]);
+  }
+
+  return forward;
+}
+
+const CONFIRM_AFTER_MS = 500;
+
+function saysExpired(body: Buffer): boolean {
+  try {
+    const job = JSON.parse(body.toString()) as { readonly status?: unknown } | null;
+    return job?.status === 'expired';
+  } catch {
+    return false;
+  }
+}
+
+function upstreamTarget(
+  { targetOf, api }: Dialect,
+  { url = '' }: IncomingMessage,
+): string | undefined {
+  const { path, query } = readTarget(url);
+  const target = targetOf(path);
+  return target === undefined ? undefined : target + (api === 'v2' ? withoutLogin(query) : query);
+}
+
+export function createPassThrough(options: PassThroughOptions): PassThrough {
+  const relay = createRelay(new URL(options.baseUrl).origin, options.limits);
+  const forward = createForward(options, relay);
+  const mount = mountOf(options.baseUrl);
+
+  const middlewareFor =
+    (dialect: Dialect): Koa.Middleware =>
+    (ctx, next) => {
+      const target = upstreamTarget(dialect, ctx.req);
+      return target === undefined ? next() : forwardOrRefuse(ctx, { target, dialect });
+    };
+
+  async function forwardOrRefuse(ctx: Koa.Context, route: ProxyRoute): Promise<void> {
+    const { caller, failure } = await forward(ctx, route);
+    if (caller) ctx.state.caller = caller;
+    if (failure === undefined) {
+      if (!ctx.headerSent) ctx.status = CLIENT_CLOSED_REQUEST;
+      return;
+    }
+    if (failure === 'unreachable' || failure === 'lost') {
+      const id = ctx.state.requestId as string;
+      const event = 'upstream.call_not_passed';
+      options.log.warn({ event, id, failure }, 'could not pass a call through');
+    }
+    route.dialect.writeFailure(ctx, failure);
+  }
+
+  const v2: Dialect = { api: 'v2', targetOf: v2TargetOf(mount), writeFailure: writeV2Failure };
+  const models: Dialect = {
+    api: 'router',
+    targetOf: modelTargetOf(mount),
+    writeFailure: writeRouterFailure,
+    headersBeside: missingRouterHeaders,
+  };
+  const partners: Dialect = {
+    ...models,
+    targetOf: partnerTargetOf(mount),
+    headersBeside: missingAliases,
+  };
+  const [passModels, passPartners] = [middlewareFor(models), middlewareFor(partners)];
+  return {
+    v2: middlewareFor(v2),
+    router: (ctx, next) => passModels(ctx, () => passPartners(ctx, next)),
+    close: () => relay.close(),
+  };
+}
+
+/**
+ * The status in the log for a client that disconnected before its answer, as other servers use it.
+ */
+const CLIENT_CLOSED_REQUEST = 499;
+
+/**
+ * Refuses methods: `TRACE` would return the key that is added, and `OPTIONS` is about this server.
+ */
+function refusalOf(req: IncomingMessage): ProxyFailure | undefined {
+  if (hasDotSegments(readTarget(req.url ?? '').path)) return 'bad_path';
+  if (req.method === 'TRACE' || req.method === 'OPTIONS') return 'bad_method';
+  return hasUnsupportedCoding(req) ? 'bad_coding' : undefined;
+}

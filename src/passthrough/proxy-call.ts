@@ -1,0 +1,166 @@
+import type { ProxyExchange, ProxyRequest } from './proxy-exchange.ts';
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { createInterimAnswerCounter } from '../http/head-limits.ts';
+import { writeAnswerHead, flushHead } from './answer-head.ts';
+import { toHeaderObject } from './headers.ts';
+
+/**
+ * `answered`: nothing is left to send, or the client has disconnected. `unreachable`: nothing was
+ * sent. `doubtful`: the answer was read and not passed on.
+ */
+export type ProxyOutcome = 'answered' | 'unreachable' | 'lost' | 'doubtful';
+
+/** The part of a request that the library sees. */
+type VisibleRequest = Pick<
+  IncomingMessage,
+  'headers' | 'url' | 'method' | 'socket' | 'httpVersion' | 'on'
+>;
+
+/** One call that is being passed through. */
+export type ProxyCall = ReturnType<typeof createProxyCall>;
+
+type Options = {
+  readonly proxyExchange: ProxyExchange;
+  readonly proxyRequest: ProxyRequest;
+  readonly connectTimeoutMs: number;
+  readonly resolve: (proxyOutcome: ProxyOutcome) => void;
+};
+
+/**
+ * How long the rest of an upload is read after its answer: to close at once would lose the answer.
+ */
+const DRAIN_TIMEOUT_MS = 10_000;
+const MAX_SHORT_BYTES = 64 * 1024;
+
+export function createProxyCall({
+  proxyExchange,
+  proxyRequest,
+  connectTimeoutMs,
+  resolve,
+}: Options) {
+  const { req, res } = proxyExchange;
+  let request: ClientRequest | undefined;
+  let stage: 'unsent' | 'sent' | 'answering' | 'over' = 'unsent';
+
+  function end(proxyOutcome: ProxyOutcome): void {
+    if (stage === 'over') return;
+    stage = 'over';
+    if (proxyOutcome === 'answered') proxyExchange.respond = false;
+    if (!req.complete || proxyOutcome !== 'answered' || !res.writableFinished) request?.destroy();
+    req.unpipe();
+    resolve(proxyOutcome);
+  }
+  function fail(cause?: Error): void {
+    // Without a length, the client takes the end of the connection for the end of the answer. So a
+    // broken answer must reset the connection.
+    if (stage === 'answering' && cause) return abortAnswer();
+    if (req.socket.destroyed) end('answered');
+    else if (stage === 'unsent') end('unreachable');
+    else if (stage === 'sent') end('lost');
+  }
+  function abortAnswer(): void {
+    // A service that sends a forbidden body has answered all the same.
+    if (res.writableEnded) return;
+    if (req.httpVersion === '1.0') req.socket.resetAndDestroy();
+    else res.destroy();
+  }
+  async function passUnlessDoubtful(
+    answer: IncomingMessage,
+    isDoubtful: (body: Buffer) => boolean,
+  ): Promise<void> {
+    stage = 'answering';
+    try {
+      const body = await buffer(answer);
+      if (isDoubtful(body)) end('doubtful');
+      else if (!res.destroyed) passAnswer(answer, Readable.from([body]));
+    } catch {
+      abortAnswer();
+    }
+  }
+  function passAnswer(answer: IncomingMessage, body: Readable): void {
+    const { statusCode: status = 0, statusMessage: reason = '', rawHeaders: raw } = answer;
+    if (!writeAnswerHead(res, proxyRequest, { status, reason, raw })) return end('lost');
+    // A client that waits for events must see the headers at once.
+    if (answer.headers['content-length'] === undefined) flushHead(res);
+    stage = 'answering';
+    const coding = answer.headers['content-encoding'];
+    proxyRequest.observer?.onAnswer({ status, coding, body });
+    body.on('error', abortAnswer);
+    res.on('error', () => res.destroy());
+    res.once('finish', () => {
+      end('answered');
+      if (!req.complete) drainRequest(req);
+    });
+    if (req.method === 'HEAD' || status === 204 || status === 304) res.end();
+    else body.pipe(res);
+  }
+  // The library notices a client that disconnects only while its request is still arriving.
+  if (res.destroyed) end('answered');
+  else res.once('close', () => end('answered'));
+
+  return {
+    // The library removes the framing of a `DELETE`, so it sees a `POST`. The real method is in the
+    // options.
+    visibleRequest: {
+      method: 'POST',
+      url: proxyRequest.path,
+      headers: toHeaderObject(proxyRequest.headers) as IncomingMessage['headers'],
+      httpVersion: req.httpVersion,
+      socket: req.socket,
+      on: req.on.bind(req) as VisibleRequest['on'],
+    },
+    /** Called when the call has got a connection, a new one or one that was used before. */
+    onConnection(opened: ClientRequest): void {
+      request = opened;
+      if (stage === 'over') return void opened.destroy();
+      // The library has changed the path: it reads `//` as one slash.
+      opened.path = proxyRequest.path;
+      opened.once('close', () => fail());
+      const countInterim = createInterimAnswerCounter();
+      opened.on('information', () => {
+        try {
+          countInterim();
+        } catch (cause) {
+          opened.destroy(cause as Error);
+        }
+      });
+      whenConnected(opened, connectTimeoutMs, () => {
+        if (stage === 'unsent') stage = 'sent';
+      });
+    },
+    onAnswer(answer: IncomingMessage): void {
+      const { isDoubtful } = proxyRequest;
+      if (stage === 'over') answer.destroy();
+      else if (isDoubtful && isShort(answer)) void passUnlessDoubtful(answer, isDoubtful);
+      else passAnswer(answer, answer);
+    },
+    fail,
+  };
+}
+
+/** True for a plain answer with so few bytes that it can be read before it is passed on. */
+function isShort({ statusCode, headers }: IncomingMessage): boolean {
+  const isPlain = headers['content-encoding'] === undefined;
+  return statusCode === 200 && isPlain && Number(headers['content-length']) <= MAX_SHORT_BYTES;
+}
+
+/** Waits for a connection before anything is sent. One that was used before is ready at once. */
+function whenConnected(request: ClientRequest, timeoutMs: number, onConnected: () => void): void {
+  const { socket } = request;
+  if (!socket?.connecting) return onConnected();
+  const timer = setTimeout(() => request.destroy(new Error('not connected in time')), timeoutMs);
+  socket.once('encrypted' in socket ? 'secureConnect' : 'connect', () => {
+    clearTimeout(timer);
+    onConnected();
+  });
+  request.once('close', () => clearTimeout(timer));
+}
+
+function drainRequest(request: IncomingMessage): void {
+  const { socket } = request;
+  const timer = setTimeout(() => socket.destroySoon(), DRAIN_TIMEOUT_MS).unref();
+  request.once('close', () => clearTimeout(timer));
+  request.resume();
+}

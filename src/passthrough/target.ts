@@ -1,0 +1,76 @@
+import { decodedPart } from '../protocol/request-target.ts';
+import { MODEL_PATHS, PARTNER_PATHS } from '../protocol/router.ts';
+import { isV2Path } from '../protocol/v2-paths.ts';
+
+const V2_PATH = '/api/v2';
+
+/** Returns the upstream's target for a path; `undefined` when the path is not for the upstream. */
+export type TargetOf = (path: string) => string | undefined;
+
+/**
+ * Returns the path below which the upstream's services are, without `/api/v2` and a slash at its
+ * end.
+ */
+export function mountOf(baseUrl: string): string {
+  const path = new URL(baseUrl).pathname.replace(/(^|[^/])\/+$/, '$1');
+  return path.endsWith(V2_PATH) ? path.slice(0, -V2_PATH.length) : path;
+}
+
+/**
+ * Returns the targets of the v2 API. Host-relative links of its answers include the mount already.
+ */
+export function v2TargetOf(mount: string): TargetOf {
+  const mounted = mount + V2_PATH;
+  return (path) => {
+    if (mount !== '' && isBelow(mounted, path)) return path;
+    return isV2Path(path) ? mount + path : undefined;
+  };
+}
+
+const JOB_TARGET = /^([^?]*?\/api\/v2\/jobs\/)([^/?]+)(.*)/s;
+
+/** Returns the id of the job that a v2 call is about; `undefined`: it is not about a job. */
+export function jobIdOfTarget(target: string): string | undefined {
+  return decodedPart(JOB_TARGET.exec(target)?.[2]);
+}
+
+/** True for the target of a job itself, which a `GET` reads. */
+export function isJobTarget(target: string): boolean {
+  return /^(?:\?|$)/.test(JOB_TARGET.exec(target)?.[3] ?? '/');
+}
+
+/** Returns the target of the same call for another job. */
+export function withJobId(target: string, jobId: string): string {
+  return target.replace(
+    JOB_TARGET,
+    (_all, before, _id, after) => before + encodeURIComponent(jobId) + after,
+  );
+}
+
+/** Its path at every known service. */
+const MODELS = '/v1/models';
+
+/** Returns the targets of the model router and of its queue. */
+export function modelTargetOf(mount: string): TargetOf {
+  return (path) =>
+    MODEL_PATHS.test(path) ? mount + MODELS + path.slice(MODELS.length) : undefined;
+}
+
+/** Returns the targets of the partner routes beside the model router. */
+export function partnerTargetOf(mount: string): TargetOf {
+  return (path) => (PARTNER_PATHS.test(path) ? mount + path : undefined);
+}
+
+function isBelow(prefix: string, path: string): boolean {
+  return path === prefix || path.startsWith(`${prefix}/`);
+}
+
+const DOT_SEGMENTS = /(^|\/|\\|%2f|%5c)(\.|%2e){1,2}($|\/|\\|;|%2f|%5c|%3b)/i;
+
+/**
+ * True when a path has dot segments: a proxy in between may resolve them, and the call would leave
+ * the allowed prefix.
+ */
+export function hasDotSegments(path: string): boolean {
+  return DOT_SEGMENTS.test(path) || path.includes('#');
+}

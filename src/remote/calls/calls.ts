@@ -1,0 +1,180 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../observability/log.ts';
+import { errorCodeOf } from '../../protocol/error-codes.ts';
+import { type Result, type V2Error, ok } from '../../protocol/job-api.ts';
+import { readRetryAfter } from '../../http/retry-after.ts';
+import type { Account } from './accounts.ts';
+import {
+  logTooLarge,
+  tooLargePart,
+  type Connections,
+  type HttpAnswer,
+  type HttpRequest,
+} from './connections.ts';
+import {
+  type ServiceReply,
+  readBody,
+  retryAfterMs,
+  toError,
+  tooLargeAnswer,
+  unreachable,
+} from './errors.ts';
+import type { UpstreamCapabilities } from '../capabilities.ts';
+import type { RemoteLimits } from '../limits.ts';
+import type { UpstreamLinks } from './upstream-links.ts';
+
+type UpstreamCall = Pick<HttpRequest, 'method' | 'path'> & {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: HttpRequest['body'];
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+};
+
+/** The result of one attempt: a complete answer, or the reason why there is none. */
+export type CallOutcome =
+  | { readonly kind: 'reply'; readonly reply: ServiceReply }
+  | { readonly kind: 'lost'; readonly wasSent: boolean; readonly cause: Error };
+
+/** The parts of the client of one upstream that all other parts use. */
+export type RemoteClient = {
+  readonly calls: ReturnType<typeof createCalls>;
+  readonly links: UpstreamLinks;
+  readonly capabilities: UpstreamCapabilities;
+  readonly limits: RemoteLimits;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
+/** The calls of one upstream. */
+export function createCalls(
+  connections: Connections,
+  { limits, clock, log, capabilities }: Omit<RemoteClient, 'calls' | 'links'>,
+) {
+  async function once(account: Account | undefined, call: UpstreamCall): Promise<CallOutcome> {
+    const answer = await connections.sendAndCollect(requestOf(account, call, limits));
+    if (!answer.ok) {
+      logTooLarge(log, call, answer.cause);
+      const event = 'upstream.call_failed';
+      const reason = codeOf(answer.cause);
+      log.debug({ event, method: call.method, reason }, 'a call to the job service failed');
+      return { kind: 'lost', wasSent: answer.wasSent, cause: answer.cause };
+    }
+    const { status, headers } = answer;
+    const dateMs = Date.parse(String(headers.date));
+    if (!Number.isNaN(dateMs)) capabilities.clockAheadMs = dateMs - Date.now();
+    // A 404 also shows that the credential was accepted.
+    if (account && (status < 400 || status === 404)) account.credentialRefusal = undefined;
+    return { kind: 'reply', reply: { status, headers, ...readBody(answer.text) } };
+  }
+
+  function recordRefusal(account: Account, reply: ServiceReply): V2Error {
+    const error = toError(reply, account.key);
+    if (isAccountWide(error)) {
+      account.gate.closeFor(retryAfterMs(readRetryAfter(reply.headers, Date.now()), limits));
+    }
+    if (error.status === 401 || error.code === 'sso_required') {
+      account.credentialRefusal = {
+        error,
+        untilMs: clock.now() + limits.refusedPauseMs,
+        isBeingChecked: false,
+      };
+    }
+    return error;
+  }
+
+  async function callIdempotent(
+    account: Account,
+    call: UpstreamCall,
+  ): Promise<Result<ServiceReply>> {
+    const deadlineMs = clock.now() + limits.readBudgetMs;
+    let error: V2Error | undefined;
+    for (let lostAttempts = 0; lostAttempts < 2;) {
+      const budgetMs = deadlineMs - clock.now();
+      if (!(await account.gate.waitUntilOpen({ budgetMs }))) break;
+      const outcome = await once(account, call);
+      // A second answer would be as large.
+      if (outcome.kind === 'lost' && tooLargePart(outcome.cause)) return tooLargeAnswer();
+      if (outcome.kind === 'lost') {
+        error = unreachable();
+        lostAttempts += 1;
+        if (lostAttempts < 2) await clock.sleep(limits.readRetryMs);
+        continue;
+      }
+      if (outcome.reply.status < 300) return ok(outcome.reply);
+      error = recordRefusal(account, outcome.reply);
+      if (!isAccountWide(error)) break;
+    }
+    return { ok: false, error: error ?? pausedError(account) };
+  }
+
+  return {
+    /** Makes one attempt and reads the whole answer. */
+    once,
+    /**
+     * Makes a call that is safe to repeat: waits while the account is paused, and retries a lost
+     * call once.
+     */
+    callIdempotent,
+    /** Turns a refusal into an error and records it in the account. */
+    recordRefusal,
+    /** Returns the head of an answer. The caller reads the body. */
+    open: async (account: Account, call: UpstreamCall): Promise<HttpAnswer> => {
+      const request = requestOf(account, call, limits);
+      const bodyTimeoutMs = limits.bodyIdleTimeoutMs;
+      const answer = await connections.send({ ...request, pool: 'bodies', bodyTimeoutMs });
+      if (!answer.ok) logTooLarge(log, call, answer.cause);
+      return answer;
+    },
+  };
+}
+
+/**
+ * True when all calls of the account have to wait. A `429` about a subscription asks for no pause.
+ */
+export function isAccountWide({ status, code }: Pick<V2Error, 'status' | 'code'>): boolean {
+  return status === 429 && errorCodeOf(code)?.isOfOneCall !== true && !/subscription/i.test(code);
+}
+
+function requestOf(
+  account: Account | undefined,
+  call: UpstreamCall,
+  limits: RemoteLimits,
+): HttpRequest {
+  const { method, path, body, signal, timeoutMs = limits.readTimeoutMs } = call;
+  return {
+    method,
+    path,
+    headers: headersOf(account, call),
+    body,
+    signal,
+    headersTimeoutMs: timeoutMs,
+    bodyTimeoutMs: timeoutMs,
+    pool: typeof body === 'object' ? 'bodies' : 'calls',
+  };
+}
+
+/** Builds the headers without spreads, which are slow: this runs for every prompt. */
+function headersOf(
+  account: Account | undefined,
+  { body, headers }: UpstreamCall,
+): HttpRequest['headers'] {
+  const all: Record<string, string> = {
+    'user-agent': 'holdover',
+    accept: 'application/json',
+    'accept-encoding': 'identity',
+  };
+  if (account?.key !== undefined) all['authorization'] = `Bearer ${account.key}`;
+  if (typeof body === 'string') all['content-type'] = 'application/json';
+  return headers ? Object.assign(all, headers) : all;
+}
+
+/** Returns the error that replaces a call while the account is paused. */
+export function pausedError({ gate }: Account): V2Error {
+  const retryAfterSeconds = Math.max(1, Math.ceil(gate.waitMs() / 1000));
+  const message = 'The job service asked for a pause.';
+  return { status: 429, code: 'rate_limited', message, details: null, retryAfterSeconds };
+}
+
+function codeOf(cause: Error & { readonly code?: unknown }): string {
+  return typeof cause.code === 'string' ? cause.code : cause.name;
+}

@@ -1,0 +1,116 @@
+import { type Dispatcher, Pool } from 'undici';
+import { TooManyInterimAnswers } from '../../http/head-limits.ts';
+import type { RemoteLimits } from '../limits.ts';
+import type { Logger } from '../../observability/log.ts';
+import {
+  type AnswerBounds,
+  AnswerTooLarge,
+  type HttpAnswer,
+  type WholeAnswer,
+  WholeExchange,
+  createByteBudget,
+  openAnswer,
+} from './exchange.ts';
+
+export type { HttpAnswer } from './exchange.ts';
+
+type Body = string | AsyncIterable<Buffer>;
+
+export type HttpRequest = {
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE';
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Body | undefined;
+  readonly headersTimeoutMs: number;
+  /** The longest silence within the body. 0: the reader of the body checks this. */
+  readonly bodyTimeoutMs: number;
+  /** `bodies` is a pool of its own: bodies must not occupy the connections of calls. */
+  readonly pool: 'calls' | 'bodies';
+  readonly signal?: AbortSignal | undefined;
+};
+
+/** The connections to one origin. */
+export type Connections = ReturnType<typeof createConnections>;
+
+/** Opens connections. This client follows no redirects, so credentials cannot leave the origin. */
+export function createConnections(
+  origin: string,
+  limits: Pick<
+    RemoteLimits,
+    'connectTimeoutMs' | 'connections' | 'maxAnswerBytes' | 'maxAnswersBytes' | 'readTimeoutMs'
+  >,
+  /** `undefined`: no call is traced. */
+  traceHeaders?: () => HttpRequest['headers'],
+) {
+  const connect = { timeout: limits.connectTimeoutMs };
+  const pools = {
+    calls: new Pool(origin, { connect, connections: limits.connections, pipelining: 1 }),
+    bodies: new Pool(origin, { connect, pipelining: 1 }),
+  };
+  const bounds: AnswerBounds = {
+    maxBytes: limits.maxAnswerBytes,
+    budget: createByteBudget(limits.maxAnswersBytes),
+    maxBodyMs: limits.readTimeoutMs * 2,
+  };
+  function optionsOf(request: HttpRequest) {
+    const { method, path, headers, body = null, headersTimeoutMs, bodyTimeoutMs } = request;
+    return {
+      method,
+      path,
+      headers: traceHeaders ? { ...headers, ...traceHeaders() } : headers,
+      headersTimeout: headersTimeoutMs,
+      bodyTimeout: bodyTimeoutMs,
+      body: body as NonNullable<Dispatcher.DispatchOptions['body']>,
+    };
+  }
+  return {
+    send: (request: HttpRequest): Promise<HttpAnswer> => {
+      const { pool, signal = null } = request;
+      return openAnswer(pools[pool], { ...optionsOf(request), signal });
+    },
+    /** Sends a request and reads the whole body of its answer. */
+    sendAndCollect: (request: HttpRequest): Promise<WholeAnswer> =>
+      new Promise((resolve) => {
+        const exchange = new WholeExchange(resolve, request.signal, bounds);
+        try {
+          pools[request.pool].dispatch(optionsOf(request), exchange);
+        } catch (error) {
+          exchange.fail(error instanceof Error ? error : new Error(String(error)));
+        }
+      }),
+    async close(): Promise<void> {
+      await Promise.all([pools.calls.destroy(), pools.bodies.destroy()]);
+    },
+  };
+}
+
+/**
+ * Returns the part of an answer that was too large; `undefined` when it failed for another reason.
+ */
+export function tooLargePart(
+  cause: Error & { readonly code?: unknown },
+): 'body' | 'headers' | undefined {
+  if (cause instanceof AnswerTooLarge) return 'body';
+  if (cause instanceof TooManyInterimAnswers) return 'headers';
+  // The library reads at most 16 KiB of headers, trailers included.
+  return cause.code === 'UND_ERR_HEADERS_OVERFLOW' ? 'headers' : undefined;
+}
+
+const EVENTS = {
+  body: 'upstream.answer_too_large',
+  headers: 'upstream.headers_too_large',
+} as const;
+
+/** Logs an answer that was cut off for its size. False when that was not the reason. */
+export function logTooLarge(
+  log: Pick<Logger, 'warn'>,
+  call: { readonly method: string; readonly path: string },
+  cause: Error,
+): boolean {
+  const part = tooLargePart(cause);
+  if (part === undefined) return false;
+  const [path = ''] = call.path.split('?', 1);
+  const fields = { event: EVENTS[part], method: call.method, path, reason: cause.message };
+  log.warn(fields, 'cut off an answer of the job service: it is too large');
+  return true;
+}

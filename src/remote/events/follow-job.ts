@@ -1,0 +1,276 @@
+import { type JobEvent, isGone } from '../../protocol/job-api.ts';
+import { IS_TERMINAL } from '../../protocol/v2.ts';
+import type { Account } from '../calls/accounts.ts';
+import type { TurnQueue } from '../../lib/rate-limiter.ts';
+import type { Subscribers } from './subscribers.ts';
+import type { StopRequest } from '../../job-events/stop-request.ts';
+import type { RemoteClient } from '../calls/calls.ts';
+import { jittered, pollDelayMs } from '../limits.ts';
+import { type StreamCandidate, RANK, type StreamSlots } from './stream-slots.ts';
+import { JobReads } from './job-reads.ts';
+import { type SilenceWatch, watchSilence } from './silence-watch.ts';
+import type { Snapshots } from './snapshots.ts';
+import { type StreamAttempt, readStreamOnce } from './read-stream.ts';
+import { InterruptibleSleep } from './interruptible-sleep.ts';
+
+export type FollowOptions = RemoteClient & {
+  readonly snapshots: Snapshots;
+  readonly streamSlots: StreamSlots;
+  /** The turns of all reads that following jobs causes. */
+  readonly readTurns: TurnQueue;
+  /** True while a client watches this job. */
+  readonly isWatched: (user: string, jobId: string) => boolean;
+};
+
+export type FollowedJob = {
+  readonly account: Account;
+  /** The user who may watch the job. */
+  readonly user: string;
+  readonly jobId: string;
+  readonly subscribers: Subscribers;
+  /** Requested when the events are not read any more. */
+  readonly stop: StopRequest<'unread'>;
+};
+
+/**
+ * Publishes everything about a job until it ends: from a stream when a slot is free, else from
+ * polls. When a stream reports the end by a status alone, the job is read. The only state is the
+ * timing of streams and polls; everything else is read from the services.
+ */
+export class JobFollower implements StreamCandidate {
+  readonly #options: FollowOptions;
+  readonly #job: FollowedJob;
+  readonly #pause: InterruptibleSleep;
+  readonly #reads: JobReads;
+  #stream: AbortController | undefined;
+  #reconnectMs: number;
+  #noStreamUntilMs = 0;
+  #tooLargeCount = 0;
+  #cycles = 0;
+  #polls = 0;
+  /** The number of events that streams have brought. */
+  #events = 0;
+  #isEndReported = false;
+  /** True when the stream has reported the end of the job alone. */
+  #isEndStreamed = false;
+
+  constructor(options: FollowOptions, job: FollowedJob) {
+    this.#options = options;
+    this.#job = job;
+    this.#pause = new InterruptibleSleep(job.stop);
+    this.#reads = new JobReads(options, { ...job, rank: () => this.rank() });
+    this.#reconnectMs = options.limits.reconnectMs.first;
+  }
+
+  rank(): number {
+    const isRunning = this.#job.subscribers.status() === 'running';
+    return (this.#isWatched() ? 0 : RANK.unwatched) + (isRunning ? 0 : RANK.queued);
+  }
+
+  wake(): void {
+    this.#pause.interrupt();
+  }
+
+  preempt(): void {
+    this.#stream?.abort();
+  }
+
+  /** Resolves when the job is over, or when a stop is requested. */
+  async run(): Promise<void> {
+    const { stop, subscribers } = this.#job;
+    try {
+      while (stop.reason === undefined) {
+        const waitMs = await this.#cycle();
+        if (waitMs === undefined) return;
+        await this.#pause.sleep(waitMs);
+      }
+    } catch (error) {
+      if (stop.reason === undefined) throw error;
+    } finally {
+      this.#options.streamSlots.remove(this);
+      subscribers.end();
+    }
+  }
+
+  /**
+   * Reads one stream, or polls once. Returns the wait before the next time; `undefined` when the
+   * job is over.
+   */
+  async #cycle(): Promise<number | undefined> {
+    const { streamSlots } = this.#options;
+    const mayStream = this.#mayStream();
+    if (!mayStream) streamSlots.remove(this);
+    const waitMs =
+      mayStream && streamSlots.acquire(this) ? await this.#readStreamUntilEnd() : undefined;
+    if (this.#job.stop.reason !== undefined) return undefined;
+    if (await this.#readUnlessFresh()) return undefined;
+    const failedMs = this.#failedReadMs();
+    const nextMs =
+      failedMs === undefined
+        ? (waitMs ?? this.#nextPollMs())
+        : Math.min(failedMs, waitMs ?? failedMs);
+    return Math.max(jittered(nextMs), this.#reads.refusedForMs());
+  }
+
+  /** Reads the job now: another call has reported its end. */
+  reportEnd(): void {
+    this.#isEndReported = true;
+    this.#reads.skipTurn();
+    this.#pause.interrupt();
+    this.#stream?.abort();
+  }
+
+  /** Reads the job, unless it was just read. After a pause it is read again. */
+  async #readUnlessFresh(): Promise<boolean> {
+    const { account, jobId, subscribers } = this.#job;
+    const isFresh = this.#cycles++ === 0 || this.#isEndReported;
+    this.#isEndReported = false;
+    const freshJob = isFresh ? this.#options.snapshots.fresh(account, jobId) : undefined;
+    if (freshJob === undefined) return this.#readAtTurn();
+    subscribers.publishSnapshot(freshJob);
+    return IS_TERMINAL[freshJob.status];
+  }
+
+  /** Reads the job at its turn, or at once when its stream has just reported its end. */
+  async #readAtTurn(): Promise<boolean> {
+    if (!this.#isEndStreamed) await this.#reads.waitForTurn();
+    this.#isEndStreamed = false;
+    if (this.#job.stop.reason !== undefined) return false;
+    return this.#isEndReported ? this.#readUnlessFresh() : this.#readAndPublish();
+  }
+
+  /**
+   * Reads the job and shows it. True when it has ended. An answer is out of date when an event
+   * arrives before it.
+   */
+  async #readAndPublish(): Promise<boolean> {
+    const { subscribers } = this.#job;
+    const eventsBefore = this.#events;
+    const read = await this.#reads.read();
+    if (read === undefined) return false;
+    if (!read.ok) return isGone(read.error);
+    if (this.#events !== eventsBefore && !IS_TERMINAL[read.value.status]) return false;
+    const before = subscribers.status();
+    subscribers.publishSnapshot(read.value);
+    if (subscribers.status() !== before) this.#polls = 0;
+    return IS_TERMINAL[read.value.status];
+  }
+
+  /**
+   * Handles an event. The job itself reports its end, after all its outputs. A terminal status may
+   * include the job.
+   */
+  #handleEvent(event: JobEvent): void {
+    const { account, jobId, subscribers } = this.#job;
+    this.#events++;
+    if (event.event !== 'status') return subscribers.publish(event);
+    this.#options.snapshots.invalidate(account, jobId);
+    const { status, job } = event.data;
+    if (!IS_TERMINAL[status]) return subscribers.publish(event);
+    // `expired` is checked: one server sends it for a job that it moves between two lists.
+    if (job?.id === jobId && status !== 'expired') this.#options.snapshots.store(account, job);
+    else {
+      this.#isEndStreamed = true;
+      subscribers.publishEnding();
+    }
+  }
+
+  /** Reads the job while its stream is open: even a working stream may have missed the end. */
+  #readBesideStream(current: AbortController, silence: SilenceWatch): void {
+    this.#readAndPublish().then(
+      (isOver) => {
+        const failedMs = this.#failedReadMs();
+        if (isOver) current.abort();
+        else if (failedMs !== undefined && !current.signal.aborted)
+          silence.checkAgainIn(Math.max(failedMs, this.#reads.refusedForMs()));
+      },
+      (error: unknown) =>
+        this.#options.log.debug(
+          { event: 'upstream.read_failed', err: error },
+          'could not read a job beside its stream',
+        ),
+    );
+  }
+
+  /** Reads one stream. Returns the wait before the next attempt. */
+  async #readStreamUntilEnd(): Promise<number> {
+    const { limits, clock, streamSlots } = this.#options;
+    const current = new AbortController();
+    const takeBack = this.#job.stop.onRequest(() => current.abort());
+    this.#stream = current;
+    const startedAtMs = clock.now();
+    const requestTurn = (begin: () => void) => this.#reads.requestTurn(begin);
+    const silence: SilenceWatch = watchSilence(
+      { ...limits.streamCheckMs, requestTurn, jitter: jittered },
+      () => this.#readBesideStream(current, silence),
+    );
+    try {
+      const attempt = await this.#readStream(current.signal, silence);
+      streamSlots.release(this);
+      return this.#waitAfter(attempt, clock.now() - startedAtMs);
+    } finally {
+      takeBack();
+      silence.close();
+      streamSlots.release(this);
+      this.#stream = undefined;
+    }
+  }
+
+  #readStream(stop: AbortSignal, silence: SilenceWatch): Promise<StreamAttempt> {
+    const { snapshots } = this.#options;
+    const { account, jobId } = this.#job;
+    return readStreamOnce(this.#options, {
+      account,
+      path: snapshots.target(account, jobId, 'events'),
+      signal: stop,
+      onEvent: (event) => {
+        silence.noteActivity();
+        this.#handleEvent(event);
+      },
+      secrets: snapshots.secretsOf(account, jobId),
+    });
+  }
+
+  #waitAfter(attempt: StreamAttempt, livedMs: number): number {
+    const { limits, clock, streamSlots } = this.#options;
+    if (attempt.kind === 'no capacity') streamSlots.noteLimit(attempt.forMs);
+    // A second attempt would get the same event, so the job is polled meanwhile.
+    const isTooLarge = attempt.kind === 'read' && attempt.end === 'too large';
+    if (isTooLarge && this.#tooLargeCount++ > 0) {
+      this.#noStreamUntilMs = clock.now() + limits.uncertainStreamMs;
+    }
+    if (livedMs >= limits.longStreamMs) this.#reconnectMs = limits.reconnectMs.first;
+    return attempt.kind === 'no capacity' ? this.#nextPollMs() : this.#nextReconnectMs();
+  }
+
+  /** The wait after a read that failed, while a client watches the job. */
+  #failedReadMs(): number | undefined {
+    const isSoon = this.#reads.hasFailed && this.#isWatched();
+    return isSoon ? this.#options.limits.failedReadMs : undefined;
+  }
+
+  #mayStream(): boolean {
+    const { snapshots, capabilities, clock } = this.#options;
+    const { account, jobId } = this.#job;
+    const refused = account.credentialRefusal ?? snapshots.refusedUntilMs(account, jobId);
+    const isPaused = account.gate.waitMs() > 0 || this.#reads.refusedForMs() > 0;
+    const mayCall = refused === undefined && !isPaused;
+    const notBeforeMs = Math.max(capabilities.pollOnlyUntilMs, this.#noStreamUntilMs);
+    return mayCall && clock.now() >= notBeforeMs;
+  }
+
+  #nextReconnectMs(): number {
+    const ms = this.#reconnectMs;
+    this.#reconnectMs = Math.min(ms * 2, this.#options.limits.reconnectMs.last);
+    return ms;
+  }
+
+  #nextPollMs(): number {
+    const status = this.#job.subscribers.status() ?? 'queued';
+    const polls = this.#polls++;
+    return pollDelayMs(this.#options.limits, { status, isWatched: this.#isWatched(), polls });
+  }
+  #isWatched(): boolean {
+    return this.#options.isWatched(this.#job.user, this.#job.jobId);
+  }
+}

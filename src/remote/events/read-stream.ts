@@ -1,0 +1,277 @@
+import type { Readable } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
+import { createParser, type EventSourceParser } from 'eventsource-parser';
+import type { JobEvent } from '../../protocol/job-api.ts';
+import type { Account } from '../calls/accounts.ts';
+import { type RemoteClient, isAccountWide } from '../calls/calls.ts';
+import { retryAfterMs, readRefusal } from '../calls/errors.ts';
+import type { HttpAnswer } from '../calls/connections.ts';
+import { type Secrets, redactEvent } from '../calls/redact.ts';
+import { type Json, isJsonObject, parseJson } from '../../protocol/json.ts';
+import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
+import { readJob, readOutput, readProgress, readStatus } from '../schemas.ts';
+import { isNodeUi } from '../vendor-fields.ts';
+
+/** The result of one attempt to read a stream. */
+export type StreamAttempt =
+  | { readonly kind: 'read'; readonly end: StreamEnd }
+  /** The upstream has no more streams. Try again after `forMs`. */
+  | { readonly kind: 'no capacity'; readonly forMs: number }
+  /** There is no stream this time. The next poll shows the reason. */
+  | { readonly kind: 'none' };
+
+type StreamRequest = {
+  readonly account: Account;
+  readonly path: string;
+  readonly signal: AbortSignal;
+  readonly onEvent: (event: JobEvent) => void;
+  readonly secrets: Secrets;
+};
+
+/** Opens one event stream and reads it. A refusal updates the capabilities. */
+export async function readStreamOnce(
+  client: RemoteClient,
+  request: StreamRequest,
+): Promise<StreamAttempt> {
+  const { calls, limits, log } = client;
+  const { account, path, signal } = request;
+  const headers = { accept: 'text/event-stream', 'cache-control': 'no-cache' };
+  const answer = await calls.open(account, { method: 'GET', path, headers, signal });
+  if (!answer.ok) return { kind: 'none' };
+  const isStream = /^text\/event-stream\b/i.test(answer.headers['content-type'] ?? '');
+  if (answer.status === 200 && isStream) {
+    const end = await readStream(answer.body, {
+      onEvent: request.onEvent,
+      secrets: request.secrets,
+      idleTimeoutMs: limits.streamIdleTimeoutMs,
+      afterTerminalMs: limits.afterTerminalMs,
+      maxEventChars: limits.maxEventChars,
+    });
+    if (end === 'too large') {
+      const limit = limits.maxEventChars;
+      const fields = { event: 'upstream.event_too_large', path, limit };
+      log.warn(fields, 'cut off an event stream: one event is too large');
+    }
+    return { kind: 'read', end };
+  }
+  return readStreamRefusal(client, account, answer);
+}
+
+/** Reads a refusal and updates the capabilities. */
+async function readStreamRefusal(
+  { calls, capabilities, limits, clock }: RemoteClient,
+  account: Account,
+  answer: Extract<HttpAnswer, { ok: true }>,
+): Promise<StreamAttempt> {
+  const { status, headers, body } = answer;
+  if (status === 429) {
+    const error = calls.recordRefusal(account, await readRefusal(answer));
+    if (isAccountWide(error)) return { kind: 'none' };
+    const forMs = retryAfterMs(error.retryAfterSeconds ?? DEFAULT_RETRY_SECONDS, limits);
+    return { kind: 'no capacity', forMs };
+  }
+  body.destroy();
+  const isJson = /\bjson\b/i.test(headers['content-type'] ?? '');
+  // A 404 in the form of the contract is about the job. Any other 404 means that the server has no
+  // such route.
+  const hasNoStreams = status === 501 || status === 405 || (status === 404 && !isJson);
+  if (hasNoStreams) capabilities.pollOnlyUntilMs = clock.now() + limits.pollOnlyMs;
+  else if (status < 400) capabilities.pollOnlyUntilMs = clock.now() + limits.uncertainStreamMs;
+  return { kind: 'none' };
+}
+
+const DEFAULT_RETRY_SECONDS = 5;
+
+/** Why a stream ended. This says nothing about the job. */
+type StreamEnd = 'ended' | 'error event' | 'idle' | 'broken' | 'too large';
+
+type StreamOptions = {
+  readonly onEvent: (event: JobEvent) => void;
+  /** Texts that are removed from every event. */
+  readonly secrets: Secrets;
+  /** A stream counts as broken after this time without a complete event or comment. */
+  readonly idleTimeoutMs: number;
+  /** How long the stream is read after a terminal status. */
+  readonly afterTerminalMs: number;
+  readonly maxEventChars: number;
+};
+
+const BYTE_ORDER_MARK = '\ufeff';
+/**
+ * The maximum number of lines without an event, comments included: each data line costs much more
+ * than its bytes.
+ */
+const MAX_LINES = 100_000;
+
+/**
+ * Reads one event stream to its end. To abort it, destroy the body.
+ * @internal
+ */
+export function readStream(body: Readable, options: StreamOptions): Promise<StreamEnd> {
+  return new Promise((resolve) => {
+    const reader = new StreamReader(body, options);
+    body.on('data', (chunk: Buffer) => reader.receive(chunk));
+    body.once('end', () => reader.complete());
+    body.once('close', () => resolve(reader.close()));
+  });
+}
+
+class StreamReader {
+  readonly #body: Readable;
+  readonly #options: StreamOptions;
+  readonly #parser: EventSourceParser;
+  readonly #idle: NodeJS.Timeout;
+  #endTimer: NodeJS.Timeout | undefined;
+  // A streaming TextDecoder takes four times as long, and most of the bytes are pictures.
+  readonly #decoder = new StringDecoder('utf8');
+  #end: StreamEnd | undefined;
+  #text = '';
+  #isFirst = true;
+  #lines = 0;
+
+  constructor(body: Readable, options: StreamOptions) {
+    this.#body = body;
+    this.#options = options;
+    this.#idle = setTimeout(() => this.#stop('idle'), options.idleTimeoutMs);
+    this.#parser = createParser({
+      maxBufferSize: options.maxEventChars,
+      onComment: () => void this.#idle.refresh(),
+      onError: (error) => error.type === 'max-buffer-size-exceeded' && this.#stop('too large'),
+      onEvent: ({ event = 'message', data }) => this.#receiveEvent(event, data),
+    });
+  }
+
+  receive(chunk: Buffer): void {
+    this.#text = this.#decoder.write(chunk);
+    if (this.#isFirst && this.#text !== '') {
+      this.#isFirst = false;
+      if (this.#text.startsWith(BYTE_ORDER_MARK)) this.#text = this.#text.slice(1);
+    }
+    if (this.#end === undefined) this.#parser.feed(this.#text);
+    if ((this.#lines += linesIn(this.#text)) > MAX_LINES) this.#stop('too large');
+  }
+
+  /** Called when the whole stream was read. */
+  complete(): void {
+    // The parser waits for the next byte to decide if a last CR is part of a CRLF.
+    if (this.#end === undefined && this.#text.endsWith('\r')) this.#parser.feed('\n');
+    this.#end ??= 'ended';
+  }
+
+  close(): StreamEnd {
+    clearTimeout(this.#idle);
+    clearTimeout(this.#endTimer);
+    return (this.#end ??= 'broken');
+  }
+
+  #receiveEvent(name: string, data: string): void {
+    this.#idle.refresh();
+    this.#lines = 0;
+    if (this.#end !== undefined) return;
+    // The service ends the stream, not the job.
+    if (name === 'error') return this.#stop('error event');
+    const event = readEvent(name, data);
+    if (!event) return;
+    this.#options.onEvent(redactEvent(event, this.#options.secrets));
+    if (event.event !== 'status' || !IS_TERMINAL[event.data.status]) return;
+    // One server writes the outputs after the terminal status.
+    this.#endTimer ??= setTimeout(() => this.#stop('ended'), this.#options.afterTerminalMs);
+  }
+
+  #stop(reason: StreamEnd): void {
+    this.#end ??= reason;
+    this.#body.destroy();
+  }
+}
+
+function linesIn(text: string): number {
+  let count = 0;
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) count++;
+  return count;
+}
+
+type Reader = (data: string) => JobEvent | undefined;
+
+const EVENT_READERS: { readonly [name in JobEvent['event']]: Reader } = {
+  status(data) {
+    const json = parseJson(data);
+    const read = readStatus(json);
+    if (!read) return undefined;
+    const { status, queue_position, x_cached_nodes } = read;
+    const job = IS_TERMINAL[status] ? endedJob(json) : undefined;
+    return {
+      event: 'status',
+      data: {
+        status,
+        ...(queue_position !== undefined && { queue_position }),
+        ...(x_cached_nodes && { x_cached_nodes }),
+        ...(job && { job }),
+      },
+    };
+  },
+  progress(data) {
+    // Progress may have vendor fields, which are copied, and `JSON.parse` reads any nesting.
+    const read = readProgress(parseJson(data));
+    return read && { event: 'progress', data: read };
+  },
+  output(data) {
+    const read = readOutput(parseJson(data));
+    return read && { event: 'output', data: read };
+  },
+  // Not `parseJson`: in base64 it always finds a text that looks like a long number.
+  preview: (data) => previewEvent(JSON.parse(data) as Json),
+  x_node: (data) => nodeEvent(parseJson(data)),
+  x_text: (data) => textEvent(JSON.parse(data) as Json),
+};
+
+/** Reads one event; `undefined` when its name is unknown or its data do not match the contract. */
+function readEvent(name: string, data: string): JobEvent | undefined {
+  if (!Object.hasOwn(EVENT_READERS, name)) return undefined;
+  try {
+    return EVENT_READERS[name as JobEvent['event']](data);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the job in a terminal `status`. Some services send the status alone. */
+function endedJob(json: Json): Job | undefined {
+  if (!isJsonObject(json) || !Array.isArray(json['outputs'])) return undefined;
+  return readJob(json);
+}
+
+function previewEvent(json: Json): JobEvent | undefined {
+  if (!isJsonObject(json)) return undefined;
+  const { node_id, content_type, data_base64, x_with_step, x_own, x_sampler } = json;
+  if (typeof data_base64 !== 'string') return undefined;
+  const bytes = Buffer.from(data_base64, 'base64');
+  if (bytes.length === 0) return undefined;
+  return {
+    event: 'preview',
+    data: {
+      node_id: typeof node_id === 'string' ? node_id : '',
+      content_type: typeof content_type === 'string' ? content_type : 'image/jpeg',
+      bytes,
+      ...(x_with_step === true && { x_with_step }),
+      ...(x_own === true && { x_own }),
+      ...(x_sampler === true && { x_sampler }),
+    },
+  };
+}
+
+function nodeEvent(json: Json): JobEvent | undefined {
+  if (!isJsonObject(json)) return undefined;
+  const { node_id, phase, ui } = json;
+  if (typeof node_id !== 'string' || (phase !== 'started' && phase !== 'finished')) {
+    return undefined;
+  }
+  const uiMember = ui === null || isNodeUi(ui) ? { ui } : {};
+  return { event: 'x_node', data: { node_id, phase, ...uiMember } };
+}
+
+function textEvent(json: Json): JobEvent | undefined {
+  if (!isJsonObject(json)) return undefined;
+  const { node_id, text } = json;
+  if (typeof node_id !== 'string' || typeof text !== 'string') return undefined;
+  return { event: 'x_text', data: { node_id, text } };
+}

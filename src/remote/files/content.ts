@@ -1,0 +1,201 @@
+import {
+  type ByteRange,
+  type Content,
+  type ContentBytes,
+  type Result,
+  isGone,
+  ok,
+  refuse,
+} from '../../protocol/job-api.ts';
+import { decodedPart } from '../../protocol/request-target.ts';
+import type { Account } from '../calls/accounts.ts';
+import { tooLargePart } from '../calls/connections.ts';
+import { type RemoteClient, isAccountWide, pausedError } from '../calls/calls.ts';
+import { type OpenAnswer, contentBytes, rangeHeader } from './content-bytes.ts';
+import { AddressRefused, type ForeignLinks } from './foreign-links.ts';
+import { invalidAnswer, tooLargeAnswer, unreachable, readRefusal } from '../calls/errors.ts';
+import { redirectTarget } from '../calls/upstream-links.ts';
+import type { OutputIds } from './output-ids.ts';
+
+type ContentOptions = RemoteClient & {
+  readonly foreignLinks: ForeignLinks;
+  readonly outputIds: OutputIds;
+};
+
+type ContentRequest = {
+  readonly account: Account;
+  readonly assetId: string;
+  readonly range?: ByteRange;
+};
+
+type Headers = Readonly<Record<string, string>>;
+
+/** Returns the bytes, or a link to them. The key is sent to the upstream itself only. */
+export async function openRemoteContent(
+  options: ContentOptions,
+  request: ContentRequest,
+): Promise<Result<Content>> {
+  const { account } = request;
+  const assetId = options.outputIds.current(account, request.assetId);
+  const content = await openById(options, { ...request, assetId });
+  if (content.ok || !isGone(content.error)) return content;
+  const renewed = await options.outputIds.renew(account, assetId);
+  // Renewed once: a service may state another id each time.
+  return renewed === undefined ? content : openById(options, { ...request, assetId: renewed });
+}
+
+async function openById(
+  options: ContentOptions,
+  request: ContentRequest,
+): Promise<Result<Content>> {
+  const { account, assetId, range } = request;
+  const answer = await fetchContent(options, request, range && rangeHeader(range));
+  if (!answer.ok) return answer;
+  const head = answer.value;
+  if (head.status >= 300) return redirectContent(options, request, head);
+  const refetch = async (headers: Headers) => {
+    const next = await fetchContent(options, request, headers);
+    return next.ok && next.value.status < 300 ? next.value : undefined;
+  };
+  const bytes = contentBytes(options, head, { range, refetch });
+  if (bytes) return bytes;
+  // Some servers answer a part with an invalid one. Then all bytes are requested.
+  return range ? openById(options, { account, assetId }) : invalidAnswer();
+}
+
+/** Makes one request. The answer is the bytes, or a redirect to them. */
+async function fetchContent(
+  { calls, links, limits, clock }: ContentOptions,
+  { account, assetId }: ContentRequest,
+  headers: Headers = {},
+): Promise<Result<OpenAnswer>> {
+  const path = contentPath(links, assetId);
+  let answer: Result<OpenAnswer> = { ok: false, error: unreachable() };
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+    if (attempt > 1) await clock.sleep(limits.readRetryMs);
+    if (!(await account.gate.waitUntilOpen({ budgetMs: limits.readBudgetMs }))) {
+      return { ok: false, error: pausedError(account) };
+    }
+    const head = await calls.open(account, {
+      method: 'GET',
+      path,
+      headers: { accept: '*/*', ...headers },
+    });
+    if (!head.ok && tooLargePart(head.cause)) return tooLargeAnswer();
+    if (!head.ok) continue;
+    if (USABLE_STATUSES.has(head.status)) return ok(head);
+    const error = calls.recordRefusal(account, await readRefusal(head));
+    answer = { ok: false, error };
+    if (!isAccountWide(error)) break;
+  }
+  return answer;
+}
+
+function contentPath(links: RemoteClient['links'], assetId: string): string {
+  return links.target('assets', assetId, 'content');
+}
+
+const ATTEMPTS = 2;
+const USABLE_STATUSES = new Set([200, 206, 301, 302, 303, 307, 308]);
+
+/**
+ * Returns the redirect. A link authorizes its holder, so one that contains the key is not passed
+ * on.
+ */
+function redirectContent(
+  options: ContentOptions,
+  request: ContentRequest,
+  { headers, body }: OpenAnswer,
+): Result<Content> {
+  body.destroy();
+  const { key } = request.account;
+  const { origin } = options.links;
+  // `Location` may be relative to the requested URL, including the mount prefix.
+  const contentUrl = new URL(contentPath(options.links, request.assetId), origin).href;
+  const location = redirectTarget(headers.location, contentUrl);
+  if (location === undefined) return invalidAnswer();
+  const spellings = location + (decodedPart(location) ?? '');
+  if (key !== undefined && spellings.includes(key)) return invalidAnswer();
+  const refusalReason = options.foreignLinks.refusalReason(location);
+  if (refusalReason !== undefined) return redirectRefused(options, refusalReason);
+  return ok({
+    kind: 'redirect',
+    location,
+    open: (range) => openLink(options, { ...request, location, range }),
+  });
+}
+
+type LinkRequest = Omit<ContentRequest, 'range'> & {
+  readonly location: string;
+  readonly range: ByteRange | undefined;
+};
+
+/** Reads the target of a link. An expired link is requested once more. */
+async function openLink(
+  options: ContentOptions,
+  request: LinkRequest,
+): Promise<Result<ContentBytes>> {
+  const { account, assetId, range } = request;
+  let { location } = request;
+
+  async function renew(): Promise<boolean> {
+    const answer = await openRemoteContent(options, {
+      account,
+      assetId,
+      range: { start: 0, end: 0 },
+    });
+    if (answer.ok && answer.value.kind === 'bytes') answer.value.stream.destroy();
+    if (!answer.ok || answer.value.kind !== 'redirect') return false;
+    ({ location } = answer.value);
+    return true;
+  }
+
+  /** Fetches a link, whatever expiry it states: clocks differ. */
+  async function fetchLink(headers: Headers): Promise<Result<OpenAnswer>> {
+    const head = await options.foreignLinks.open(location, headers);
+    if (head.ok && (head.status === 200 || head.status === 206)) return ok(head);
+    if (head.ok) head.body.destroy();
+    else if (head.cause instanceof AddressRefused)
+      return redirectRefused(options, head.cause.message);
+    return linkFailed(head.ok ? head.status : 0);
+  }
+
+  async function fetchLinkOrRenew(headers: Headers): Promise<Result<OpenAnswer>> {
+    const first = await fetchLink(headers);
+    if (first.ok || first.error.status === 416) return first;
+    return (await renew()) ? fetchLink(headers) : first;
+  }
+
+  const head = await fetchLinkOrRenew(range ? rangeHeader(range) : {});
+  if (!head.ok) return head;
+  const refetch = async (headers: Headers) => {
+    const next = await fetchLinkOrRenew(headers);
+    return next.ok ? next.value : undefined;
+  };
+  const bytes = contentBytes(options, head.value, { range, refetch });
+  if (bytes) return bytes;
+  return range ? openLink(options, { ...request, location, range: undefined }) : invalidAnswer();
+}
+
+/**
+ * Refuses a redirect. The client does not learn the host, which is inside the operator's network.
+ */
+function redirectRefused({ log }: Pick<ContentOptions, 'log'>, reason: string): Result<never> {
+  log.warn(
+    { event: 'upstream.redirect_refused', reason },
+    'does not follow the redirect of a file',
+  );
+  const message =
+    'The job service keeps this file on a host that Holdover may not read. The operator of Holdover can allow it with --upstream-redirects.';
+  return refuse(502, 'bad_upstream_response', message);
+}
+
+/**
+ * Returns the error of a link. The storage host has error texts of its own, which mean nothing to a
+ * v1 client.
+ */
+function linkFailed(status: number): Result<never> {
+  if (isGone({ status })) return refuse(404, 'not_found', 'The file is gone.');
+  if (status === 416) return refuse(416, 'range_not_satisfiable', 'The file has no such part.');
+  return refuse(502, 'bad_upstream_response', 'The file could not be read where it is kept.');
+}

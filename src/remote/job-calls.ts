@@ -1,0 +1,132 @@
+import { type JobCalls, type Result, type SubmitRequest, isGone, ok } from '../protocol/job-api.ts';
+import { type Json, isJsonObject } from '../protocol/json.ts';
+import type { Job } from '../protocol/v2.ts';
+import { type Account, withAccount } from './calls/accounts.ts';
+import { type ServiceReply, invalidAnswer } from './calls/errors.ts';
+import { redactError } from './calls/redact.ts';
+import { readJob, readWorkflow } from './schemas.ts';
+import type { SubmitFormat } from './submit-format.ts';
+import { submitJob } from './submit.ts';
+import { namesNoFile } from './files/file-references.ts';
+import type { RemoteServices } from './remote-services.ts';
+import type { RemoteClient } from './calls/calls.ts';
+
+export function createJobCalls(services: RemoteServices): JobCalls {
+  const { accounts, calls, snapshots, jobSearch, sharedStreams, uploadPaths } = services;
+  const forAccount = withAccount(accounts);
+  return {
+    submit: (caller, request) =>
+      forAccount(caller, async (account) => {
+        if (namesNoFile(request)) return submit(services, account, request);
+        // The prepared JSON text is that of the old workflow, so it is left out.
+        const { workflowJson: _, ...rest } = request;
+        const workflow = uploadPaths.rewriteWorkflow(request.workflow, caller.user);
+        return submit(services, account, { ...rest, workflow });
+      }),
+    search: (caller, lost) =>
+      forAccount(caller, async (account) => {
+        const searched = await jobSearch.search(account, {
+          ...lost,
+          workflow: uploadPaths.rewriteWorkflow(lost.workflow, caller.user),
+        });
+        if (!searched.ok || !searched.value.job) return searched;
+        const secrets = Object.values(lost.extraData ?? {});
+        const job = snapshots.storeSecrets(account, searched.value.job, secrets);
+        return ok({ kind: 'found', job });
+      }),
+    get: (caller, jobId) => forAccount(caller, (account) => snapshots.get(account, jobId)),
+    list: (caller, query) => forAccount(caller, (account) => jobSearch.list(account, query)),
+    events: (caller, jobId, signal) =>
+      forAccount(caller, (account) => sharedStreams.events(account, { caller, jobId, signal })),
+    workflow: (caller, jobId) =>
+      forAccount(caller, async (account) => {
+        const path = snapshots.workflowTarget(account, jobId);
+        const answer = await calls.callIdempotent(account, { method: 'GET', path });
+        if (!answer.ok) return answer;
+        const read = readWorkflow(answer.value.json);
+        return read ? ok(read) : invalidAnswer();
+      }),
+    cancel: (caller, jobId) =>
+      forAccount(caller, async (account) => {
+        // The job brings its links.
+        if (!snapshots.latest(account, jobId)) {
+          const read = await snapshots.get(account, jobId);
+          if (!read.ok) return read;
+        }
+        const path = snapshots.target(account, jobId, 'cancel');
+        const answer = await calls.callIdempotent(account, { method: 'POST', path });
+        if (!answer.ok) {
+          if (isGone(answer.error)) await snapshots.confirm(account, jobId);
+          return answer;
+        }
+        const job = readJob(answer.value.json);
+        if (!job) return snapshots.refresh(account, jobId);
+        // The job was removed from the queue, or is between two lists of the server: the next
+        // answer decides.
+        if (job.status === 'expired') return snapshots.confirm(account, jobId);
+        if (job.status === 'queued') warnIgnoredCancel(services);
+        return ok(snapshots.store(account, job));
+      }),
+  };
+}
+
+/** Submits a prompt. Its keys are removed from everything that the service returns. */
+async function submit(
+  services: RemoteServices,
+  account: Account,
+  request: SubmitRequest,
+): Promise<Result<Job>> {
+  const format = await submitFormatFor(services, request);
+  const submitted = await submitJob(services, { account, request, format });
+  const secrets = Object.values(request.extraData);
+  if (!submitted.ok) return { ok: false, error: redactError(submitted.error, secrets) };
+  return ok(services.snapshots.storeSecrets(account, submitted.value, secrets));
+}
+
+async function submitFormatFor(
+  services: RemoteServices,
+  request: SubmitRequest,
+): Promise<SubmitFormat> {
+  const { assetMode, labels, authToken } = services.capabilities;
+  const wantsVendor = request.order !== undefined || request.provenance !== undefined;
+  const vendorFields = wantsVendor && (await isHoldover(services));
+  return { assetMode, labels, authToken, vendorFields };
+}
+
+/** True for a Holdover with its own engine: no other service reports `embedded` as its upstream. */
+async function isHoldover({ calls, links, capabilities, limits, clock }: RemoteServices) {
+  const { holdover: known } = capabilities;
+  if (known && clock.now() < known.untilMs) return known.isOne;
+  const path = links.target('health');
+  const timeoutMs = limits.discoverTimeoutMs;
+  const outcome = await calls.once(undefined, { method: 'GET', path, timeoutMs });
+  const answer = outcome.kind === 'reply' ? upstreamOf(outcome.reply) : undefined;
+  const isOne = answer === undefined ? known?.isOne === true : answer === 'embedded';
+  const forMs = answer === undefined ? limits.discoverRetryMs : limits.discoverAgainMs;
+  capabilities.holdover = { isOne, untilMs: clock.now() + forMs };
+  return isOne;
+}
+
+/**
+ * Returns the upstream that a service reports; `null` for none, `undefined` while it starts or is
+ * unavailable.
+ */
+function upstreamOf({ status, json, isPage }: ServiceReply): Json | null | undefined {
+  if (status >= 500 || status === 429 || isPage === true) return undefined;
+  return isJsonObject(json) ? (json['upstream'] ?? null) : null;
+}
+
+/**
+ * Warns once that a cancel was answered with success and the job still waits. The self-hosted
+ * server asks its engine and ignores the answer; an engine without that route cancels nothing. A
+ * queued job is gone when the cancel is answered; a running job may continue for a while.
+ */
+function warnIgnoredCancel({ capabilities, log }: RemoteClient): void {
+  if (capabilities.ignoresCancel) return;
+  capabilities.ignoresCancel = true;
+  log.warn({ event: 'upstream.cancel_ignored' }, CANCEL_IGNORED);
+}
+
+const CANCEL_IGNORED =
+  'the job service answered a cancel with success, but the job still waits: it stays in the queue ' +
+  'and will run. Behind comfy-api-proxy the engine must have POST /api/jobs/{id}/cancel';

@@ -1,0 +1,120 @@
+import { rm } from 'node:fs/promises';
+import {
+  type AssetCalls,
+  type Caller,
+  type JobApi,
+  type StartUpload,
+  ok,
+} from '../protocol/job-api.ts';
+import type { JsonObject } from '../protocol/json.ts';
+import { toError, unreachable } from './calls/errors.ts';
+import type { UpstreamCapabilities } from './capabilities.ts';
+import {
+  type RemoteServices,
+  type RemoteOptions,
+  createRemoteServices,
+} from './remote-services.ts';
+import { createJobCalls } from './job-calls.ts';
+import { readJob } from './schemas.ts';
+import { openRemoteContent } from './files/content.ts';
+import { withAccount } from './calls/accounts.ts';
+
+/** The port for a remote v2 service. */
+export interface RemoteJobs extends JobApi {
+  /**
+   * True when the upstream accepts the caller's key, or its absence. Also true when it cannot be
+   * reached.
+   */
+  acceptsCaller(caller: Caller): Promise<boolean>;
+  /**
+   * Reads the answer to a submission that was passed through, so that following the job begins with
+   * its stream: a read first would miss the events of a short job.
+   */
+  noteSubmitted(caller: Caller, answer: JsonObject): void;
+  /** Sends a file while it still arrives from its client. */
+  startUpload: StartUpload;
+  /** Returns the discovered capabilities of the upstream. */
+  capabilities(): Readonly<UpstreamCapabilities> & { readonly openStreams: number };
+  close(): Promise<void>;
+}
+
+export function createRemoteJobs(options: RemoteOptions): RemoteJobs {
+  const services = createRemoteServices(options);
+  const { streamSlots, capabilities, sharedStreams, connections } = services;
+  return {
+    ...createJobCalls(services),
+    ...createAssetCalls(services),
+    noteSubmitted(caller, answer) {
+      const account = services.accounts.of(caller);
+      const job = readJob(answer);
+      if (!account.ok || !job) return;
+      // The answer to a repeated submission is the job as it was at the first one.
+      if (services.snapshots.latest(account.value, job.id)) return;
+      services.snapshots.store(account.value, job);
+    },
+    startUpload(caller, upload) {
+      const account = services.accounts.of(caller);
+      return account.ok ? services.assets.start(account.value, upload) : undefined;
+    },
+    health: () => checkHealth(services),
+    async acceptsCaller(caller) {
+      // With a fixed key the upstream checks that key, which is not the caller's.
+      if (options.credential.mode === 'fixed') return true;
+      const account = services.accounts.of(caller);
+      return account.ok && services.credentialCheck.isAccepted(account.value);
+    },
+    capabilities: () => ({ ...capabilities, openStreams: streamSlots.openCount() }),
+    async close() {
+      await sharedStreams.close();
+      await Promise.all([connections.close(), services.foreignLinks.close()]);
+    },
+  };
+}
+
+/**
+ * Checks the health, without a key. A service without this route counts as healthy when it answers
+ * at all.
+ */
+async function checkHealth({ calls, links }: RemoteServices): ReturnType<JobApi['health']> {
+  const outcome = await calls.once(undefined, { method: 'GET', path: links.target('health') });
+  if (outcome.kind === 'lost') return { ok: false, error: unreachable() };
+  const { reply } = outcome;
+  if (reply.status >= 500) return { ok: false, error: { ...toError(reply), status: 503 } };
+  return ok({ status: 'healthy', upstream: 'remote' });
+}
+
+function createAssetCalls(services: RemoteServices): AssetCalls {
+  const { accounts, assets, uploadPaths } = services;
+  const forAccount = withAccount(accounts);
+  return {
+    async createAsset(caller, upload) {
+      try {
+        const { filePath, file } = upload;
+        const uploadPath = uploadPaths.pathOf({ user: caller.user, filePath, hash: file.hash });
+        return await forAccount(caller, (account) =>
+          assets.create(account, { ...upload, filePath: uploadPath }),
+        );
+      } finally {
+        // The file is not needed any more when the upload was sent or refused.
+        await rm(upload.file.path, { force: true });
+      }
+    },
+    assetFromHash(caller, request) {
+      const { filePath, hash } = request;
+      const uploadPath = filePath && {
+        filePath: uploadPaths.pathOf({ user: caller.user, filePath, hash }),
+      };
+      return forAccount(caller, (account) =>
+        assets.fromHash(account, { ...request, ...uploadPath }),
+      );
+    },
+    hasBlob: (caller, hash) => forAccount(caller, (account) => assets.hasBlob(account, hash)),
+    asset: (caller, assetId) => forAccount(caller, (account) => assets.get(account, assetId)),
+    deleteAsset: (caller, assetId) =>
+      forAccount(caller, (account) => assets.remove(account, assetId)),
+    content: (caller, assetId, range) =>
+      forAccount(caller, (account) =>
+        openRemoteContent(services, { account, assetId, ...(range && { range }) }),
+      ),
+  };
+}

@@ -1,0 +1,83 @@
+import { type Clock, monotonicClock } from '../lib/clock.ts';
+import { createTurnQueue } from '../lib/rate-limiter.ts';
+import type { Logger } from '../observability/log.ts';
+import { type Credential, createAccounts } from './calls/accounts.ts';
+import { createCredentialCheck } from './calls/credential-check.ts';
+import { createAssets } from './files/assets.ts';
+import { type RemoteClient, createCalls } from './calls/calls.ts';
+import { type RedirectHost, createForeignLinks } from './files/foreign-links.ts';
+import { unknownCapabilities } from './capabilities.ts';
+import { DEFAULT_REMOTE_LIMITS, MAX_STREAMS, type RemoteLimits } from './limits.ts';
+import { createLinks } from './calls/upstream-links.ts';
+import { createUploadPaths } from './files/upload-paths.ts';
+import { createConnections } from './calls/connections.ts';
+import { createJobSearch } from './job-search.ts';
+import { createOutputIds } from './files/output-ids.ts';
+import { createStreamSlots } from './events/stream-slots.ts';
+import { Snapshots } from './events/snapshots.ts';
+import { createSharedStreams } from './events/shared-streams.ts';
+
+export type RemoteOptions = {
+  /** The base URL of the service. `/api/v2` is added unless it is there. */
+  readonly baseUrl: string;
+  readonly credential: Credential;
+  /** Hides uploads of one user from the others, where the upstream does not. */
+  readonly uploadPathSecret?: Buffer;
+  readonly log: Logger;
+  readonly limits?: Partial<RemoteLimits>;
+  readonly assetMode?: 'auto' | 'object' | 'string';
+  /** How labels are written. `auto`: that is found out. */
+  readonly labels?: 'auto' | 'map' | 'string' | 'none';
+  /** The private hosts to which the service may redirect, beside itself. */
+  readonly redirectHosts?: readonly RedirectHost[];
+  /**
+   * True while a client watches the job. Watched jobs get streams first and are polled more often.
+   */
+  readonly isWatched?: (user: string, jobId: string) => boolean;
+  /** Returns the headers that tell the service the trace of the current call. */
+  readonly traceHeaders?: (() => { readonly [name: string]: string }) | undefined;
+  readonly clock?: Clock;
+};
+
+/** The parts of the client of one upstream. */
+export type RemoteServices = ReturnType<typeof createRemoteServices>;
+
+export function createRemoteServices(options: RemoteOptions) {
+  const { clock = monotonicClock, log, isWatched = () => true } = options;
+  const limits: RemoteLimits = { ...DEFAULT_REMOTE_LIMITS, ...options.limits };
+  const links = createLinks(options.baseUrl);
+  const connections = createConnections(links.origin, limits, options.traceHeaders);
+  const capabilities = unknownCapabilities();
+  if (options.assetMode === 'object' || options.assetMode === 'string')
+    capabilities.assetMode = options.assetMode;
+  if (options.labels && options.labels !== 'auto') capabilities.labels = options.labels;
+  const calls = createCalls(connections, { limits, clock, log, capabilities });
+  const client: RemoteClient = { calls, links, capabilities, limits, clock, log };
+  const snapshots = new Snapshots(client);
+  const streamSlots = createStreamSlots({ max: Math.min(limits.maxStreams, MAX_STREAMS), clock });
+  const readTurns = createTurnQueue({ perSecond: limits.readsPerSecond, clock });
+  const outputIds = createOutputIds({ snapshots, capabilities });
+  return {
+    ...client,
+    snapshots,
+    streamSlots,
+    outputIds,
+    connections,
+    foreignLinks: createForeignLinks(links.origin, limits, { hosts: options.redirectHosts ?? [] }),
+    accounts: createAccounts(options.credential, {
+      clock,
+      maxConcurrentSubmissions: limits.submitsAtOnce,
+    }),
+    credentialCheck: createCredentialCheck(client),
+    jobSearch: createJobSearch(client, snapshots),
+    assets: createAssets(client, outputIds),
+    uploadPaths: createUploadPaths(options.uploadPathSecret),
+    sharedStreams: createSharedStreams({
+      ...client,
+      snapshots,
+      streamSlots,
+      readTurns,
+      isWatched,
+    }),
+  };
+}

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { type NodeRecord, createNodeCache } from '../../../src/engine/execution/node-cache.ts';
+
+const MIB = 2 ** 20;
+
+function recordOf(text: string, more: Partial<NodeRecord> = {}): NodeRecord {
+  return { slots: [[text]], outputs: [], ...more };
+}
+
+test.each<[string, NodeRecord, number]>([
+  ['a text that fits', recordOf('x'.repeat(MIB / 4)), 1],
+  ['a text that does not', recordOf('x'.repeat(MIB)), 0],
+  ['what a node shows', recordOf('', { uiJson: 'x'.repeat(MIB) }), 0],
+])('the cache holds no more text than it may: %s', (_, record, kept) => {
+  const cache = createNodeCache({ maxBytes: MIB });
+  cache.put('anna', new Map([['one', record]]));
+  expect(cache.take('anna').size).toBe(kept);
+});
+
+test('the longest idle user’s texts go first', () => {
+  const cache = createNodeCache({ maxBytes: 2 * MIB });
+  for (const user of ['anna', 'ben', 'carl'])
+    cache.put(user, new Map([['one', recordOf(`${user}${'x'.repeat(MIB / 3)}`)]]));
+  expect(['anna', 'ben', 'carl'].map((user) => cache.take(user).size)).toEqual([0, 1, 1]);
+});
+
+test('results that are to be forgotten go at once, or at the end of the job that has them', () => {
+  const cache = createNodeCache({ maxBytes: MIB });
+  const records = () => new Map([['one', recordOf('x')]]);
+  cache.put('anna', records());
+  cache.forget('anna');
+  cache.forget('ben');
+  expect(cache.take('anna').size).toBe(0);
+  cache.forget('anna');
+  cache.put('anna', records());
+  expect(cache.take('anna').size).toBe(0);
+  cache.put('anna', records());
+  expect(cache.take('anna').size).toBe(1);
+});

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+import { hashOf } from '../../../src/lib/hash.ts';
+import { createCallContext } from '../../../src/engine/execution/call-context.ts';
+import { createMemoryMeter } from '../../../src/engine/execution/memory-meter.ts';
+import type { WorkerRequest } from '../../../src/engine/jobs/worker-protocol.ts';
+
+const FILE = {
+  bytes: Buffer.from('bytes'),
+  name: 'a_00001_.txt',
+  subfolder: '',
+  contentType: 'text/plain',
+  temp: false,
+} as const;
+
+/** A context whose requests to the main thread the test answers. */
+function contextWith(ask: (request: WorkerRequest) => Promise<unknown>) {
+  return createCallContext('1', {
+    files: new Map(),
+    stopFlag: new Int32Array(1),
+    meter: createMemoryMeter(Infinity),
+    textBudget: { left: 0 },
+    promptText: null,
+    extraPngInfo: null,
+    inputTypes: {},
+    ask: ask as never,
+    post() {},
+  });
+}
+
+test('an output that cannot be written fails the node, and says why without a path', async () => {
+  const full = Object.assign(new Error('/secret/path'), { code: 'ENOSPC' });
+  await expect(contextWith(() => Promise.reject(full)).save(FILE)).rejects.toMatchObject({
+    exceptionType: 'OSError',
+    message: 'a_00001_.txt could not be written: ENOSPC',
+  });
+});
+
+test('bytes that were removed with the last record of their hash are stored again', async () => {
+  const asked: string[] = [];
+  const context = contextWith(async (request) => {
+    asked.push(request.kind);
+    if (request.kind === 'store') expect(request.ask.hash).toBe(hashOf(FILE.bytes));
+    return request.kind === 'save' && asked.length > 2 ? { id: 'made' } : null;
+  });
+  expect(await context.save(FILE)).toEqual({ x_asset: 'made' });
+  expect(asked).toEqual(['store', 'save', 'store', 'save']);
+});

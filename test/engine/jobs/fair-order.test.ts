@@ -1,0 +1,78 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createFairQueue } from '../../../src/engine/jobs/fair-order.ts';
+
+type Job = { readonly id: string; readonly user: string; readonly order: number };
+
+/** Jobs named after their user, in the order in which they arrive. */
+function jobs(user: string, count: number, first = 0): Job[] {
+  return Array.from({ length: count }, (_, i) => ({ id: `${user}${first + i}`, user, order: 0 }));
+}
+
+function queueOf(...arriving: readonly Job[]) {
+  const queue = createFairQueue<Job>(() => {});
+  for (const job of arriving) queue.add(job);
+  return queue;
+}
+
+describe('turns between users', () => {
+  test('a thousand prompts of one user hold up the one of another by the one that runs', () => {
+    const queue = queueOf(...jobs('a', 1000));
+    const running = queue.take()!;
+    queue.add({ id: 'b', user: 'b', order: 5000 });
+    queue.ended(running);
+    expect(queue.take()).toMatchObject({ id: 'b' });
+    expect(queue.take()).toMatchObject({ id: 'a1' });
+  });
+
+  test('a user who keeps submitting has no more turns than one who has submitted all', () => {
+    const queue = queueOf(...jobs('a', 100));
+    const turns: string[] = [];
+    for (let turn = 0; turn < 40; turn++) {
+      queue.add({ id: `b${turn}`, user: 'b', order: -turn });
+      const job = queue.take()!;
+      turns.push(job.user);
+      queue.ended(job);
+    }
+    expect(turns.filter((user) => user === 'a')).toHaveLength(20);
+  });
+
+  test('ever new users do not starve one who waits', () => {
+    const queue = queueOf(...jobs('a', 2));
+    const turns: string[] = [];
+    for (let turn = 0; turn < 10; turn++) {
+      queue.add({ id: `new${turn}`, user: `new${turn}`, order: 0 });
+      queue.add({ id: `other${turn}`, user: `other${turn}`, order: 0 });
+      const job = queue.take()!;
+      turns.push(job.id);
+      queue.ended(job);
+    }
+    expect(turns.slice(0, 5)).toEqual(['a0', 'new0', 'other0', 'a1', 'new1']);
+  });
+
+  test('a user alone has all slots; then each has as many as the other', () => {
+    const queue = queueOf(...jobs('a', 10));
+    const slots = [1, 2, 3, 4].map(() => queue.take()!);
+    for (const job of jobs('b', 10)) queue.add(job);
+    for (let end = 0; end < 6; end++) {
+      queue.ended(slots.shift()!);
+      slots.push(queue.take()!);
+    }
+    expect(slots.map(({ user }) => user).toSorted()).toEqual(['a', 'a', 'b', 'b']);
+  });
+
+  test('the order that is shown is the order in which jobs are taken', () => {
+    const user = fc.constantFrom('a', 'b', 'c', 'd');
+    const arriving = fc.array(fc.record({ user, order: fc.integer({ min: -3, max: 3 }) }));
+    fc.assert(
+      fc.property(arriving, fc.nat(5), (made, running) => {
+        const queue = queueOf(...made.map((job, i) => ({ ...job, id: String(i) })));
+        for (let i = 0; i < running; i++) queue.take();
+        const shown = queue.waiting().map(({ id }) => id);
+        const taken = shown.map(() => queue.take()?.id);
+        expect(taken).toEqual(shown);
+        expect(queue.take()).toBeUndefined();
+      }),
+    );
+  });
+});

@@ -1,0 +1,114 @@
+import { systemClock } from '../../../src/lib/clock.ts';
+// Bytes between the disk and the ledger: a note says so, and only noted bytes are ever cleared up.
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, rename, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { Assets } from '../../../src/engine/assets/assets.ts';
+import { createFolderBlobs } from '../../../src/blobs/folder/folder-blobs.ts';
+import { createKeyedMutex } from '../../../src/lib/concurrency.ts';
+import { sweepWithUnrecorded } from '../../../src/engine/assets/retention.ts';
+import type { AssetStore, Ledger } from '../../../src/ledger/ledger.ts';
+import { createMemoryLedger } from '../../support/app/memory-ledger.ts';
+import { tempDir } from './open.ts';
+
+const HASH = `blake3:${'ab'.repeat(32)}`;
+
+class Killed extends Error {}
+
+/** A store of files whose process dies, so to say, at one step of the ledger. */
+async function setup(dies: Partial<AssetStore> = {}) {
+  const dataDir = await tempDir();
+  const whole = createMemoryLedger();
+  const blobs = createFolderBlobs(path.join(dataDir, 'blobs'), dataDir);
+  const over = (ledger: Ledger) => {
+    const common = {
+      ledger,
+      blobs,
+      withLock: createKeyedMutex(),
+      clock: { ...systemClock, now: () => 0 },
+      isInUse: () => false,
+    };
+    const assets = new Assets(common);
+    return { ...common, assets, assetBudgetBytes: Infinity, isLive: () => false };
+  };
+  const spooled = async () => {
+    const file = path.join(dataDir, 'spooled');
+    await writeFile(file, 'bytes');
+    return { path: file, hash: HASH, sizeBytes: 5 };
+  };
+  const place = path.join(dataDir, 'blobs', 'ab', 'ab'.repeat(32));
+  return {
+    place,
+    ledger: whole,
+    dying: over({ ...whole, assets: { ...whole.assets, ...dies } }),
+    next: over(whole),
+    upload: async () => ({
+      file: await spooled(),
+      contentType: 'text/plain',
+      filePath: 'input/a',
+      tags: [],
+    }),
+    notes: () => readdir(path.join(dataDir, 'blobs-unrecorded')),
+    isStored: () => existsSync(place),
+  };
+}
+
+const die = (): Promise<never> => Promise.reject(new Killed());
+
+test('an upload leaves no note once it is recorded, nor once it is discarded', async () => {
+  const { next, upload, notes, isStored } = await setup();
+  const made = await next.assets.create('ann', await upload());
+  expect([await notes(), isStored()]).toEqual([[], true]);
+  await next.assets.remove('ann', made.ok ? made.value.id : '');
+  expect([await notes(), isStored()]).toEqual([[], false]);
+});
+
+test('bytes whose record was never written are cleared up by the next process', async () => {
+  const { dying, next, upload, notes, isStored } = await setup({ insert: die });
+  await expect(dying.assets.create('ann', await upload())).rejects.toThrow(Killed);
+  expect([(await notes()).length, isStored()]).toEqual([1, true]);
+  await sweepWithUnrecorded(next);
+  expect([await notes(), isStored()]).toEqual([[], false]);
+});
+
+test('bytes whose record is gone while they are not are cleared up by the next process', async () => {
+  const { dying, next, upload, notes, isStored } = await setup({ countByHash: die });
+  const made = await next.assets.create('ann', await upload());
+  await expect(dying.assets.remove('ann', made.ok ? made.value.id : '')).rejects.toThrow(Killed);
+  expect([(await notes()).length, isStored()]).toEqual([1, true]);
+  await sweepWithUnrecorded(next);
+  expect([await notes(), isStored()]).toEqual([[], false]);
+});
+
+test('bytes recorded by then lose their note only', async () => {
+  const { dying, next, upload, notes, isStored } = await setup({ insert: die });
+  await expect(dying.assets.create('ann', await upload())).rejects.toThrow(Killed);
+  await next.assets.create('bob', await upload());
+  await sweepWithUnrecorded(next);
+  expect([await notes(), isStored()]).toEqual([[], true]);
+});
+
+test('bytes of a ledger that is lost stay, also when an upload of the same bytes dies', async () => {
+  const { place, dying, next, upload, isStored } = await setup({ insert: die });
+  await mkdir(path.dirname(place), { recursive: true });
+  await writeFile(place, 'bytes');
+  await expect(dying.assets.create('ann', await upload())).rejects.toThrow(Killed);
+  await sweepWithUnrecorded(next);
+  expect(isStored()).toBe(true);
+});
+
+test('a repeated request for bytes that are away leaves the record of the first', async () => {
+  const { place, ledger, next, upload } = await setup();
+  await next.assets.create('anna', await upload());
+  const request = { hash: HASH, contentType: 'text/plain', filePath: 'input/b' };
+  const keyed = { ...request, idempotencyKey: 'k' };
+  const first = await next.assets.fromHash('anna', keyed);
+  await rename(place, `${place}-away`);
+  for (const again of [keyed, request])
+    expect(await next.assets.fromHash('anna', again)).toMatchObject({ error: { status: 404 } });
+  await rename(`${place}-away`, place);
+  expect(first.ok && (await ledger.assets.get(first.value.id))).toMatchObject({ hash: HASH });
+  expect(await ledger.assets.countByHash(HASH)).toBe(2);
+  expect(await next.assets.fromHash('anna', keyed)).toMatchObject({ ok: true });
+});

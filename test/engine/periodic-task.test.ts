@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest';
+import { silentLogger } from '../../src/observability/log.ts';
+import { PeriodicTask } from '../../src/engine/periodic-task.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+
+const FAILURE = { event: 'test.failed', message: 'a test task failed' };
+
+function open(task: () => Promise<void>, log = silentLogger()) {
+  const clock = createFakeClock();
+  const periodic = new PeriodicTask(task, { everyMs: 1000, clock, log, failure: FAILURE });
+  return { clock, periodic };
+}
+
+test('the task runs after the first step, then an interval after each run', async () => {
+  const runs: string[] = [];
+  const { clock, periodic } = open(async () => void runs.push('task'));
+  periodic.start(async () => void runs.push('first'));
+  await clock.advance(999);
+  expect(runs).toEqual(['first', 'task']);
+  await clock.advance(1);
+  expect(runs).toHaveLength(3);
+  await periodic.close();
+  await clock.advance(10_000);
+  expect(runs).toHaveLength(3);
+  expect(clock.sleeping()).toBe(0);
+});
+
+test('a run that fails is logged under its event, and the next one is tried', async () => {
+  const logged: unknown[] = [];
+  const log = { ...silentLogger(), error: (...line: unknown[]) => void logged.push(line) };
+  let runs = 0;
+  const { clock, periodic } = open(async () => {
+    runs++;
+    throw new Error('no disk');
+  }, log as never);
+  periodic.start(async () => {});
+  await clock.advance(1000);
+  expect(runs).toBe(2);
+  expect(logged[0]).toEqual([
+    { event: 'test.failed', err: new Error('no disk') },
+    'a test task failed',
+  ]);
+  await periodic.close();
+});
+
+test('closing waits for a run under way', async () => {
+  let isDone = false;
+  const { clock, periodic } = open(async () => {
+    await clock.sleep(100);
+    isDone = true;
+  });
+  periodic.start(async () => {});
+  await clock.advance(0);
+  const closed = periodic.close();
+  await clock.advance(100);
+  await closed;
+  expect(isDone).toBe(true);
+});

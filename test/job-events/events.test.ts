@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest';
+import { JobFeed } from '../../src/job-events/job-feed.ts';
+import type { JobEvent } from '../../src/protocol/job-api.ts';
+import { words } from '../support/app/jobs.ts';
+
+const NEVER = new AbortController().signal;
+
+const preview = (byte: number): JobEvent => ({
+  event: 'preview',
+  data: {
+    node_id: String(byte),
+    content_type: 'image/jpeg',
+    bytes: Uint8Array.of(byte),
+    x_with_step: true,
+  },
+});
+const text = (node_id: string): JobEvent => ({ event: 'x_text', data: { node_id, text: '' } });
+const progress = (nodes_done: number): JobEvent => ({
+  event: 'progress',
+  data: { value: nodes_done / 3, nodes_done, nodes_total: 3 },
+});
+
+async function read(stream: AsyncIterable<JobEvent>): Promise<readonly JobEvent[]> {
+  const events: JobEvent[] = [];
+  for await (const event of stream) events.push(event);
+  return events;
+}
+
+test('a late listener gets status, latest progress and latest preview, which belongs to no step any more', async () => {
+  const feed = new JobFeed({ status: 'queued' });
+  for (const event of [progress(1), preview(1), preview(2), progress(2), text('a')])
+    feed.emit(event);
+  const stream = feed.subscribe(NEVER);
+  feed.end();
+  const events = await read(stream);
+  expect(words(events)).toEqual(['status queued', 'progress 2/3 - -', 'preview 2']);
+  expect(events[2]?.data).not.toHaveProperty('x_with_step');
+});
+
+test('a listener that leaves is forgotten, the others go on', async () => {
+  const feed = new JobFeed({ status: 'queued' });
+  const deprecation = feed.subscribe(NEVER)[Symbol.asyncIterator]();
+  const staying = feed.subscribe(NEVER);
+  await deprecation.return?.();
+  feed.emit(text('a'));
+  feed.end();
+  expect(await deprecation.next()).toEqual({ value: undefined, done: true });
+  expect(words(await read(staying))).toEqual(['status queued', 'x_text a']);
+});
+
+test('an aborted listener ends without reading on', async () => {
+  const feed = new JobFeed({ status: 'queued' });
+  const stop = new AbortController();
+  const stream = feed.subscribe(stop.signal);
+  feed.emit(text('a'));
+  stop.abort();
+  expect(await read(stream)).toEqual([]);
+});
