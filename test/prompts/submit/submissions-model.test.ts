@@ -147,7 +147,10 @@ class Model {
       if (row) expect([key, ['live', 'done'].includes(row.state)]).toEqual([key, true]);
       if (answer === '200')
         expect([key, end.length, end.includes('remove')]).toEqual([key, 1, false]);
-      if (row?.state === 'live') expect(jobs.map(({ id }) => id)).toEqual([row.jobId]);
+      // The job of a prompt that was cancelled while it was sent is cancelled when it is linked.
+      const isWanted = row?.state === 'live' && row.cancelAskedAtMs === null;
+      if (row?.state === 'live')
+        expect(jobs.map(({ id }) => id)).toEqual(isWanted ? [row.jobId] : []);
       // A job that no list shows cannot be cancelled after its prompt, nor one of a dead process.
       const { service, endedBy } = this.world;
       const isSearched = service.list === 'complete' && endedBy.get(key) === this.server;
@@ -158,7 +161,9 @@ class Model {
 }
 
 test('every prompt has one honest end, and none runs twice', { timeout: 60_000 }, async () => {
-  const RUNS = Number(process.env['HOLDOVER_MODEL_RUNS'] ?? 1500);
+  // With the variable every run is another one.
+  const moreRuns = process.env['HOLDOVER_MODEL_RUNS'];
+  const parameters = moreRuns ? { numRuns: Number(moreRuns) } : { numRuns: 1500, seed: 1 };
   await fc.assert(
     fc.asyncProperty(SERVICE, fc.array(STEP, { maxLength: 14 }), async (service, steps) => {
       const model = new Model(service);
@@ -166,6 +171,6 @@ test('every prompt has one honest end, and none runs twice', { timeout: 60_000 }
       await model.settle();
       model.check();
     }),
-    { numRuns: RUNS },
+    parameters,
   );
 });
