@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { BodyReader } from '../../http/json-body.ts';
-import { V1Error, plainError, requirePrintable, sendJson } from '../../dialects/errors.ts';
+import { requirePrintable, sendJson, textError } from '../../dialects/errors.ts';
 import { readJson, requireObject } from '../routing/body.ts';
 import { routesFor } from '../routes.ts';
 
@@ -13,7 +13,7 @@ export const userRoutes = routesFor<UserServices>({
   async 'POST /users'({ bodies }, { ctx }) {
     const { username } = requireObject(await readJson(ctx, bodies));
     const name = typeof username === 'string' ? requirePrintable(username, 'username').trim() : '';
-    if (name === '') throw new V1Error(400, plainError('no_username', 'A "username" is missing.'));
+    if (name === '') throw textError(400, 'username not provided');
     sendJson(ctx, `${name.replaceAll(/[^a-zA-Z0-9\-_]+/g, '-')}_${randomUUID()}`);
   },
 });

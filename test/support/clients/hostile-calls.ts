@@ -218,7 +218,7 @@ export const REFUSED_CALLS: readonly (readonly [
   ],
   [get('/api/v2/userdata?path=none'), '404 text: Requested path not found', '404 code not_found'],
   [post('/api/settings', '[]'), '400 refusal invalid_settings', '400 code invalid_settings'],
-  [post('/api/users', {}), '400 refusal no_username', '400 code no_username'],
+  [post('/api/users', {}), '400 error: username not provided', '400 code invalid_request'],
   [get('/api/none'), '404 empty', '404 code not_found'],
   [get('/api/interrupt'), '404 empty', '404 code not_found'],
   [

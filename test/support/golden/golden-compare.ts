@@ -1,3 +1,4 @@
+import { gunzipSync, inflateSync } from 'node:zlib';
 import sharp from 'sharp';
 import { privateCaching } from '../../../src/http/answer.ts';
 import { parseJson } from '../../../src/protocol/json.ts';
@@ -18,6 +19,7 @@ const HEADERS = [
   'allow',
   'cache-control',
   'content-disposition',
+  'content-encoding',
   'content-range',
   'access-control-allow-origin',
   'access-control-allow-methods',
@@ -126,7 +128,7 @@ async function compareBody(
   { body, headers }: Answer,
   replayed: Replayed,
 ): Promise<string[]> {
-  const text = replayed.asRecorded(body.toString());
+  const text = replayed.asRecorded(unpacked(body, headers['content-encoding']).toString());
   const isJson = headers['content-type']?.startsWith('application/json') === true;
   if (response.body_empty) return body.length === 0 ? [] : [`body ${bodySummary(text, isJson)}`];
   if (answerJson !== undefined) {
@@ -137,9 +139,16 @@ async function compareBody(
   }
   if (response.body_text !== undefined)
     return text === response.body_text ? [] : [`body ${bodySummary(text, isJson)}`];
-  if (response.body_file !== undefined)
-    return comparePicture(recordedFile(response.body_file), body);
-  return [];
+  if (response.body_file === undefined) return [];
+  const file = recordedFile(response.body_file);
+  const encoding = response.headers['Content-Encoding'];
+  if (encoding === undefined) return comparePicture(file, body);
+  return compareJson(parseJson(unpacked(file, encoding).toString()), parseJson(text), '');
+}
+
+function unpacked(body: Buffer, encoding: string | undefined): Buffer {
+  if (encoding === 'gzip') return gunzipSync(body);
+  return encoding === 'deflate' ? inflateSync(body) : body;
 }
 
 /** Decoders and encoders differ; the pixels of what is lossless do not. */

@@ -38,6 +38,8 @@ export function compareFrames(
   };
   const lineOf = ({ summary, frame }: Named): string => {
     if (summary.startsWith('S(')) return floatingStatus || byPrompt ? 'status' : '';
+    // Lines of the log are written beside the run.
+    if (summary === 'logs') return summary;
     return byPrompt ? ((frame as { data?: { prompt_id?: string } }).data?.prompt_id ?? '') : '';
   };
   const [theirs, ours] = [named(recorded), named(mine)];

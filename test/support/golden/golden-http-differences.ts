@@ -192,4 +192,31 @@ export const CALL_CASES: readonly Case[] = [
       expectedDifferences('userdata', '32 GET /v2/userdata', ' […]'),
     ],
   },
+  {
+    scenario: 'compression',
+    expectedDifferences: [
+      '2 GET /object_info/EmptyImage',
+      '3 GET /prompt',
+      '4 GET /object_info/EmptyImage',
+      '5 GET /prompt',
+    ].map((where) => expectedDifferences('compression', where, 'content-encoding: none')),
+  },
+  {
+    scenario: 'multi-user',
+    expectedDifferences: [
+      expectedDifferences('users', '0 GET /users', 'migrated true', 'users absent'),
+      expectedDifferences('users', '2 POST /users', 'status 200', ' "bob_…"'),
+      expectedDifferences('users', '4 GET /users', 'migrated true', 'users absent'),
+      ...['5 GET /settings', '6 GET /settings'].map((where) =>
+        expectedDifferences('users', where, 'status 200', JSON_TYPE, 'body {}'),
+      ),
+      expectedDifferences('users', '7 GET /v2/userdata', 'status 200', JSON_TYPE, 'body []'),
+      expectedDifferences(
+        'users',
+        '8 GET /userdata?dir=x',
+        'status 404',
+        'body "Directory not found"',
+      ),
+    ],
+  },
 ];

@@ -36,6 +36,17 @@ const steps = async ({ image, steps: count, delay_ms: delayMs, preview }, contex
   return { outputs: [image] };
 };
 
+/** The engine runs these as one node each: it does not expand or block, and runs nothing side by side. */
+const expand = ({ image }, context) => {
+  const data = image.data.map((value) => 1 - value);
+  return steps({ image: { ...image, data }, steps: 2, delay_ms: 20, preview: false }, context);
+};
+
+const after = async ({ image, delay_ms: delayMs }) => {
+  await sleep(delayMs);
+  return { outputs: [image] };
+};
+
 const fail = ({ message }) => {
   throw new NodeFailure('ValueError', message);
 };
@@ -51,6 +62,13 @@ const GOLDEN = [
     steps,
   ),
   node('GoldenFail', { message: ['STRING', { default: '' }] }, fail),
+  node('GoldenAsync', { delay_ms: ['INT', { default: 100, min: 0, max: 10_000 }] }, after),
+  node('GoldenExpand', {}, expand),
+  node(
+    'GoldenBlock',
+    { message: ['STRING', { default: '' }], silent: ['BOOLEAN', { default: false }] },
+    ({ image }) => ({ outputs: [image] }),
+  ),
   node('GoldenSink', {}, () => ({ outputs: [] }), { outputs: [], outputNode: true }),
 ];
 

@@ -8,6 +8,7 @@ const SETS = new Set(['errors', 'executed', 'current_outputs', 'nodes', 'depende
 /** Members of which only the presence can be compared: times, stacks, what a machine is and has. */
 const OPAQUE: ReadonlySet<string> = new Set([
   'timestamp',
+  't',
   'create_time',
   'modified',
   'created',
@@ -26,6 +27,9 @@ const OPAQUE: ReadonlySet<string> = new Set([
 /** The random part of the id of an account. */
 const ACCOUNT_ID = /_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
+/** How long a run took, in a line of the log. */
+const SECONDS = /in \d+\.\d\d seconds/;
+
 /** A binary frame in words: what can be compared without its pixels. */
 export type Picture = {
   readonly binary: number;
@@ -37,7 +41,7 @@ export type Picture = {
 /** JSON with ids, times, random names and set orders taken out; numbers by their value. */
 export function normalJson(value: Json, key = ''): Json {
   if (value instanceof LosslessNumber) return plainNumber(value);
-  if (typeof value === 'string') return value.replace(ACCOUNT_ID, '_…');
+  if (typeof value === 'string') return value.replace(ACCOUNT_ID, '_…').replace(SECONDS, 'in …');
   if (Array.isArray(value)) return normalArray(value, key);
   if (!isJsonObject(value)) return value;
   return Object.fromEntries(

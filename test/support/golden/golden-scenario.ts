@@ -11,10 +11,9 @@ import { type Exchange, exchangesOf } from './recordings.ts';
 
 const ROOT = fileURLToPath(new URL('../../../fixtures/v1/', import.meta.url));
 
-/** The recorded server scans its folders; row `asset-scan`. */
-function isScanFrame(json: JsonObject | undefined): boolean {
-  const type = json?.['type'];
-  return typeof type === 'string' && type.startsWith('assets.seed.');
+/** The recorded server scans its folders, and logs calls that fail; rows `asset-scan` and `logs`. */
+function isOnlyRecorded(json: JsonObject | undefined): boolean {
+  return /^\{"type":"(assets\.seed\.|logs".*Error handling request)/.test(JSON.stringify(json));
 }
 
 /** One line of a WebSocket transcript. */
@@ -127,7 +126,7 @@ function wsRecords(file: string): readonly WsRecord[] {
   if (!existsSync(file)) return [];
   const lines = readFileSync(file, 'utf8').trim().split('\n');
   const records = lines.map((line) => parseJson(line) as Json as unknown as WsRecord);
-  return records.filter(({ json }) => !isScanFrame(json));
+  return records.filter(({ json }) => !isOnlyRecorded(json));
 }
 
 function inputsOf(name: string): ReadonlyMap<string, Buffer> {

@@ -27,7 +27,9 @@ export async function openGoldenSocket(
   const socket = new WebSocket(url, { headers });
   const frames: Frame[] = [];
   let code: number | undefined;
-  socket.on('message', (data: Buffer, isBinary) => frames.push(isBinary ? data : data.toString()));
+  socket.on('message', (data: Buffer, isBinary) =>
+    frames.push(...(isBinary ? [data] : withoutBatches(data.toString()))),
+  );
   socket.on('close', (closed) => (code = closed));
   socket.on('error', () => {});
   await once(socket, 'open');
@@ -59,6 +61,15 @@ export async function openGoldenSocket(
         socket.on('close', done);
       }),
   };
+}
+
+/** Lines of the log share a frame when they come close together. */
+function withoutBatches(text: string): string[] {
+  if (!text.startsWith('{"type": "logs"')) return [text];
+  const { type, data } = JSON.parse(text) as { type: string; data: { entries: []; size: unknown } };
+  return data.entries.map((entry, i) =>
+    JSON.stringify({ type, data: { entries: [entry], size: i === 0 ? data.size : null } }),
+  );
 }
 
 /** Oversized and binary frames are recorded as a note with their size. */
