@@ -19,7 +19,7 @@ type AuthParts = {
   readonly config: Config;
   readonly identify: Identify;
   /** Gets the key of each caller that is accepted, so that no log line shows it. */
-  readonly secrets: Pick<SecretRedactor, 'add'>;
+  readonly secrets: SecretRedactor;
   readonly runner: OpenedUpstream;
 };
 

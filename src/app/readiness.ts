@@ -48,7 +48,7 @@ export function neededParts({ config, ledger, store }: Services): NeededParts {
  */
 export function createJobQueueReason(
   { queue }: NeededParts,
-  { upstream, now }: Pick<Services, 'upstream' | 'now'>,
+  { upstream, now }: Services,
 ): (jobId?: string | null) => Promise<JobQueueReason> {
   const { jobs } = upstream.runner;
   const ofService = async () => ((await jobs.health()).ok ? 'not_started' : 'upstream_unhealthy');

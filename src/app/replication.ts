@@ -1,3 +1,4 @@
+import type { Ledger } from '../ledger/ledger.ts';
 import type { Logs } from './logs.ts';
 import type { Store } from './store.ts';
 import type { Logger } from '../observability/log.ts';
@@ -33,10 +34,10 @@ export async function connectLogs(
  * Opens the counter of prompts. It continues where an earlier process stopped, since prompts of
  * that process may still have to run.
  */
-export async function openPromptCounter({
-  links,
-  ledger,
-}: Pick<Store, 'links' | 'ledger'>): Promise<SharedCounter> {
+export async function openPromptCounter(
+  links: Store['links'],
+  ledger: Ledger,
+): Promise<SharedCounter> {
   const first = Math.floor((await ledger.prompts.highestNumber()) + 1);
   if (!links) {
     let number = first;
@@ -51,8 +52,8 @@ export function createSocketPreparation({
   hub,
   prompts,
 }: {
-  readonly hub: Pick<Hub, 'channels'>;
-  readonly prompts: Pick<Prompts, 'whenCurrent'>;
+  readonly hub: Hub;
+  readonly prompts: Prompts;
 }): (user: string) => Promise<void> {
   return async (user) => {
     await prompts.whenCurrent(user);

@@ -208,7 +208,7 @@ async function closeServices(services: Services, { passThrough, models }: Mounts
 /** The front end of `--front-end-root`, with starter workflows for the upstream. */
 function openFrontend(
   { frontEndRoot, upstream }: Pick<Config, 'frontEndRoot' | 'upstream'>,
-  definitions: Pick<DefinitionSource, 'current'>,
+  definitions: DefinitionSource,
 ): Frontend | undefined {
   if (frontEndRoot === undefined) return undefined;
   const hasExample = upstream.kind === 'embedded';

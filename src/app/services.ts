@@ -100,7 +100,7 @@ export async function openServices(
   const auth = createAuth({ config, identify: linkCallers(identify, causes), secrets, runner });
   const usageCounter = await openUsageCounter({ calls: store.ledger.calls, log, now });
   const ledger = withExampleInput({ config, runner: upstream.runner, spoolDir: store.dir.spool });
-  const counter = await openPromptCounter({ links: store.links, ledger });
+  const counter = await openPromptCounter(store.links, ledger);
   const prompts = { live, eventLog, counter };
   const spans = tracing?.prompts;
   const parts = { config, logs, metrics, auth, ledger, upstream, sockets, spans, ...prompts };

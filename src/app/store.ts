@@ -148,7 +148,7 @@ function openDir(
   return openDataDir(root, identity, { acceptFiles, bucket: bucket?.identity });
 }
 
-function setFilesAside({ dataDir, log }: Pick<OpenStoreOptions, 'dataDir' | 'log'>): void {
+function setFilesAside({ dataDir, log }: OpenStoreOptions): void {
   const folder = setAside(dataDir, new Date());
   log.warn(
     { event: 'data_dir.set_aside', folder },

@@ -39,10 +39,7 @@ export async function openBucketOf(
 const PACKAGES = '@aws-sdk/client-s3 @aws-sdk/lib-storage @aws-sdk/s3-request-presigner';
 
 /** Returns the files of a data directory. A bucket is watched. */
-export function watchFiles(
-  dir: Pick<DataDir, 'root' | 'spool' | 'bucketId'>,
-  bucket: OpenedBucket | undefined,
-): StoredFiles {
+export function watchFiles(dir: DataDir, bucket: OpenedBucket | undefined): StoredFiles {
   if (bucket === undefined || dir.bucketId === undefined) {
     const blobs = createFolderBlobs(join(dir.root, 'blobs'), dir.spool);
     return { blobs, bucket: undefined, lost: new Promise(() => {}), close: () => {} };

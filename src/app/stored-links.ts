@@ -7,7 +7,7 @@ type LinkToStored = NonNullable<FileRouteServices['linkToStored']>;
 
 /** Makes links to the objects of a bucket, for callers that `--view redirect` sends there. */
 export function createStoredLinks(
-  ledger: Pick<Ledger, 'assets'>,
+  ledger: Ledger,
   blobs: Blobs,
   now: () => number,
 ): LinkToStored | undefined {

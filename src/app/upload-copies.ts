@@ -23,7 +23,7 @@ import type { Asset } from '../protocol/v2.ts';
 
 type UploadCopiesOptions = {
   readonly jobs: JobApi;
-  readonly ledger: Pick<Ledger, 'assets' | 'files'>;
+  readonly ledger: Ledger;
   readonly blobs: Blobs;
   readonly spoolDir: string;
   /** The maximum size of all copies. Above it the oldest are removed. */
@@ -205,11 +205,7 @@ export class UploadCopies {
   }
 }
 
-async function putUnlessChanged(
-  { files }: Pick<Ledger, 'files'>,
-  row: FileRow,
-  assetId: string,
-): Promise<void> {
+async function putUnlessChanged({ files }: Ledger, row: FileRow, assetId: string): Promise<void> {
   const present = await files.get(row.user, row);
   if (present?.assetId === row.assetId) await files.put({ ...row, assetId });
 }

@@ -73,7 +73,7 @@ type OpenUpstreamOptions = {
   readonly blobs: Blobs;
   readonly keylessUser: string;
   readonly isWatched: (user: string, jobId: string) => boolean;
-  readonly tracing: Pick<Tracing, 'headers' | 'record' | 'runs'> | undefined;
+  readonly tracing: Tracing | undefined;
 };
 
 /** Opens the configured upstream and the shared folders. No job runs before `start`. */

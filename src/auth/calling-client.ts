@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { RequestHead } from '../http/file-headers.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { isOwnUserAgent } from '../lib/own-user-agent.ts';
 import { textStart } from '../lib/text-start.ts';
@@ -8,14 +8,14 @@ import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
 const MAX_AGENT_CHARS = 200;
 
 /** Returns the name of the calling program, as it states itself. */
-export function agentOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
+export function agentOf({ headers }: RequestHead): string {
   const text = (headers['user-agent'] ?? '').replace(/[\p{Cc}\p{Cf}]/gu, ' ').trim();
   // The result is stored and shown in the report.
   return textStart(withoutCredentialsIn(text), MAX_AGENT_CHARS) || '(none)';
 }
 
 /** True when a browser calls: browsers send `Mozilla/`; other programs rarely do. */
-export function isBrowser({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+export function isBrowser({ headers }: RequestHead): boolean {
   return headers['user-agent']?.startsWith('Mozilla/') ?? false;
 }
 
@@ -23,7 +23,7 @@ export function isBrowser({ headers }: Pick<IncomingMessage, 'headers'>): boolea
  * True when a page calls, by the headers that browsers send. Node's `fetch` sends `Sec-Fetch-Mode`
  * alone and is a script.
  */
-export function isPageCall({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+export function isPageCall({ headers }: RequestHead): boolean {
   return 'sec-fetch-site' in headers || 'sec-fetch-dest' in headers || 'comfy-user' in headers;
 }
 
@@ -31,7 +31,7 @@ export function isPageCall({ headers }: Pick<IncomingMessage, 'headers'>): boole
  * True when Python's websocket-client opens a socket, as most scripts do: it sends an origin and no
  * user agent. It reads, and so answers pings, only while its program waits for a message.
  */
-export function mayBeSilent({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+export function mayBeSilent({ headers }: RequestHead): boolean {
   return headers.origin !== undefined && headers['user-agent'] === undefined;
 }
 
@@ -53,10 +53,7 @@ export function clientIdIn(query: string): string {
  * True for Holdover's own page, its sample and its commands: they are not clients that must move to
  * v2.
  */
-export function isOwnCall({
-  headers,
-  url = '',
-}: Pick<IncomingMessage, 'headers' | 'url'>): boolean {
+export function isOwnCall({ headers, url = '' }: RequestHead): boolean {
   if (headers['holdover-page'] !== undefined || isOwnUserAgent(headers['user-agent'] ?? ''))
     return true;
   if (headers.upgrade !== undefined) return /[?&](watch|sample)=1(&|$)/.test(url);

@@ -61,7 +61,7 @@ type GuardOptions = Pick<HostOptions, 'ownHosts' | 'allowedHosts'> & {
   readonly corsOrigin: string | undefined;
   /** The address of the server as its operator gives it. */
   readonly publicOrigin?: string | undefined;
-  readonly addresses?: Pick<PublicAddresses, 'forwardedHostOf'>;
+  readonly addresses?: PublicAddresses;
 };
 
 /** The pages to which other sites may link. */

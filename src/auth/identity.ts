@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { RequestHead } from '../http/file-headers.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { loginIn } from '../protocol/url-credentials.ts';
 
@@ -7,11 +7,9 @@ import { loginIn } from '../protocol/url-credentials.ts';
 export const LOCAL_USER = 'local';
 
 /** Authenticates a request. `undefined` becomes a 401, on HTTP and before a WebSocket upgrade. */
-export type Authenticate = (
-  request: Pick<IncomingMessage, 'headers' | 'url'>,
-) => Promise<Caller | undefined>;
+export type Authenticate = (request: RequestHead) => Promise<Caller | undefined>;
 
-export type Identify = (request: Pick<IncomingMessage, 'headers' | 'url'>) => Caller | undefined;
+export type Identify = (request: RequestHead) => Caller | undefined;
 
 /**
  * Tells users apart by an HMAC of the key that they send; the key itself stays in memory. With
@@ -56,7 +54,7 @@ export function createAuthenticate(options: {
  * True when a request has a key, valid or not. Without a key its caller is the local user, if that
  * user exists.
  */
-export function presentsKey(request: Pick<IncomingMessage, 'headers' | 'url'>): boolean {
+export function presentsKey(request: RequestHead): boolean {
   return keysIn(request).length > 0;
 }
 
@@ -64,7 +62,7 @@ export function presentsKey(request: Pick<IncomingMessage, 'headers' | 'url'>): 
  * Returns the keys in the order of their priority: `X-API-Key`, Bearer, Basic, `?token=`. An empty
  * Bearer counts as absent, since some clients always send the header.
  */
-function keysIn({ headers, url }: Pick<IncomingMessage, 'headers' | 'url'>): string[] {
+function keysIn({ headers, url }: RequestHead): string[] {
   const { authorization = '' } = headers;
   const header = headers['x-api-key'];
   const bearer = /^bearer\s+(\S.*)$/i.exec(authorization)?.[1]?.trim();
@@ -97,10 +95,7 @@ function basicKeys(authorization: string): (string | undefined)[] {
 const MAX_KEY_BYTES = 16 * 1024;
 
 /** Returns the name of the header or the parameter whose key is too long to be kept. */
-export function longKeyIn({
-  headers,
-  url = '',
-}: Pick<IncomingMessage, 'headers' | 'url'>): string | undefined {
+export function longKeyIn({ headers, url = '' }: RequestHead): string | undefined {
   const isLong = (key: string): boolean => key.length > MAX_KEY_BYTES;
   if (isLong(String(headers['x-api-key'] ?? ''))) return 'X-API-Key';
   const { authorization = '' } = headers;

@@ -1,4 +1,6 @@
+import type { RequestHead } from '../http/file-headers.ts';
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Config } from '../config/config.ts';
 import { readHost } from '../http/public-address.ts';
 import type { Caller } from '../protocol/job-api.ts';
@@ -8,11 +10,10 @@ export type OperatorAccess =
   | { readonly isOperator: true; readonly by: 'token' | 'loopback' }
   | { readonly isOperator: false; readonly reason: string };
 
+type OperatorRequest = RequestHead & { readonly socket: Socket; readonly httpVersion: string };
+
 /** Checks if an authenticated caller is the operator. */
-export type OperatorCheck = (
-  request: Pick<IncomingMessage, 'headers' | 'socket' | 'httpVersion'>,
-  caller: Caller,
-) => OperatorAccess;
+export type OperatorCheck = (request: OperatorRequest, caller: Caller) => OperatorAccess;
 
 /**
  * Headers that proxies add: a call with one of them did not come directly. Two `X-` headers are
@@ -54,11 +55,7 @@ export function createOperatorCheck({
   };
 }
 
-function refusalOf({
-  headers,
-  socket,
-  httpVersion,
-}: Pick<IncomingMessage, 'headers' | 'socket' | 'httpVersion'>): string | undefined {
+function refusalOf({ headers, socket, httpVersion }: OperatorRequest): string | undefined {
   if (!isLoopbackAddress(socket.remoteAddress)) return NOT_OPERATOR.remote;
   const isForwarded = Object.keys(headers).some((name) => FORWARDING_HEADERS.test(name));
   if (isForwarded || httpVersion === '1.0' || headers.connection === 'close')

@@ -6,10 +6,10 @@ import { type FileMention, fileKey } from '../translate/file-mentions.ts';
 import type { ResolvedFile } from '../files/resolve-files.ts';
 import { withinRoot, uploadPathOf } from '../files/safe-name.ts';
 import { contentTypeOf } from '../http/file-headers.ts';
-import type { Caller, JobApi, SpooledFile } from '../protocol/job-api.ts';
+import type { Caller, AssetCalls, SpooledFile } from '../protocol/job-api.ts';
 
 type UploadOptions = {
-  readonly jobs: Pick<JobApi, 'createAsset'>;
+  readonly jobs: AssetCalls;
   readonly caller: Caller;
   /** The input folder of the v1 server. */
   readonly inputDir: string;

@@ -35,7 +35,7 @@ export async function runCommand(
  * Calls `work` with the Redis of these settings, or with `undefined` when the ledger is SQLite. Closes it afterwards.
  */
 export async function withRedis<T>(
-  { ledger }: Pick<DataLocation, 'ledger'>,
+  { ledger }: { readonly ledger: string },
   work: (redis: SharedRedis | undefined) => Promise<T>,
 ): Promise<T> {
   const source: LedgerSource = ledgerSource(ledger);

@@ -39,7 +39,7 @@ export function filesSource(flags: FilesFlags, env: NodeJS.ProcessEnv): FilesSou
 }
 
 /** The address of a bucket as an operator writes it. */
-export function bucketUrl({ bucket, prefix }: Pick<BucketSource, 'bucket' | 'prefix'>): string {
+export function bucketUrl({ bucket, prefix }: BucketSource): string {
   return `s3://${bucket}/${prefix}`.replace(/\/$/, '');
 }
 

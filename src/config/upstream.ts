@@ -35,7 +35,7 @@ type UpstreamFlags = Pick<Flags, 'upstream' | 'upstreamKey' | 'upstreamAssets'> 
 /** The key comes from a file or from the environment: arguments of a process are seen by all. */
 export function upstreamOf(
   flags: UpstreamFlags,
-  { upstream: limits }: Pick<Limits, 'upstream'>,
+  { upstream: limits }: Limits,
   env: NodeJS.ProcessEnv,
 ): Upstream {
   const { upstream } = flags;

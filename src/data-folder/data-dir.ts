@@ -65,7 +65,7 @@ async function bindFilesInFolder(
  */
 export async function refuseOtherPlace(
   root: string,
-  bucket: Pick<BucketIdentity, 'url' | 'readId'> | undefined,
+  bucket: BucketIdentity | undefined,
 ): Promise<void> {
   const url = bucketOf(root);
   if (bucket === undefined) {

@@ -29,7 +29,7 @@ const MAX_CONCURRENT = 2;
 
 /** `/object_info` as one user sees it, ready to be sent. */
 export class UserObjectInfo {
-  readonly #files: Pick<FileStore, 'list'>;
+  readonly #files: FileStore;
   readonly #withSlot = createSemaphore(MAX_CONCURRENT);
   readonly #uploadClasses = new WeakMap<Definitions, ReadonlySet<string>>();
   readonly #bodies = new LRUCache<string, Buffer, Variant>({
@@ -40,7 +40,7 @@ export class UserObjectInfo {
     fetchMethod: (_etag, _stale, { context }) => this.#withSlot(() => this.#write(context)),
   });
 
-  constructor(files: Pick<FileStore, 'list'>) {
+  constructor(files: FileStore) {
     this.#files = files;
   }
 

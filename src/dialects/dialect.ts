@@ -126,14 +126,12 @@ export function rulesOf(dialect: Dialect): DialectRules {
 }
 
 /** Returns the rules for the call that is being answered. */
-export function rulesFor(ctx: Pick<Koa.Context, 'state'>): DialectRules {
+export function rulesFor(ctx: Koa.Context): DialectRules {
   return RULES_OF[(ctx.state as { readonly dialect?: Dialect }).dialect ?? 'local'];
 }
 
 /** Returns how `/view` sends a file. Redirects are used only for paths below `/api`. */
-export function viewRuleFor(
-  ctx: Pick<Koa.Context, 'state' | 'url'>,
-): DialectRules['apiView'] | 'stream' {
+export function viewRuleFor(ctx: Koa.Context): DialectRules['apiView'] | 'stream' {
   return isBelowApi(ctx.url) ? rulesFor(ctx).apiView : 'stream';
 }
 

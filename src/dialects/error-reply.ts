@@ -11,7 +11,7 @@ import { routerRefusal } from './router-refusal.ts';
 export type FailedCall = {
   readonly method: string;
   readonly url: string;
-  readonly rules: Pick<DialectRules, 'apiErrors' | 'serviceFailure'>;
+  readonly rules: DialectRules;
 };
 
 /** An error before it has the form of an API. */

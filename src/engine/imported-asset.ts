@@ -15,6 +15,6 @@ export function importedAsset(file: ImportedFile): AssetRow {
 }
 
 /** True when a file was imported from a v1 server. An upload cannot claim this job id. */
-export function isImported({ jobId }: Pick<AssetRow, 'jobId'>): boolean {
+export function isImported({ jobId }: AssetRow): boolean {
   return jobId === IMPORTED;
 }

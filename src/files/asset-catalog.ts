@@ -2,7 +2,7 @@ import { toV1FileError } from '../dialects/file-error.ts';
 import type { FileRow, FileStore, LabelStore } from '../ledger/ledger.ts';
 import { createKeyedMutex } from '../lib/concurrency.ts';
 import { yieldEvery } from '../lib/event-loop.ts';
-import { type Caller, type JobApi, isGone } from '../protocol/job-api.ts';
+import { type Caller, type AssetCalls, isGone } from '../protocol/job-api.ts';
 import { type JsonObject, parseJson, stringifyJson } from '../protocol/json.ts';
 import type { FileRef } from '../protocol/v1.ts';
 import { fileKey } from '../translate/file-mentions.ts';
@@ -24,7 +24,7 @@ export type FileLabels = {
 export type FileAsset = { readonly row: FileRow; readonly labels: FileLabels };
 
 type CatalogOptions = {
-  readonly jobs: Pick<JobApi, 'deleteAsset'>;
+  readonly jobs: AssetCalls;
   readonly files: FileStore;
   readonly labels: LabelStore;
   readonly now: () => number;
@@ -124,7 +124,7 @@ const BLAKE3 = /^blake3:[0-9a-f]{64}$/;
 
 /** Finds a file of the user by the hash of its bytes. `undefined` for a text that is no hash. */
 export async function fileByHash(
-  files: Pick<FileStore, 'list'>,
+  files: FileStore,
   user: string,
   hash: string,
 ): Promise<FileRow | undefined> {

@@ -5,7 +5,7 @@ import {
   type Caller,
   type Content,
   type ContentBytes,
-  type JobApi,
+  type AssetCalls,
   type Result,
   ok,
   refuse,
@@ -14,8 +14,6 @@ import {
 /** An asset, and the caller that requests it. */
 export type WantedAsset = { readonly caller: Caller; readonly assetId: string };
 
-type ContentApi = Pick<JobApi, 'content'>;
-
 /** A larger picture is not read into memory to be decoded. */
 const MAX_PICTURE_BYTES = 256 * 1024 * 1024;
 /** A longer text is not shown beside its file: it would be in every copy of the history. */
@@ -23,7 +21,7 @@ const MAX_TEXT_BYTES = 256 * 1024;
 
 /** Opens the bytes of an asset. A link that this process can read is read here. */
 export async function openContent(
-  jobs: ContentApi,
+  jobs: AssetCalls,
   { caller, assetId }: WantedAsset,
   range?: ByteRange,
 ): Promise<Result<Content>> {
@@ -33,7 +31,7 @@ export async function openContent(
 }
 
 /** Returns the content of a text file; `undefined` when it is too large or cannot be read. */
-export async function readText(jobs: ContentApi, wanted: WantedAsset): Promise<string | undefined> {
+export async function readText(jobs: AssetCalls, wanted: WantedAsset): Promise<string | undefined> {
   const content = await openContent(jobs, wanted);
   if (!content.ok || content.value.kind === 'redirect') return undefined;
   const bytes = await readAtMost(MAX_TEXT_BYTES, content.value.stream).catch(() => undefined);
@@ -42,7 +40,7 @@ export async function readText(jobs: ContentApi, wanted: WantedAsset): Promise<s
 
 /** Returns all bytes of a picture that fits into memory. Reading ends with `signal`. */
 export async function readImageBytes(
-  jobs: ContentApi,
+  jobs: AssetCalls,
   { signal, ...wanted }: WantedAsset & { readonly signal?: AbortSignal },
 ): Promise<Result<Buffer>> {
   if (signal?.aborted === true) return refuse(502, 'bad_upstream_response', BROKEN_OFF);

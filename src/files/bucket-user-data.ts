@@ -16,7 +16,7 @@ export type ObjectStore = {
   list(prefix: string): AsyncIterable<StoredObject & { readonly key: string }>;
   /** `onlyNew`: returns `false` when an object with this key exists. */
   put(key: string, bytes: Uint8Array, how: { readonly onlyNew: boolean }): Promise<boolean>;
-  putFile(key: string, file: Pick<SpooledFile, 'path' | 'sizeBytes'>): Promise<void>;
+  putFile(key: string, file: SpooledFile): Promise<void>;
   /** `false`: there is no such object. */
   copy(from: string, to: string): Promise<boolean>;
   remove(key: string): Promise<void>;

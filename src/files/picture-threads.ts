@@ -10,7 +10,7 @@ import {
 } from './pictures.ts';
 
 /** Draws pictures on worker threads, never on the thread that answers. */
-export function openPictures(log: Pick<Logger, 'error'>): Pictures & { close(): Promise<void> } {
+export function openPictures(log: Logger): Pictures & { close(): Promise<void> } {
   const threads = createThreads({
     module: 'dist/files/draw-picture.js',
     // The decoder of bitmaps keeps its memory as long as its thread runs.

@@ -1,12 +1,12 @@
 import type { FileStore } from '../ledger/ledger.ts';
 import { isJsonObject } from '../protocol/json.ts';
-import type { Caller, JobApi, V2Error } from '../protocol/job-api.ts';
+import type { Caller, AssetCalls, V2Error } from '../protocol/job-api.ts';
 import type { ResolvedFile } from './resolve-files.ts';
 import { uploadPathOf } from './safe-name.ts';
 
 type AssetRenewalServices = {
-  readonly jobs: Pick<JobApi, 'asset' | 'assetFromHash'>;
-  readonly files: Pick<FileStore, 'get' | 'put'>;
+  readonly jobs: AssetCalls;
+  readonly files: FileStore;
   /** Uploads a file again from a copy. Returns the id of the new asset, if there is a copy. */
   readonly reupload?:
     | ((caller: Caller, file: ResolvedFile) => Promise<string | undefined>)

@@ -1,3 +1,4 @@
+import type { FileType } from '../ledger/columns.ts';
 import { posix } from 'node:path';
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
 import { yieldEvery } from '../lib/event-loop.ts';
@@ -80,9 +81,9 @@ async function rowOf(
  * Its folder may be that of another user who uploaded the same bytes.
  */
 export async function uploadByContentName(
-  files: Pick<FileStore, 'list'>,
+  files: FileStore,
   user: string,
-  { type, filename }: Pick<FileMention, 'type' | 'filename'>,
+  { type, filename }: { readonly type: FileType; readonly filename: string },
 ): Promise<FileRow | undefined> {
   const hash = type === 'input' ? hashInContentName(filename) : undefined;
   if (hash === undefined) return undefined;

@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import type { FileType, FileRow } from '../ledger/ledger.ts';
+import type { FileType, FilePlace } from '../ledger/ledger.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { ANNOTATED_NAME } from '../protocol/v1.ts';
 
@@ -97,10 +97,6 @@ export function splitPath(path: string): { readonly folder: string; readonly nam
  * Returns the path of an upload at the upstream. It is always below `input/`, since v2 chooses the
  * place of other files. Only inputs may be found by their name.
  */
-export function uploadPathOf({
-  type,
-  subfolder,
-  filename,
-}: Pick<FileRow, 'type' | 'subfolder' | 'filename'>): string {
+export function uploadPathOf({ type, subfolder, filename }: FilePlace): string {
   return posix.join('input', type === 'input' ? '' : type, subfolder, filename);
 }

@@ -1,8 +1,8 @@
 import { posix } from 'node:path';
-import type { FileRow, FileStore } from '../ledger/ledger.ts';
+import type { FileRow, FileStore, FilePlace } from '../ledger/ledger.ts';
 import {
   type Caller,
-  type JobApi,
+  type AssetCalls,
   type SpooledFile,
   type StartedUpload,
   isGone,
@@ -16,16 +16,13 @@ import { uploadPathOf } from './safe-name.ts';
 
 /** Services for storing a file. */
 export type FileStoringServices = {
-  readonly jobs: Pick<
-    JobApi,
-    'createAsset' | 'assetFromHash' | 'hasBlob' | 'asset' | 'deleteAsset'
-  >;
+  readonly jobs: AssetCalls;
   readonly files: FileStore;
   readonly now: () => number;
 };
 
 /** A received file and its requested name. */
-export type NewFile = Pick<FileRow, 'type' | 'subfolder' | 'filename'> & {
+export type NewFile = FilePlace & {
   readonly caller: Caller;
   /** Without a path it is bytes that the user has already. */
   readonly file: Omit<SpooledFile, 'path'> & Partial<Pick<SpooledFile, 'path'>>;
@@ -137,7 +134,7 @@ async function findKnownBytes(
   return linked.ok ? linked.value : undefined;
 }
 
-function rowOf({ now }: Pick<FileStoringServices, 'now'>, newFile: NewFile, asset: Asset): FileRow {
+function rowOf({ now }: FileStoringServices, newFile: NewFile, asset: Asset): FileRow {
   const { caller, type, subfolder, filename, file } = newFile;
   return {
     user: caller.user,

@@ -140,7 +140,7 @@ export function createUserDataStore(options: {
 }
 
 async function moveInto(
-  file: Pick<SpooledFile, 'path'>,
+  file: { readonly path: string },
   path: string,
   { overwrite }: Overwrite,
 ): Written {

@@ -1,7 +1,13 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import { extname } from 'node:path';
 import { encodeExtended } from 'content-disposition';
 import { lookup } from 'mime-types';
+
+/** The head of a request. */
+export type RequestHead = {
+  readonly headers: IncomingHttpHeaders;
+  readonly url?: string | undefined;
+};
 
 const UNKNOWN_TYPE = 'application/octet-stream';
 
@@ -97,7 +103,7 @@ type Validators = { readonly etag: string; readonly modifiedAtMs?: number };
  * `fetch` adds whenever it is given a condition.
  */
 export function isCopyCurrent(
-  { headers }: Pick<IncomingMessage, 'headers'>,
+  { headers }: RequestHead,
   { etag, modifiedAtMs = Number.NaN }: Validators,
 ): boolean {
   const tags = headers['if-none-match'];

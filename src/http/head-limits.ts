@@ -19,10 +19,7 @@ export const LONG_HEAD_MESSAGE = `The address and the headers together are longe
  * Returns the limit that a head exceeds. Of too many headers Node drops some, so the framing of the
  * body may be unknown: refuse the request, and close its connection.
  */
-export function headFault({
-  url = '',
-  rawHeaders,
-}: Pick<IncomingMessage, 'url' | 'rawHeaders'>): HeadFault | undefined {
+export function headFault({ url = '', rawHeaders }: IncomingMessage): HeadFault | undefined {
   if (rawHeaders.length / 2 > MAX_HEADERS) return 'too_many_headers';
   let bytes = url.length;
   for (const text of rawHeaders) bytes += text.length;

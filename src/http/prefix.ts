@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener } from 'node:http';
 import type { PublicAddresses } from './public-address.ts';
 
 type Options = {
-  readonly addresses: Pick<PublicAddresses, 'prefixOf'>;
+  readonly addresses: PublicAddresses;
   /** True when a path that begins with the prefix belongs to the server itself. */
   readonly isOwnPath: (path: string, prefix: string) => boolean;
 };

@@ -1,4 +1,3 @@
-import type { Stats } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { realpath, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
@@ -53,7 +52,7 @@ export async function findBelow(root: string, urlPath: string): Promise<StaticFi
 export function fileOf(
   root: string,
   path: string,
-  stats: Pick<Stats, 'size' | 'mtimeMs' | 'ino'>,
+  stats: { readonly size: number; readonly mtimeMs: number; readonly ino: number },
 ): StaticFile {
   const modifiedHex = Math.trunc(stats.mtimeMs * 1000).toString(16);
   return {

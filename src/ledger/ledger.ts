@@ -104,21 +104,21 @@ export interface PromptStore {
   highestNumber(): Promise<number>;
 }
 
+/** Which file of a user. */
+export type FilePlace = Pick<FileRow, 'type' | 'subfolder' | 'filename'>;
+
 export interface FileStore {
   /** Inserts or replaces. */
   put(row: FileRow, durability?: Durability): Promise<void>;
   /** Inserts unless the name is taken; false when it was. */
   claim(row: FileRow, durability?: Durability): Promise<boolean>;
-  get(
-    user: string,
-    name: Pick<FileRow, 'type' | 'subfolder' | 'filename'>,
-  ): Promise<FileRow | undefined>;
+  get(user: string, name: FilePlace): Promise<FileRow | undefined>;
   byAsset(user: string, assetId: string): Promise<FileRow | undefined>;
   /** The newest file of that name in any folder; among equally old files, the one that was recorded last. */
   newestNamed(user: string, name: Pick<FileRow, 'type' | 'filename'>): Promise<FileRow | undefined>;
   /** Newest first. */
   list(user: string, type: FileType): Promise<readonly FileRow[]>;
-  remove(user: string, name: Pick<FileRow, 'type' | 'subfolder' | 'filename'>): Promise<void>;
+  remove(user: string, name: FilePlace): Promise<void>;
 }
 
 export interface JobStore {

@@ -1,14 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** The time for code that waits or measures. Tests inject a clock that they advance themselves. */
-export type Clock = {
+export type TimeSource = {
   /** Milliseconds since 1970. */
   now(): number;
+};
+
+export type Sleeper = {
   /** Resolves after `ms` milliseconds. Rejects with an `AbortError` when `signal` aborts first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
-  /** Calls `act` after `ms` milliseconds, unless the returned function is called before. */
-  callAfter(ms: number, act: () => void): () => void;
 };
+
+/** The time for code that waits or measures. Tests inject a clock that they advance themselves. */
+export type Clock = TimeSource &
+  Sleeper & {
+    /** Calls `act` after `ms` milliseconds, unless the returned function is called before. */
+    callAfter(ms: number, act: () => void): () => void;
+  };
 
 function callAfter(ms: number, act: () => void): () => void {
   const timer = setTimeout(act, ms);

@@ -1,6 +1,5 @@
 import { link, mkdir, open, rename, rm, unlink } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import type { SpooledFile } from '../protocol/job-api.ts';
 import { syncPath } from './durability.ts';
 
 /** The errors of file systems without hard links. */
@@ -46,7 +45,7 @@ async function renameNew(from: string, to: string): Promise<Exclude<RenameOutcom
 
 /** Moves a spooled file to its final name. The move is on disk when this resolves. */
 export async function moveIntoPlace(
-  file: Pick<SpooledFile, 'path'>,
+  file: { readonly path: string },
   target: string,
   existing: 'keep' | 'replace' = 'replace',
 ): Promise<'adopted' | 'taken'> {

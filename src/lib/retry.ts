@@ -1,7 +1,7 @@
-import type { Clock } from './clock.ts';
+import type { Sleeper } from './clock.ts';
 
 type RetryOptions = {
-  readonly clock: Pick<Clock, 'sleep'>;
+  readonly clock: Sleeper;
   /** The wait after the first attempt, which doubles with each further one, and the longest wait. */
   readonly waitMs: { readonly first: number; readonly last: number };
   /** Ends the waiting: `retry` rejects with an `AbortError`. */

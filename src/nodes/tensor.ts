@@ -109,8 +109,8 @@ export const fillAlpha = (context: Reserver, image: ImageValue, channels: number
 
 /** Visits the rows of all pictures of a batch. Between two rows a job can be stopped. */
 export const eachRow = (
-  context: Pick<NodeContext, 'check'>,
-  { batch, height }: Pick<MaskShape, 'batch' | 'height'>,
+  context: LoopContext,
+  { batch, height }: { readonly batch: number; readonly height: number },
   act: (row: number) => void,
 ): void => {
   for (let row = 0; row < batch * height; row++) {

@@ -12,7 +12,7 @@ import { type StaticFile, findBelow } from '../http/static-file.ts';
 export type Templates = ReturnType<typeof openTemplates>;
 
 type TemplateOptions = {
-  readonly definitions: Pick<DefinitionSource, 'current'>;
+  readonly definitions: DefinitionSource;
   /** True when inputs have the `example.png` that some of the workflows load. */
   readonly hasExample: boolean;
 };

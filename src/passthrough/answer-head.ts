@@ -24,7 +24,7 @@ const SANDBOX_POLICY = "default-src 'none'; sandbox";
  */
 export function writeAnswerHead(
   res: ServerResponse,
-  { headersBeside }: Pick<ProxyRequest, 'headersBeside'>,
+  { headersBeside }: ProxyRequest,
   { status, reason, raw }: AnswerHead,
 ): boolean {
   if (status < 200) return false;

@@ -25,7 +25,7 @@ const NOT_RETURNED =
  * Returns the end-to-end headers of a call for the upstream, with the only key that may be sent.
  */
 export function requestHeaders(
-  { rawHeaders, headers }: Pick<IncomingMessage, 'rawHeaders' | 'headers'>,
+  { rawHeaders, headers }: IncomingMessage,
   { host, key }: { readonly host: string; readonly key: string | undefined },
 ): string[] {
   const lines = ['Host', host];
@@ -72,7 +72,7 @@ export function toHeaderObject(lines: RawHeaders): Headers {
 }
 
 /** True when the transfer coding of the body would be lost in forwarding. */
-export function hasUnsupportedCoding({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+export function hasUnsupportedCoding({ headers }: IncomingMessage): boolean {
   const coding = headers['transfer-encoding'];
   return coding !== undefined && coding.trim().toLowerCase() !== 'chunked';
 }

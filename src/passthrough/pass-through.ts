@@ -44,7 +44,7 @@ export type PassThroughOptions = {
    * known.
    */
   readonly jobIdOf?: (user: string, id: string) => Promise<string | undefined>;
-  readonly log: Pick<Logger, 'warn'>;
+  readonly log: Logger;
   /** Called for each job that is submitted, cancelled or fetched by a passed-through call. */
   readonly onJobCall?: (call: JobCall) => void;
   readonly limits?: Partial<RelayLimits>;

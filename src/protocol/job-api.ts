@@ -31,7 +31,7 @@ export type V2Error = {
  * True when a submission was refused for its content, so that an earlier attempt had the same
  * fault.
  */
-export function isAboutContent({ status, code }: Pick<V2Error, 'status' | 'code'>): boolean {
+export function isAboutContent({ status, code }: V2Error): boolean {
   return [400, 413, 422].includes(status) && errorCodeOf(code)?.isNotAboutContent !== true;
 }
 
@@ -278,7 +278,7 @@ export function ok<T>(value: T): Result<T> {
 }
 
 /** True when an error means that the requested resource does not exist, or not any more. */
-export function isGone({ status }: Pick<V2Error, 'status'>): boolean {
+export function isGone({ status }: { readonly status: number }): boolean {
   return status === 404 || status === 410;
 }
 

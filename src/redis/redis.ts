@@ -10,18 +10,21 @@ import { RedisSubscriber } from './redis-subscriber.ts';
 
 export type { Redis } from 'ioredis';
 
+export type RedisNames = {
+  /** Each key begins with this. */
+  readonly prefix: string;
+  /** Each channel begins with this. */
+  readonly channels: string;
+};
+
 /** The connections of this process to the Redis or Valkey that several processes share. */
-export type RedisConnections = {
+export type RedisConnections = RedisNames & {
   /** The connection for commands that a caller waits for. Each fails after `commandTimeoutMs`. */
   readonly commands: Redis;
   /** Opens a separate connection, for example for blocking reads. `close` closes it too. */
   readonly connect: (options?: ConnectionOptions) => Redis;
   /** Opens a connection for messages. */
   readonly subscriber: () => RedisSubscriber;
-  /** Each key begins with this. */
-  readonly prefix: string;
-  /** Each channel begins with this. */
-  readonly channels: string;
   readonly close: () => Promise<void>;
 };
 
@@ -76,7 +79,7 @@ export function openRedis(
 
 /** The number of connections that are subscribed to a channel. */
 export async function countSubscribers(
-  { commands }: Pick<RedisConnections, 'commands'>,
+  { commands }: RedisConnections,
   channel: string,
 ): Promise<number> {
   const [, count = 0] = (await commands.pubsub('NUMSUB', channel)) as unknown[];

@@ -85,7 +85,7 @@ const POLL_GROWTH = 1.5;
 
 /** Returns the wait before a job in this state is read again, without jitter. */
 export function pollDelayMs(
-  limits: Pick<RemoteLimits, 'pollMs'>,
+  limits: RemoteLimits,
   job: { readonly status: JobStatus; readonly isWatched: boolean; readonly polls: number },
 ): number {
   const running = job.isWatched ? 'watched' : 'unwatched';

@@ -13,9 +13,9 @@ import type { RedisPrompts } from './redis-prompts.ts';
 const IDLE_MS = 130_000;
 
 type FollowedUsersOptions = {
-  readonly clock: Pick<Clock, 'now'>;
-  readonly prompts: Pick<RedisPrompts, 'follow' | 'unfollow' | 'isLeased' | 'clientScripts'>;
-  readonly streams: Pick<LogStreams, 'get' | 'ofUser' | 'deleteOfUser'>;
+  readonly clock: Clock;
+  readonly prompts: RedisPrompts;
+  readonly streams: LogStreams;
   readonly handlers: () => LogHandlers | undefined;
   /** Reads a prompt that this process does not know. */
   readonly discover: (key: string) => Promise<void>;

@@ -105,7 +105,7 @@ export type Scripts = DefinedScripts<keyof typeof SCRIPTS>;
 
 export function defineReplicationScripts(
   redis: Redis,
-  { prefix, channels }: Pick<RedisConnections, 'prefix' | 'channels'>,
+  { prefix, channels }: RedisConnections,
 ): Scripts {
   const options = { namespace: 'replication', prefix, prelude: prelude(channels) };
   return defineScripts(redis, SCRIPTS, options);

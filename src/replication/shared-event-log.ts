@@ -25,7 +25,7 @@ type SharedEventLogOptions = {
   /** Unique id of this process, new after each restart. */
   readonly instance: string;
   readonly log: Logger;
-  readonly clock?: Pick<Clock, 'now'>;
+  readonly clock?: Clock;
 };
 
 /**
@@ -45,7 +45,7 @@ const CATCH_UP_TIMEOUT_MS = 2000;
  */
 export class SharedEventLog implements PromptEventLog {
   readonly #options: SharedEventLogOptions;
-  readonly #clock: Pick<Clock, 'now'>;
+  readonly #clock: Clock;
   readonly #redis: Redis;
   readonly #prompts: RedisPrompts;
   /** The users that have sockets in this process. */
@@ -62,7 +62,7 @@ export class SharedEventLog implements PromptEventLog {
   #takeoverAllowedAtMs = 0;
   #isClosed = false;
   /** The write tokens of the prompts that this process leads. */
-  readonly leadership: Pick<LogStreams, 'token' | 'refused'>;
+  readonly leadership: LogStreams;
 
   constructor(options: SharedEventLogOptions) {
     const { links, clock = monotonicClock } = options;

@@ -21,7 +21,7 @@ export type ModelCaller = {
 
 /** Identifies a caller, or refuses the call. */
 export type AuthenticateModelCaller = (
-  request: Pick<IncomingMessage, 'headers'>,
+  request: IncomingMessage,
 ) =>
   | { readonly ok: true; readonly modelCaller: ModelCaller }
   | { readonly ok: false; readonly refusal: ReplyError };
@@ -33,7 +33,7 @@ type ModelAuthenticationOptions = {
    */
   readonly callerOf: (key: string) => Caller | undefined;
   readonly keys: ModelKeys | undefined;
-  readonly limits: Pick<ModelLimits, 'inFlight' | 'committedCents' | 'requestsPerMinute'>;
+  readonly limits: ModelLimits;
 };
 
 /**

@@ -27,7 +27,7 @@ export function readKeys(path: string): ModelKeys {
 }
 
 /** Returns true when a grant covers a model. */
-export function grantCovers({ models }: Pick<KeyGrant, 'models'>, id: string): boolean {
+export function grantCovers({ models }: KeyGrant, id: string): boolean {
   if (models === undefined) return true;
   return models.some(
     (each) => each === id || (each.endsWith('/*') && id.startsWith(each.slice(0, -1))),

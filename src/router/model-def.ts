@@ -44,7 +44,7 @@ export type ModelDef = {
 };
 
 /** Returns the id by which a model is addressed. */
-export function modelId({ provider, model }: Pick<ModelDef, 'provider' | 'model'>): string {
+export function modelId({ provider, model }: ModelDef): string {
   return `${provider}/${model}`;
 }
 

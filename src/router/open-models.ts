@@ -1,11 +1,11 @@
-import type { JobApi } from '../protocol/job-api.ts';
+import type { AssetCalls } from '../protocol/job-api.ts';
 import { DEFAULT_MODEL_LIMITS, type ModelLimits } from './limits.ts';
 import { localModels } from './local/local-models.ts';
 import { type ModelRouter, type ModelRouterOptions, createModelRouter } from './router.ts';
 import { createModelThreads } from './local/threads.ts';
 
 type EmbeddedModelsOptions = Omit<ModelRouterOptions, 'models' | 'limits'> & {
-  readonly jobs: Pick<JobApi, 'content' | 'createAsset'>;
+  readonly jobs: AssetCalls;
   readonly spoolDir: string;
   readonly limits: Partial<ModelLimits>;
 };

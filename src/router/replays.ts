@@ -20,10 +20,7 @@ export type Replays = ReturnType<typeof createReplays>;
 type ReplaysOptions = {
   readonly store: ReplayStore;
   readonly now: () => number;
-  readonly limits: Pick<
-    ModelLimits,
-    'deadlineMs' | 'replayMs' | 'replayBytes' | 'replayBudgetBytes'
-  >;
+  readonly limits: ModelLimits;
   /** True when several servers may have the store. */
   readonly isShared: boolean;
 };
@@ -52,7 +49,7 @@ export function createReplays({ store, now, limits, isShared }: ReplaysOptions) 
   /** The time at which each call that runs here took its key. */
   const running = new Map<string, number>();
   const othersRunMs = isShared ? limits.deadlineMs + AROUND_RUN_MS : 0;
-  const mayRun = ({ requestId, atMs }: Pick<ReplayRow, 'requestId' | 'atMs'>): boolean =>
+  const mayRun = ({ requestId, atMs }: ReplayRow): boolean =>
     running.has(requestId) || now() - atMs < othersRunMs;
   // A call outlives the time that answers are stored when the clock is set forward, or when calls
   // may take long.

@@ -32,7 +32,7 @@ import {
 /** The services that the router needs. */
 export type ModelRouterOptions = {
   readonly models: readonly ModelDef[];
-  readonly ledger: Pick<Ledger, 'replays' | 'modelCalls'>;
+  readonly ledger: Ledger;
   /** True when several servers may have the ledger. */
   readonly isLedgerShared: boolean;
   readonly log: Logger;

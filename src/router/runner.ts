@@ -21,7 +21,7 @@ type CheckedCall = Invocation & {
 };
 
 type ModelRunnerOptions = {
-  readonly modelCalls: Pick<ModelCallStore, 'chargedCents'>;
+  readonly modelCalls: ModelCallStore;
   readonly deadlineMs: number;
   readonly log: Logger;
 };

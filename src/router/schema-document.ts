@@ -36,10 +36,7 @@ const INVALID_SCHEMA: JsonObject = {
 };
 
 /** Returns a model's schema document, or a 304 when the caller has it. */
-export function replyDocument(
-  def: ModelDef,
-  request: Pick<IncomingMessage, 'headers'>,
-): RouterReply {
+export function replyDocument(def: ModelDef, request: IncomingMessage): RouterReply {
   const body = Buffer.from(stringifyJson(openApi(def)));
   const etag = `"${createHash('sha256').update(body).digest('hex')}"`;
   const headers = { ETag: etag, 'Cache-Control': 'private, must-revalidate' };

@@ -3,7 +3,7 @@ import type { FileRow } from '../ledger/ledger.ts';
 import type { Logger } from '../observability/log.ts';
 import { freeNames } from '../translate/free-names.ts';
 import { openContent } from '../files/asset-content.ts';
-import { type JobApi, isGone } from '../protocol/job-api.ts';
+import { type AssetCalls, isGone } from '../protocol/job-api.ts';
 import { type Folder, type FileName, matchesRow } from './folder.ts';
 
 /**
@@ -18,7 +18,7 @@ export type PendingFile = { readonly row: FileRow; readonly rule: ConflictRule }
 /** Services for writing to a shared folder. */
 export type FolderWriteServices = {
   readonly folder: Folder;
-  readonly jobs: Pick<JobApi, 'content'>;
+  readonly jobs: AssetCalls;
   readonly log: Logger;
   readonly user: string;
 };

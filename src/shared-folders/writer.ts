@@ -130,7 +130,7 @@ export async function openFolderWriter(deps: FolderWriterOptions) {
 
   return {
     /** Returns true while a process has to write the file. After `false` it is in the folder, or was removed. */
-    isPending: async (row: Pick<FileRow, 'type' | 'subfolder' | 'filename'>) =>
+    isPending: async (row: FileRow) =>
       pending.has(pathKeyOf(row)) || (await files.get(folderOwner, row)) !== undefined,
     /** Returns the keys of the pending files of all processes. */
     pendingKeys: async (): Promise<ReadonlySet<string>> =>
@@ -172,7 +172,7 @@ export async function openFolderWriter(deps: FolderWriterOptions) {
 }
 
 /** Returns the user of the rows for a folder's pending files and notes. */
-export function folderUser({ id }: Pick<Folder, 'id'>): string {
+export function folderUser({ id }: Folder): string {
   return `folder ${id}`;
 }
 

@@ -28,7 +28,7 @@ const REPORT_INTERVAL_MS = 60_000;
  */
 export async function openTelemetry(
   settings: TracingSettings,
-  { version, log }: { readonly version: string; readonly log: Pick<Logger, 'warn'> },
+  { version, log }: { readonly version: string; readonly log: Logger },
 ): Promise<OpenTelemetry | undefined> {
   if (settings.kind === 'off') return undefined;
   if (settings.kind === 'unusable') {
@@ -62,7 +62,7 @@ async function loadPackages() {
 function start(
   { api, core, resources, sdk, exporter }: Packages,
   version: string,
-  log: Pick<Logger, 'warn'>,
+  log: Logger,
 ): OpenTelemetry {
   api.diag.setLogger(failureLog(log), api.DiagLogLevel.ERROR);
   const own = resources.resourceFromAttributes({
@@ -86,7 +86,7 @@ function start(
 }
 
 /** Errors of the exporter as lines of the log, one a minute. */
-function failureLog(log: Pick<Logger, 'warn'>) {
+function failureLog(log: Logger) {
   let reportedAt = -Infinity;
   const error = (message: string): void => {
     if (performance.now() - reportedAt < REPORT_INTERVAL_MS) return;

@@ -12,7 +12,7 @@ export type TraceHeaders = { readonly [name: string]: string };
 const NO_HEADERS: TraceHeaders = {};
 
 type TraceContextsOptions = Pick<OpenTelemetry, 'api' | 'propagator'> & {
-  readonly causes: Pick<CallCauses, 'causeOf'>;
+  readonly causes: CallCauses;
 };
 
 /** The contexts of the causes of v2 calls, and of the v2 calls while they are made. */

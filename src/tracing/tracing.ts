@@ -18,7 +18,7 @@ export async function openTracing(
   settings: TracingSettings,
   options: {
     readonly version: string;
-    readonly log: Pick<Logger, 'warn'>;
+    readonly log: Logger;
     readonly causes: CallCauses;
   },
 ): Promise<Tracing | undefined> {

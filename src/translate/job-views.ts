@@ -16,7 +16,7 @@ export type JobView = {
 
 /** The part of a view that an item of the list shows. */
 export type ItemView = Omit<JobView, 'submitted'> & {
-  readonly submitted: Pick<Submitted, 'promptId' | 'number' | 'extraData'>;
+  readonly submitted: Omit<Submitted, 'graph' | 'targets'>;
 };
 
 /** Lists in a node's output that hold facts about files, not files. */

@@ -44,13 +44,13 @@ export function endedItemView(row: PromptRow, form: ResultForm): ItemView {
 }
 
 /** Returns the last status word, for `/api/job/{id}/status`. */
-export function wordOf(row: Pick<PromptRow, 'statusWord'>): StatusWord {
+export function wordOf(row: { readonly statusWord: string | null }): StatusWord {
   return (row.statusWord ?? 'lost') as StatusWord;
 }
 
 /** Parses the entry of a done row. It needs no checks, since Holdover wrote it. */
 export function parseEntry(
-  row: Pick<PromptRow, 'entryJson'>,
+  row: { readonly entryJson: string | null },
   form: ResultForm = 'own',
 ): HistoryEntry {
   return parseJson(shownEntry(row.entryJson ?? 'null', form)) as unknown as HistoryEntry;

@@ -8,8 +8,8 @@ import { routesFor } from './routes.ts';
 
 /** Services of the log routes. */
 export type LogServices = {
-  readonly logBuffer: Pick<LogBuffer, 'entries'>;
-  readonly logFeed: Pick<LogFeed, 'subscribe' | 'unsubscribe' | 'gather'>;
+  readonly logBuffer: LogBuffer;
+  readonly logFeed: LogFeed;
   readonly bodies: BodyReader;
 };
 

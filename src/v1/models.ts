@@ -7,7 +7,7 @@ import { emptyError, sendJson } from '../dialects/errors.ts';
 import { type V1Request, routesFor } from './routes.ts';
 
 /** The source of the names of models. */
-export type ModelServices = { readonly definitions: Pick<DefinitionSource, 'info'> };
+export type ModelServices = { readonly definitions: DefinitionSource };
 
 /** v1's model folders in its order, and the node input that offers a folder's files by name. */
 const MODEL_FOLDERS: { readonly [folder: string]: readonly [string, string] | undefined } = {

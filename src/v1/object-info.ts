@@ -14,7 +14,7 @@ import { type V1Request, type V1Route, routesFor } from './routes.ts';
 /** Services of the `/object_info` routes. */
 export type ObjectInfoServices = {
   readonly definitions: DefinitionSource;
-  readonly files: Pick<FileStore, 'list'>;
+  readonly files: FileStore;
 };
 
 /** The routes of the node classes: all of them, or one by its name. */

@@ -26,7 +26,7 @@ type PromptRouteServices = {
   readonly ledger: Ledger;
   readonly counter: SharedCounter;
   readonly bodies: BodyReader;
-  readonly clock: Pick<Clock, 'callAfter'>;
+  readonly clock: Clock;
   /** Called with the id that a client gives its new prompt, and the caller that submits it. */
   readonly onSubmission?: ((caller: Caller, promptId: string) => void) | undefined;
 };

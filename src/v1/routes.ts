@@ -46,7 +46,7 @@ export function routesFor<Services>(handlers: {
 }
 
 /** Returns the paths at which the route is served. */
-export function aliasesOf({ path }: Pick<V1Route, 'path'>): readonly string[] {
+export function aliasesOf({ path }: V1Route): readonly string[] {
   const hasNoAlias = path.startsWith('/internal/') || path.startsWith('/api/');
   return hasNoAlias ? [path] : [path, `/api${path}`];
 }

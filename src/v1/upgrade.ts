@@ -35,7 +35,7 @@ const FRAGMENT_LIMITS = { maxFragments: 64, maxBufferedChunks: 4096 } as const;
 const FIRST_FRAME_DELAY_MS = 20;
 
 type UpgradeOptions = {
-  readonly hub: Pick<Hub, 'addConnection' | 'count' | 'isClosed' | 'makeRoom'>;
+  readonly hub: Hub;
   readonly guard: Guard;
   readonly dialects: Dialects;
   readonly authenticate: Authenticate;

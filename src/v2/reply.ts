@@ -35,7 +35,7 @@ export type V2RouteOptions = FormLimits & {
   readonly addresses: PublicAddresses;
   /** Signs links to bytes, which then work without a key. Absent: a link needs a key. */
   readonly signer?: ContentSigner;
-  readonly log: Pick<Logger, 'error'>;
+  readonly log: Logger;
   /** Called for every new job before its submitter is answered; never rejects. */
   readonly onSubmit?: (submitted: EngineSubmission) => Promise<void>;
   /** Called when a caller is answered with a finished job. */

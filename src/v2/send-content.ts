@@ -4,7 +4,7 @@ import { isCopyCurrent } from '../http/file-headers.ts';
 import {
   type ByteRange,
   type Content,
-  type JobApi,
+  type AssetCalls,
   type Result,
   ok,
   refuse,
@@ -26,7 +26,7 @@ type Open = (range?: ByteRange) => Promise<Result<Content>>;
 
 /** Answers with an asset's bytes, the requested range of them, or a redirect to them. */
 export async function sendContent(
-  jobs: Pick<JobApi, 'content'>,
+  jobs: AssetCalls,
   { ctx, caller, params: { id = '' } }: V2Request,
 ): Promise<Result<HandlerReply>> {
   const open: Open = (range) => jobs.content(caller, id, range);
@@ -74,7 +74,7 @@ function headOf(content: Head) {
   return { status: range ? 206 : 200, headers };
 }
 
-function validators({ etag }: Pick<Bytes, 'etag'>): { readonly ETag?: string } {
+function validators({ etag }: { readonly etag?: string | undefined }): { readonly ETag?: string } {
   return etag === undefined ? {} : { ETag: etag };
 }
 

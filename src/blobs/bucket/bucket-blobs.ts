@@ -29,7 +29,7 @@ type BucketBlobsOptions = {
   readonly objects: Objects;
   /** The same objects, for jobs: their calls are repeated for longer. */
   readonly jobObjects: Objects;
-  readonly clock: Pick<Clock, 'now'>;
+  readonly clock: Clock;
 };
 
 /**

@@ -20,9 +20,9 @@ export const SHORT_CALL = { requestTimeout: 5000 };
 
 /** Opens a client, which finds its credentials as every program with the AWS SDK does. */
 export function openClient(
-  { region, endpoint }: Pick<BucketSource, 'region' | 'endpoint'>,
+  { region, endpoint }: BucketSource,
   retryForMs: number,
-  clock: Pick<Clock, 'now'>,
+  clock: Clock,
 ): S3 {
   return new S3({
     region,

@@ -14,7 +14,7 @@ import { BucketError } from './errors.ts';
 
 type ObjectsOptions = {
   readonly s3: S3;
-  readonly source: Pick<BucketSource, 'bucket' | 'prefix'>;
+  readonly source: BucketSource;
   readonly call: BucketCall;
   readonly sizes?: TransferSizes | undefined;
 };
@@ -87,7 +87,7 @@ export class Objects {
     await this.#upload(key, bytes, bytes.length);
   }
 
-  async putFile(key: string, file: Pick<SpooledFile, 'path' | 'sizeBytes'>): Promise<void> {
+  async putFile(key: string, file: SpooledFile): Promise<void> {
     await this.#withFile(() => this.#upload(key, createReadStream(file.path), file.sizeBytes));
   }
 

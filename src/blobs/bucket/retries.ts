@@ -1,5 +1,5 @@
 import type { S3ClientConfig } from '@aws-sdk/client-s3';
-import type { Clock } from '../../lib/clock.ts';
+import type { TimeSource } from '../../lib/clock.ts';
 
 type Retries = Exclude<NonNullable<S3ClientConfig['retryStrategy']>, { retry: unknown }>;
 type RetryToken = Awaited<ReturnType<Retries['acquireInitialRetryToken']>>;
@@ -13,7 +13,7 @@ const CONFLICT = 409;
  * Repeats calls of the SDK until `retryForMs` has passed. The SDK's own strategies count attempts
  * instead, share a number of retries among all calls, and give up at a conflict of two calls.
  */
-export function createRetries(retryForMs: number, clock: Pick<Clock, 'now'>): Retries {
+export function createRetries(retryForMs: number, clock: TimeSource): Retries {
   const tokenOf = (count: number, delayMs: number, untilMs: number): TimedToken => ({
     getRetryCount: () => count,
     getRetryDelay: () => delayMs,

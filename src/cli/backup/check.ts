@@ -146,10 +146,7 @@ function orphanOf(
   return { ...file, whole: fault === undefined };
 }
 
-async function inspectBlob(
-  blobs: Pick<Blobs, 'open'>,
-  hash: string,
-): Promise<DamagedFile['why'] | undefined> {
+async function inspectBlob(blobs: Blobs, hash: string): Promise<DamagedFile['why'] | undefined> {
   const hasher = createHasher();
   try {
     const stream = await blobs.open(hash);

@@ -60,10 +60,7 @@ export function placeInFolder(root: string): FilesPlace {
 const FOLDERS = ['blobs/', 'blobs-unrecorded/', 'blobs-leaving/', 'userdata/'] as const;
 
 /** Returns the files in a bucket as a place. */
-export function placeInBucket({
-  objects,
-  identity: { url },
-}: Pick<OpenedBucket, 'objects' | 'identity'>): FilesPlace {
+export function placeInBucket({ objects, identity: { url } }: OpenedBucket): FilesPlace {
   async function* keys(): AsyncGenerator<string> {
     for (const folder of FOLDERS) for await (const { key } of objects.list(folder)) yield key;
   }

@@ -14,8 +14,8 @@ export type NewRecord = {
 };
 
 type RecordOrphansOptions = {
-  readonly blobs: Pick<Blobs, 'open'>;
-  readonly ledger: Pick<Ledger, 'assets' | 'files'>;
+  readonly blobs: Blobs;
+  readonly ledger: Ledger;
   /** The user who gets the files. */
   readonly user: string;
   readonly now: () => number;
@@ -65,10 +65,7 @@ async function recordOrphan(
   return { hash, user, filePath };
 }
 
-async function detectType(
-  blobs: Pick<Blobs, 'open'>,
-  hash: string,
-): Promise<readonly [string, string]> {
+async function detectType(blobs: Blobs, hash: string): Promise<readonly [string, string]> {
   const stream = await blobs.open(hash, { start: 0, end: SIGNATURE_BYTES - 1 });
   const hex = stream && (await readAtMost(SIGNATURE_BYTES, stream))?.toString('hex');
   const found = SIGNATURES.find(([start, at]) => hex?.startsWith(start, at * 2));

@@ -29,8 +29,8 @@ export type FilesImportResult = {
 };
 
 type FilesImportOptions = {
-  readonly ledger: Pick<Ledger, 'assets' | 'files'>;
-  readonly blobs: Pick<Blobs, 'moveIntoPlace' | 'markRecorded'>;
+  readonly ledger: Ledger;
+  readonly blobs: Blobs;
   readonly copy: FileCopier;
   readonly user: string;
   readonly now: () => number;

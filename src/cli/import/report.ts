@@ -33,10 +33,7 @@ export function reportText(outcome: ImportOutcome): string {
 }
 
 /** Returns the files that could not be read. Another run may import them. */
-export function failuresOf({
-  files,
-  user,
-}: Pick<ImportOutcome, 'files' | 'user'>): readonly LeftOut[] {
+export function failuresOf({ files, user }: ImportOutcome): readonly LeftOut[] {
   return [...(files?.failed ?? []), ...user.failed];
 }
 

@@ -37,6 +37,9 @@ const NO_IDS: ReadonlySet<string> = new Set();
 
 type FromHash = Parameters<JobApi['assetFromHash']>[1];
 
+/** Removes a record, and its bytes when no other record shares them. */
+export type AssetRemoval = { removeAsset(row: AssetRow): Promise<void> };
+
 /**
  * The asset calls of the port, by user, over content-addressed files: every create makes a record
  * of its own, and equal bytes are stored once.
@@ -116,7 +119,6 @@ export class Assets {
     return row && (kept.has(row.id) || this.#isLive(row)) ? row : undefined;
   }
 
-  /** Removes a record, and its bytes when no other record shares them. */
   async removeAsset(row: AssetRow): Promise<void> {
     await this.removeUnused(row, async () => false);
   }
@@ -224,7 +226,7 @@ export class Assets {
 /** Removes bytes without a record, if this ledger has recorded or marked them before. */
 export async function removeBlobIfUnused(
   hash: string,
-  { ledger, blobs }: Pick<AssetOptions, 'ledger' | 'blobs'>,
+  { ledger, blobs }: { readonly ledger: Ledger; readonly blobs: Blobs },
 ): Promise<void> {
   const isFree = (await ledger.assets.countByHash(hash)) === 0;
   await (isFree ? blobs.remove(hash) : blobs.markRecorded(hash));

@@ -181,7 +181,7 @@ function toOutput({ file, ...saved }: SavedFile): StoredOutput {
   };
 }
 
-function folderOf({ temp, subfolder }: Pick<WrittenFile, 'temp' | 'subfolder'>): string {
+function folderOf({ temp, subfolder }: Omit<CounterRequest, 'prefix'>): string {
   return `${temp ? 'temp' : 'output'}/${subfolder === '' ? '' : `${subfolder}/`}`;
 }
 

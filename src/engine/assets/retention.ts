@@ -1,4 +1,4 @@
-import type { Clock } from '../../lib/clock.ts';
+import type { TimeSource } from '../../lib/clock.ts';
 import type { AssetRow, Ledger } from '../../ledger/ledger.ts';
 import { type Assets, removeBlobIfUnused } from './assets.ts';
 import type { Blobs } from '../../blobs/blobs.ts';
@@ -23,7 +23,7 @@ export type RetentionOptions = {
   readonly blobs: Blobs;
   readonly withLock: KeyedMutex;
   readonly assetBudgetBytes: number;
-  readonly clock: Pick<Clock, 'now'>;
+  readonly clock: TimeSource;
   /** True when an unfinished job reads or lists this asset. */
   readonly isInUse: (assetId: string) => boolean | Promise<boolean>;
   readonly isLive: (jobId: string) => boolean | Promise<boolean>;
@@ -119,7 +119,7 @@ function isTemporary(row: AssetRow): boolean {
 }
 
 /** Counts the bytes of imported files, each hash once. No sweep removes them. */
-export async function importedBytes({ ledger }: Pick<RetentionOptions, 'ledger'>): Promise<number> {
+export async function importedBytes({ ledger }: RetentionOptions): Promise<number> {
   const rows = await ledger.assets.ofJob(IMPORTED);
   const sizes = new Map(rows.map(({ hash, sizeBytes }) => [hash, sizeBytes]));
   return [...sizes.values()].reduce((sum, size) => sum + size, 0);
@@ -141,7 +141,7 @@ export function createOutputRetention(deps: {
   readonly ledger: Ledger;
   readonly withLock: KeyedMutex;
   readonly retentionMs: number;
-  readonly clock: Clock;
+  readonly clock: TimeSource;
 }) {
   const { ledger, withLock } = deps;
   const extendTo = (jobId: string, untilMs: number): Promise<boolean> =>

@@ -9,6 +9,7 @@ import type { PublishItem, RunStates } from './run-state.ts';
 /** The most events that one script writes. */
 const MAX_BATCH = 200;
 
+type EventAppender = Pick<RunStates, 'append'>;
 type PublishedRun = Pick<JobRun, 'job' | 'applyResult' | 'onPublishError'>;
 
 /**
@@ -16,7 +17,7 @@ type PublishedRun = Pick<JobRun, 'job' | 'applyResult' | 'onPublishError'>;
  * collected for the next one. While Redis is unreachable, all events and the latest previews are kept.
  */
 export class EventPublisher extends JobFeed {
-  readonly #runState: Pick<RunStates, 'append'>;
+  readonly #runState: EventAppender;
   readonly #run: () => PublishedRun;
   readonly #waiting: PublishItem[] = [];
   #eventCount = 0;
@@ -31,7 +32,7 @@ export class EventPublisher extends JobFeed {
   });
 
   /** `run` gets the result of each batch. */
-  constructor(runState: Pick<RunStates, 'append'>, run: () => PublishedRun) {
+  constructor(runState: EventAppender, run: () => PublishedRun) {
     super({ status: 'running' });
     this.#runState = runState;
     this.#run = run;

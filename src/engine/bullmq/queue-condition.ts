@@ -14,8 +14,8 @@ const STALLED_AFTER_MS = 30_000;
  * It rejects when Redis does not answer.
  */
 export function createQueueCondition(
-  links: QueueLinks,
-  clock: Pick<Clock, 'now'>,
+  links: RedisConnections,
+  clock: Clock,
 ): () => Promise<QueueObstacle | undefined> {
   const queue = openQueue(links);
   let idleSinceMs: number | undefined;
@@ -36,20 +36,18 @@ export function createQueueCondition(
 }
 
 /** Returns a function that says if BullMQ delays a job of the shared queue after a failed run. */
-export function createDelayCheck(links: QueueLinks): (jobId: string) => Promise<boolean> {
+export function createDelayCheck(links: RedisConnections): (jobId: string) => Promise<boolean> {
   const queue = openQueue(links);
   return async (jobId) => (await queue.getJobState(jobId)) === 'delayed';
 }
 
 /** Returns a function that counts the workers of the shared queue. `undefined`: the number is not known. */
-export function createWorkerCount(links: QueueLinks): () => Promise<number | undefined> {
+export function createWorkerCount(links: RedisConnections): () => Promise<number | undefined> {
   const queue = openQueue(links);
   return () => workersOf(queue);
 }
 
-type QueueLinks = Pick<RedisConnections, 'commands' | 'prefix' | 'channels'>;
-
-function openQueue(links: QueueLinks): Queue {
+function openQueue(links: RedisConnections): Queue {
   const { bullPrefix: prefix } = createQueueKeys(links);
   const queue = new Queue(QUEUE_NAME, {
     connection: links.commands,

@@ -1,4 +1,4 @@
-import type { RedisConnections } from '../../redis/redis.ts';
+import type { RedisNames } from '../../redis/redis.ts';
 
 /** The queue's name in the keys of BullMQ. */
 export const QUEUE_NAME = 'queued-jobs';
@@ -7,10 +7,7 @@ export const QUEUE_NAME = 'queued-jobs';
 export type QueueKeys = ReturnType<typeof createQueueKeys>;
 
 /** Makes the keys and channels of the queue and its jobs. */
-export function createQueueKeys({
-  prefix,
-  channels,
-}: Pick<RedisConnections, 'prefix' | 'channels'>) {
+export function createQueueKeys({ prefix, channels }: RedisNames) {
   const run = (id: string): string => `${prefix}run:${id}`;
   const bullPrefix = `${prefix}bull`;
   const ofBull = `${bullPrefix}:${QUEUE_NAME}:`;

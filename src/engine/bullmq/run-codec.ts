@@ -46,7 +46,7 @@ export function stateOf(fields: { readonly [name: string]: string }): RunState |
 
 /** The hash fields that an event changes, with their values. Each output and each shown result has a field. */
 export function fieldsOf(
-  job: Pick<LiveJob, 'status' | 'progress' | 'outputs' | 'ui' | 'cachedNodes'>,
+  job: LiveJob,
   { event, data }: JobEvent,
 ): Readonly<Record<string, string>> {
   const write = (value: unknown): string => stringifyJson(value as Json);

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { removeBlobIfUnused } from '../assets/assets.ts';
-import type { BlobAside, Blobs } from '../../blobs/blobs.ts';
+import type { Blobs } from '../../blobs/blobs.ts';
 import type { OutputNames } from '../assets/outputs.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Redis } from '../../redis/redis.ts';
@@ -56,7 +56,7 @@ export function createSharedBlobs(deps: SharedBlobsOptions): SharedBlobs {
     await redis.set(keys.pendingBlob(hash), '1', 'PX', CLAIM_TTL_MS);
   }
 
-  async function finishRemoval({ name, hash }: Pick<BlobAside, 'name' | 'hash'>): Promise<void> {
+  async function finishRemoval(name: string, hash: string): Promise<void> {
     // Keep this order. `moveIntoPlace`, `put` and `isInPlace` announce the bytes first, and their record exists before
     // the announcement expires.
     const isWanted =
@@ -67,7 +67,7 @@ export function createSharedBlobs(deps: SharedBlobsOptions): SharedBlobs {
 
   async function remove(hash: string): Promise<void> {
     const name = await blobs.setAside(hash);
-    if (name !== undefined) await finishRemoval({ name, hash });
+    if (name !== undefined) await finishRemoval(name, hash);
     await blobs.markRecorded(hash);
   }
 
@@ -88,7 +88,7 @@ export function createSharedBlobs(deps: SharedBlobsOptions): SharedBlobs {
     remove,
     async finishRemovals() {
       for await (const aside of blobs.listAside()) {
-        if (clock.now() - aside.sinceMs > REMOVAL_MS) await finishRemoval(aside);
+        if (clock.now() - aside.sinceMs > REMOVAL_MS) await finishRemoval(aside.name, aside.hash);
       }
     },
     async removeUnrecorded() {

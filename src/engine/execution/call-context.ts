@@ -110,10 +110,7 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
   };
 }
 
-async function readStored(
-  name: string,
-  { files, ask }: Pick<CallContextOptions, 'files' | 'ask'>,
-): Promise<Uint8Array> {
+async function readStored(name: string, { files, ask }: CallContextOptions): Promise<Uint8Array> {
   const hash = files.get(name);
   if (hash === undefined) throw new Error(`${name} is not a file of this workflow`);
   try {

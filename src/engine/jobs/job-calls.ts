@@ -18,7 +18,7 @@ export type JobCallsOptions = Pick<
   readonly clock: Clock;
   readonly runs: RunStore;
   readonly queue: JobQueue;
-  readonly runner: Pick<JobRunner, 'end'>;
+  readonly runner: JobRunner;
   readonly maxQueued: number;
 };
 
@@ -72,7 +72,7 @@ export function createJobCalls(deps: JobCallsOptions): JobCalls {
  * reservations. Above the limit, a tenth more is reserved for users without a waiting job, so that
  * the jobs of one user cannot fill the queue.
  */
-function createReservations(queue: Pick<JobQueue, 'waiting' | 'waitingOf'>, limit: number) {
+function createReservations(queue: JobQueue, limit: number) {
   const reserved: string[] = [];
   /** Reserves a slot for a job of this user; `undefined` when the queue is full. */
   return async (user: string): Promise<{ release(): void } | undefined> => {

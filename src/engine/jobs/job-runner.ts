@@ -1,24 +1,23 @@
+import type { AssetRemoval } from '../assets/assets.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isRedisAway } from '../../lib/storage-errors.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
-import type { JobFiles } from '../assets/job-files.ts';
 import { jobError } from './job-error.ts';
 import { type FinalEnd, toEndedJob, workerLost } from './job-lifecycle.ts';
 import type { QueueStop, RunOutcome, WorkerDeaths } from './job-queue.ts';
 import type { JobRun, WriteResult } from './job-run.ts';
-import type { JobThreads } from './job-threads.ts';
 import type { LiveJob } from './live-job.ts';
 import type { JobEnd } from './run-on-worker.ts';
 import type { RunStore } from './run-store.ts';
 import type { StopRequest } from '../../job-events/stop-request.ts';
 
 export type JobRunnerOptions = {
-  readonly ledger: { readonly assets: Pick<Ledger['assets'], 'ofJob' | 'get'> };
+  readonly ledger: { readonly assets: Ledger['assets'] };
   readonly runs: RunStore;
-  readonly threads: Pick<JobThreads, 'run'>;
-  readonly assets: Pick<JobFiles['assets'], 'removeAsset'>;
-  readonly outputRetention: Pick<JobFiles['outputRetention'], 'extend'>;
+  readonly threads: { run(job: LiveJob): Promise<JobEnd> };
+  readonly assets: AssetRemoval;
+  readonly outputRetention: { extend(job: LiveJob): Promise<void> };
   readonly retentionMs: number;
   readonly clock: Clock;
   readonly log: Logger;

@@ -10,7 +10,7 @@ import { type WorkerThread, createWorkerThread } from './worker-thread.ts';
 
 export type JobThreadsOptions = Pick<EngineOptions, 'limits' | 'nodesModule' | 'log' | 'spans'> & {
   readonly clock: Clock;
-  readonly jobFiles: Pick<JobFiles, 'blobs' | 'fileLookupOf'>;
+  readonly jobFiles: JobFiles;
   readonly answer: HandleWorkerRequest;
 };
 

@@ -28,7 +28,7 @@ export function createWorkerRequestHandler({
   outputRetention,
   begin,
 }: {
-  readonly blobs: Pick<Blobs, 'put' | 'read'>;
+  readonly blobs: Blobs;
   readonly withLock: KeyedMutex;
   readonly outputs: Outputs;
   readonly outputRetention: OutputRetention;

@@ -4,7 +4,7 @@ import { reached } from '../../lib/crash-point.ts';
 import type { Durability } from '../../lib/durability.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
-import type { Assets } from '../assets/assets.ts';
+import type { AssetRemoval } from '../assets/assets.ts';
 import { jobLock } from '../assets/retention.ts';
 import { type FinalEnd, MAX_ATTEMPTS, workerLost } from '../jobs/job-lifecycle.ts';
 import { JobRun } from '../jobs/job-run.ts';
@@ -14,7 +14,7 @@ import { retry } from '../../lib/retry.ts';
 
 export type MemoryRunsOptions = {
   readonly ledger: Ledger;
-  readonly assets: Pick<Assets, 'removeAsset'>;
+  readonly assets: AssetRemoval;
   readonly withLock: KeyedMutex;
   /** The unfinished jobs by id. A job is removed when it is over. */
   readonly live: Map<string, LiveJob>;

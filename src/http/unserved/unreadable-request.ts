@@ -26,7 +26,7 @@ type ParserError = NodeJS.ErrnoException & {
 };
 
 type UnreadableOptions = {
-  readonly log: Pick<Logger, 'info'> | undefined;
+  readonly log: Logger | undefined;
   readonly dialectOf: DialectOf;
 };
 

@@ -15,7 +15,7 @@ const END: PngChunk = { type: 'IEND', data: new Uint8Array() };
  */
 export async function encodeApng(
   images: ImageValue,
-  context: Pick<NodeContext, 'check'>,
+  context: NodeContext,
   options: {
     readonly durationMs: number;
     readonly compressionLevel: number;

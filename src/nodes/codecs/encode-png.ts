@@ -16,9 +16,7 @@ const KEPT_CHUNKS: readonly string[] = ['IHDR', 'IDAT', 'IEND'];
  * Returns v1's metadata for every saved file, in its order: the prompt, then each `extra_pnginfo`
  * entry.
  */
-export function metadataTexts(
-  context: Pick<NodeContext, 'promptText' | 'extraPngInfo'>,
-): MetadataText[] {
+export function metadataTexts(context: NodeContext): MetadataText[] {
   const prompt = context.promptText === null ? [] : [{ key: 'prompt', text: context.promptText }];
   const extra = Object.entries(context.extraPngInfo ?? {});
   return [...prompt, ...extra.map(([key, value]) => ({ key, text: pythonJson(value) }))];

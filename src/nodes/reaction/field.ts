@@ -72,12 +72,7 @@ const wrap = (cells: Float32Array, { width, height }: Size): void => {
 /**
  * Computes one time step of the Gray–Scott equations, from one field into another of the same size.
  */
-export const react = (
-  context: Pick<NodeContext, 'check'>,
-  from: Field,
-  to: Field,
-  rates: Rates,
-): void => {
+export const react = (context: NodeContext, from: Field, to: Field, rates: Rates): void => {
   wrap(from.fed, from);
   wrap(from.grown, from);
   for (let row = 1; row <= from.height; row++) {

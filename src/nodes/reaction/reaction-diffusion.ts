@@ -20,7 +20,7 @@ const FULLY_GROWN = 0.36;
 
 /** Colours the picture by the concentration at each place. */
 const paintField = (
-  context: Pick<NodeContext, 'check'>,
+  context: NodeContext,
   { width, height, grown }: Field,
   image: ImageValue,
 ): void => {

@@ -39,7 +39,7 @@ export function createTextPieces(context: Reserver) {
 }
 
 /** Yields a text in pieces that split no character. */
-export function* chunksOf(text: string, context: Pick<NodeContext, 'check'>): Generator<string> {
+export function* chunksOf(text: string, context: NodeContext): Generator<string> {
   for (let from = 0; from < text.length;) {
     context.check();
     const to = endOfChunk(text, from);
@@ -55,14 +55,14 @@ export function endOfChunk(text: string, from: number): number {
 }
 
 /** Counts characters as Python does. */
-export function countChars(text: string, context: Pick<NodeContext, 'check'>): number {
+export function countChars(text: string, context: NodeContext): number {
   let count = 0;
   for (const chunk of chunksOf(text, context)) count += charsIn(chunk);
   return count;
 }
 
 /** Returns the offset of the character with this number, which must not be beyond the end. */
-export function offsetOf(text: string, chars: number, context: Pick<NodeContext, 'check'>): number {
+export function offsetOf(text: string, chars: number, context: NodeContext): number {
   let offset = 0;
   let left = chars;
   for (const chunk of chunksOf(text, context)) {

@@ -131,7 +131,7 @@ export function createCalls(
 /**
  * True when all calls of the account have to wait. A `429` about a subscription asks for no pause.
  */
-export function isAccountWide({ status, code }: Pick<V2Error, 'status' | 'code'>): boolean {
+export function isAccountWide({ status, code }: V2Error): boolean {
   return status === 429 && errorCodeOf(code)?.isOfOneCall !== true && !/subscription/i.test(code);
 }
 

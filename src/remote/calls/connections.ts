@@ -35,10 +35,7 @@ export type Connections = ReturnType<typeof createConnections>;
 /** Opens connections. This client follows no redirects, so credentials cannot leave the origin. */
 export function createConnections(
   origin: string,
-  limits: Pick<
-    RemoteLimits,
-    'connectTimeoutMs' | 'connections' | 'maxAnswerBytes' | 'maxAnswersBytes' | 'readTimeoutMs'
-  >,
+  limits: RemoteLimits,
   /** `undefined`: no call is traced. */
   traceHeaders?: () => HttpRequest['headers'],
 ) {
@@ -103,7 +100,7 @@ const EVENTS = {
 
 /** Logs an answer that was cut off for its size. False when that was not the reason. */
 export function logTooLarge(
-  log: Pick<Logger, 'warn'>,
+  log: Logger,
   call: { readonly method: string; readonly path: string },
   cause: Error,
 ): boolean {

@@ -80,10 +80,7 @@ export function tooLargeAnswer<T>(): Result<T> {
 }
 
 /** Returns the wait to use. A missing, meaningless or very long one is replaced by a bound. */
-export function retryAfterMs(
-  seconds: number | undefined,
-  limits: Pick<RemoteLimits, 'minRetryAfterMs' | 'maxRetryAfterMs' | 'defaultRetryAfterMs'>,
-): number {
+export function retryAfterMs(seconds: number | undefined, limits: RemoteLimits): number {
   const wanted = seconds === undefined ? limits.defaultRetryAfterMs : seconds * 1000;
   return Math.min(limits.maxRetryAfterMs, Math.max(limits.minRetryAfterMs, wanted));
 }

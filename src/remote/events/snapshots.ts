@@ -15,7 +15,7 @@ type CachedJob = {
   pendingRead?: Promise<Result<Job>>;
   /** The keys that the prompt of the job was sent with. */
   secrets?: Secrets;
-  refused?: Pick<CredentialRefusal, 'error' | 'untilMs'>;
+  refused?: Omit<CredentialRefusal, 'isBeingChecked'>;
 };
 
 /**

@@ -180,7 +180,7 @@ async function openLink(
 /**
  * Refuses a redirect. The client does not learn the host, which is inside the operator's network.
  */
-function redirectRefused({ log }: Pick<ContentOptions, 'log'>, reason: string): Result<never> {
+function redirectRefused({ log }: ContentOptions, reason: string): Result<never> {
   log.warn(
     { event: 'upstream.redirect_refused', reason },
     'does not follow the redirect of a file',

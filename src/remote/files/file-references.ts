@@ -10,12 +10,12 @@ import type { UpstreamCapabilities } from '../capabilities.ts';
  * True when a submission names no file, as most do. To search the prepared JSON text is faster than
  * a walk.
  */
-export function namesNoFile({ workflowJson }: Pick<SubmitRequest, 'workflowJson'>): boolean {
+export function namesNoFile({ workflowJson }: SubmitRequest): boolean {
   return workflowJson !== undefined && !workflowJson.includes('core/ASSET');
 }
 
 /** True when a submission has a file reference that could also be written as a path. */
-export function hasFileRefs(request: Pick<SubmitRequest, 'workflow' | 'workflowJson'>): boolean {
+export function hasFileRefs(request: SubmitRequest): boolean {
   if (namesNoFile(request)) return false;
   return someRef(request.workflow, (ref) => filePathOf(ref) !== undefined);
 }

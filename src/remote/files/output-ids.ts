@@ -18,7 +18,7 @@ export function createOutputIds({
   capabilities,
 }: {
   readonly snapshots: Snapshots;
-  readonly capabilities: Pick<UpstreamCapabilities, 'changesIds'>;
+  readonly capabilities: UpstreamCapabilities;
 }) {
   const currentIds = new LRUCache<string, string>(bytesAtMost(MAX_BYTES));
   return {

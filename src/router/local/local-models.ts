@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { extension } from 'mime-types';
 import { spoolBytes } from '../../lib/spool.ts';
-import type { JobApi } from '../../protocol/job-api.ts';
+import type { AssetCalls } from '../../protocol/job-api.ts';
 import { stringifyJson, type JsonObject } from '../../protocol/json.ts';
 import type { ValidationDetail, Bucket } from '../../protocol/router.ts';
 import { type ModelCall, type ModelDef, type ModelOutcome, answerJson } from '../model-def.ts';
@@ -13,7 +13,7 @@ import { choice, decimal, inputSchema, integer, numberOf, textOf } from './file-
 
 export type LocalModelOptions = {
   /** The job service that reads and stores the assets of callers. */
-  readonly jobs: Pick<JobApi, 'content' | 'createAsset'>;
+  readonly jobs: AssetCalls;
   readonly threads: ModelThreads;
   readonly spoolDir: string;
   readonly maxFileBytes: number;

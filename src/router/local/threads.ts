@@ -1,6 +1,5 @@
 import { createThreads } from '../../lib/threads.ts';
 import type { Logger } from '../../observability/log.ts';
-import type { ModelLimits } from '../limits.ts';
 import type { Task, TaskEnd } from './thread-model.ts';
 
 /** The worker threads that run models. */
@@ -8,8 +7,8 @@ export type ModelThreads = ReturnType<typeof createModelThreads>;
 
 /** Creates the threads. They start with the first task and are kept. */
 export function createModelThreads(options: {
-  readonly limits: Pick<ModelLimits, 'threads' | 'maxWaiting'>;
-  readonly log: Pick<Logger, 'error'>;
+  readonly limits: { readonly threads: number; readonly maxWaiting: number };
+  readonly log: Logger;
 }) {
   const { threads: count, maxWaiting } = options.limits;
   const threads = createThreads({

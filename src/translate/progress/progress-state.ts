@@ -170,7 +170,10 @@ export type ProgressState = {
 export function initialProgress({
   promptId,
   graph,
-}: Pick<ProgressState, 'promptId' | 'graph'>): ProgressState {
+}: {
+  readonly promptId: string;
+  readonly graph: Graph;
+}): ProgressState {
   return {
     promptId,
     graph,

@@ -2,7 +2,13 @@ import { createHash } from 'node:crypto';
 import type Koa from 'koa';
 import { parseRanges, readOneRange } from '../../http/byte-ranges.ts';
 import type { FileRow } from '../../ledger/ledger.ts';
-import type { ByteRange, Caller, Content, ContentBytes, JobApi } from '../../protocol/job-api.ts';
+import type {
+  ByteRange,
+  Caller,
+  Content,
+  ContentBytes,
+  AssetCalls,
+} from '../../protocol/job-api.ts';
 import { V1Error, plainError, sendEmpty } from '../../dialects/errors.ts';
 import { toV1FileError } from '../../dialects/file-error.ts';
 import type { Pictures, Rendering } from '../../files/pictures.ts';
@@ -18,13 +24,11 @@ export type Download = {
   readonly row: FileRow;
 };
 
-type ContentApi = Pick<JobApi, 'content'>;
-
 /** A range whose answer tells the size of the file and carries one byte. */
 const FIRST_BYTE: ByteRange = { start: 0, end: 0 };
 
 /** Sends the file unchanged: whole, one range of it, or a 304 when the client has it already. */
-export async function serveFile(jobs: ContentApi, download: Download): Promise<void> {
+export async function serveFile(jobs: AssetCalls, download: Download): Promise<void> {
   const { ctx, row } = download;
   if (!meetsPreconditions(ctx, row)) return sendEmpty(ctx, 412);
   const validators = { etag: etagOf(row), modifiedAtMs: row.modifiedAtMs };
@@ -42,7 +46,7 @@ export async function serveFile(jobs: ContentApi, download: Download): Promise<v
 
 /** Sends a rendered picture. Like v1's, it has no validators and no ranges. */
 export async function serveRendered(
-  { jobs, pictures }: { readonly jobs: ContentApi; readonly pictures: Pictures },
+  { jobs, pictures }: { readonly jobs: AssetCalls; readonly pictures: Pictures },
   { ctx, caller, row }: Download,
   rendering: Rendering,
 ): Promise<void> {
@@ -65,7 +69,7 @@ export async function serveRendered(
  * gone.
  */
 export async function upstreamLinkOf(
-  jobs: ContentApi,
+  jobs: AssetCalls,
   { caller, row }: Omit<Download, 'ctx'>,
 ): Promise<string | undefined> {
   const content = await jobs.content(caller, row.assetId, FIRST_BYTE);
@@ -78,7 +82,7 @@ export async function upstreamLinkOf(
 }
 
 async function openPart(
-  jobs: ContentApi,
+  jobs: AssetCalls,
   { caller, row }: Download,
   range?: ByteRange,
 ): Promise<Content | 'unsatisfiable'> {
@@ -131,7 +135,7 @@ function meetsPreconditions(ctx: Koa.Context, row: FileRow): boolean {
 const UNKNOWN_SIZE = Number.MAX_SAFE_INTEGER;
 
 async function rangeOf(
-  jobs: ContentApi,
+  jobs: AssetCalls,
   download: Download,
 ): Promise<ByteRange | undefined | 'unsatisfiable'> {
   const { ctx, row } = download;
@@ -150,7 +154,7 @@ async function rangeOf(
   return { start: range.start, end: range.end < UNKNOWN_SIZE - 1 ? range.end : Infinity };
 }
 
-async function sizeOf(jobs: ContentApi, download: Download): Promise<number> {
+async function sizeOf(jobs: AssetCalls, download: Download): Promise<number> {
   if (download.row.sizeBytes > 0) return download.row.sizeBytes;
   const content = await openPart(jobs, download, FIRST_BYTE);
   if (content === 'unsatisfiable') return 0;
@@ -159,7 +163,7 @@ async function sizeOf(jobs: ContentApi, download: Download): Promise<number> {
   return content.totalBytes;
 }
 
-async function refuseRange(jobs: ContentApi, download: Download): Promise<void> {
+async function refuseRange(jobs: AssetCalls, download: Download): Promise<void> {
   const { ctx, row } = download;
   const size = await sizeOf(jobs, download);
   const { 'Content-Type': type = '', 'Content-Disposition': disposition = '' } = fileHeaders(

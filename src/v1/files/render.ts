@@ -1,6 +1,9 @@
 import type { DialectRules } from '../../dialects/dialect.ts';
 import type { Rendering } from '../../files/pictures.ts';
 
+/** How a channel is named in a query. */
+export type ChannelRule = Pick<DialectRules, 'alphaChannel'>;
+
 const DEFAULT_QUALITY = 90;
 
 /**
@@ -10,7 +13,7 @@ const DEFAULT_QUALITY = 90;
  */
 export function parseRendering(
   query: URLSearchParams,
-  { alphaChannel }: Pick<DialectRules, 'alphaChannel'>,
+  { alphaChannel }: ChannelRule,
 ): Rendering | undefined | null {
   const channel = query.get('channel') ?? '';
   const preview = query.get('preview');

@@ -2,8 +2,8 @@ import type Koa from 'koa';
 import type { PublicAddresses } from '../../http/public-address.ts';
 import type { FileRow, FileStore } from '../../ledger/ledger.ts';
 import { hasControlCharacter } from '../../protocol/control-characters.ts';
-import type { Caller, JobApi } from '../../protocol/job-api.ts';
-import { type DialectRules, rulesFor, viewRuleFor } from '../../dialects/dialect.ts';
+import type { Caller, AssetCalls } from '../../protocol/job-api.ts';
+import { rulesFor, viewRuleFor } from '../../dialects/dialect.ts';
 import {
   type Download,
   upstreamLinkOf,
@@ -14,7 +14,7 @@ import {
 import { toLookupPath } from '../../protocol/v1.ts';
 import { V1Error, emptyError, plainError } from '../../dialects/errors.ts';
 import type { Pictures, Rendering } from '../../files/pictures.ts';
-import { parseRendering } from './render.ts';
+import { parseRendering, type ChannelRule } from './render.ts';
 import type { V1Request } from '../routes.ts';
 import {
   parseAnnotation,
@@ -30,7 +30,7 @@ import { SIGNED_VIEW_PATH, type ViewGrant, type ViewSigner } from '../../auth/si
 
 /** Services of the download routes. */
 export type ViewServices = {
-  readonly jobs: Pick<JobApi, 'content'>;
+  readonly jobs: AssetCalls;
   readonly files: FileStore;
   /** `auto`: `/api/view` redirects all callers but browsers, `/view` streams. */
   readonly view: 'auto' | 'redirect' | 'stream';
@@ -175,10 +175,7 @@ const FILE_NOT_FOUND = 'There is no such file.';
 
 const QUALITY_TOO_HIGH = 'The quality in preview must be 100 or less.';
 
-function readRendering(
-  query: URLSearchParams,
-  rules: Pick<DialectRules, 'alphaChannel'>,
-): Rendering | undefined {
+function readRendering(query: URLSearchParams, rules: ChannelRule): Rendering | undefined {
   const rendering = parseRendering(query, rules);
   if (rendering === null) throw new V1Error(400, plainError('invalid_preview', QUALITY_TOO_HIGH));
   return rendering;
@@ -199,7 +196,7 @@ function shouldRedirect(
 }
 
 /** Returns the rendering that a link shows, in the words of `RULES_OF_LINKS`. */
-function renderingFor(query: URLSearchParams, { alphaChannel }: DialectRules) {
+function renderingFor(query: URLSearchParams, { alphaChannel }: ChannelRule) {
   const rendering = Object.fromEntries(query);
   const isAlpha = rendering['channel'] === 'alpha' && alphaChannel === 'a-or-alpha';
   return isAlpha ? { ...rendering, channel: 'a' } : rendering;

@@ -9,8 +9,8 @@ const MAX_SHOWN_CHARS = 200;
 /** Logs which rule refused a request, and the value that broke the rule. */
 export function logRefusal(
   options: {
-    readonly log: Pick<Logger, 'warn'>;
-    readonly addresses: Pick<PublicAddresses, 'clientOf' | 'forwardedHostOf'>;
+    readonly log: Logger;
+    readonly addresses: PublicAddresses;
   },
   request: IncomingMessage,
   { status, rule }: GuardRefusal,

@@ -14,7 +14,7 @@ export type ServingOptions = {
   readonly authenticate: Authenticate;
   /** The addresses at which callers reach the server. */
   readonly addresses: PublicAddresses;
-  readonly causes: Pick<CallCauses, 'causeOf'>;
+  readonly causes: CallCauses;
   /** Called when the caller of a request is known. */
   readonly onCaller?: ((request: IncomingMessage, caller: Caller) => void) | undefined;
   /** Tells v1 clients of the end of their API. */

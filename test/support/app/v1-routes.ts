@@ -20,6 +20,7 @@ import { drawPicture } from '../../../src/files/draw-picture.ts';
 import { createPictures } from '../../../src/files/pictures.ts';
 import { createViewSigner } from '../../../src/auth/signed-view.ts';
 import { createUserDataStore } from '../../../src/files/user-data-store.ts';
+import { createLogFeed } from '../../../src/observability/log-subscriptions.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { fixedDefinitions } from './definitions.ts';
 import { type FakeAssets, fakeAssets, fakeFiles, fakeSettings } from './fake-stores.ts';
@@ -80,8 +81,8 @@ export async function createTestApp(
     definitions: fixedDefinitions({}),
     features: {},
     version: '1.2.3',
-    logBuffer: { entries: () => [] },
-    logFeed: { subscribe: async () => {}, unsubscribe: async () => {}, gather: async () => [] },
+    logBuffer: { wrap: (log) => log, entries: () => [] },
+    logFeed: createLogFeed({ sendTo: () => {} }),
     userData: createUserDataStore({ root: join(dir, 'userdata'), quotaBytes: 1024 * 1024 }),
     ...change,
   };

@@ -14,6 +14,7 @@ import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import Koa from 'koa';
 import { createUploadLimit } from '../../../src/http/upload-limit.ts';
 import { createBodyReader } from '../../../src/http/json-body.ts';
+import { silentLogger } from '../../../src/observability/log.ts';
 import { createPublicAddresses } from '../../../src/http/public-address.ts';
 import { createV2Routes } from '../../../src/v2/routes.ts';
 import type { JobApi } from '../../../src/protocol/job-api.ts';
@@ -75,7 +76,9 @@ export async function createTestV2AppOver<T extends JobApi>(
       limitUploads: createUploadLimit(),
       streamCap: 2,
       keepAliveMs: 60_000,
-      log: { error: (fields: unknown) => void failures.push(fields) },
+      log: Object.assign(silentLogger(), {
+        error: (fields: unknown) => void failures.push(fields),
+      }),
       ...change,
     }),
   );
