@@ -24,6 +24,16 @@ describe('LoadImage', () => {
     expect([mask.width, mask.height, new Set(mask.data)]).toEqual([4, 2, new Set([1])]);
   });
 
+  test.each([
+    ['bitmap with a palette', paletteBmp(), [2, 1]],
+    ['TIFF with a palette', paletteTiff(), [2, 1]],
+    ['bitmap of OS/2 without one', os2Bmp(), [64, 64]],
+  ])('gives the mask of a %s its size', async (_what, bytes, size) => {
+    const [image, mask] = await loadImage(bytes);
+    expect([...image.data].map(Math.round)).toEqual([1, 0, 0, 0, 0, 1]);
+    expect([mask.width, mask.height, new Set(mask.data)]).toEqual([...size, new Set([0])]);
+  });
+
   test('loads a cut-off file as far as it goes', async () => {
     const bytes = recordedFile('load_rgb_png', 'inputs', 'rgb.png');
     const [image] = await loadImage(bytes.subarray(0, bytes.length - 4000));
@@ -69,12 +79,6 @@ test.each(['alpha', 'blue'])('LoadImageMask takes %s of every frame', async (cha
   const inputs = { image: 'picture', channel };
   const { outputs } = await node('LoadImageMask').run(inputs, contextOf(bytes));
   expect(outputs[0]).toMatchObject({ kind: 'mask', batch: 3, width: 24, height: 16 });
-});
-
-test('a bitmap of OS/2 is read', async () => {
-  const [image] = await loadImage(os2Bmp());
-  expect([image.width, image.height]).toEqual([2, 1]);
-  expect([...image.data].map(Math.round)).toEqual([1, 0, 0, 0, 0, 1]);
 });
 
 describe('an animated PNG is composed', () => {
@@ -132,6 +136,37 @@ function os2Bmp(): Uint8Array {
   for (const [at, value] of [2, 1, 1, 24].entries()) bytes.writeUInt16LE(value, 18 + at * 2);
   bytes.set([0, 0, 255, 255, 0, 0], 26);
   return bytes;
+}
+
+/** A red pixel and a blue one, by their numbers. */
+function paletteBmp(): Uint8Array {
+  const head = Buffer.alloc(54);
+  head.write('BM');
+  head.writeUInt32LE(62, 10);
+  for (const [i, value] of [40, 2, 1].entries()) head.writeUInt32LE(value, 14 + i * 4);
+  head.set([1, 0, 8], 26);
+  head.writeUInt32LE(2, 46);
+  return Buffer.concat([head, Buffer.from('0000ff00ff000000' + '00010000', 'hex')]);
+}
+
+/** The same: size, 8 bits, palette, place and length of the strip, colour map. */
+function paletteTiff(): Uint8Array {
+  const map = Buffer.alloc(256 * 6);
+  map.writeUInt16LE(65_535, 0);
+  map.writeUInt16LE(65_535, (512 + 1) * 2);
+  const tags = [256, 2, 257, 1, 258, 8, 259, 1, 262, 3, 273, 8, 278, 1, 279, 2, 320, 10];
+  const page = Buffer.alloc(2 + 9 * 12 + 4);
+  page.writeUInt16LE(9, 0);
+  for (let i = 0; i < 9; i++) {
+    const count = tags[i * 2] === 320 ? 256 * 3 : 1;
+    page.writeUInt16LE(tags[i * 2]!, 2 + i * 12);
+    page.writeUInt16LE(tags[i * 2] === 320 ? 3 : 4, 4 + i * 12);
+    page.writeUInt32LE(count, 6 + i * 12);
+    page.writeUInt32LE(tags[i * 2 + 1]!, 10 + i * 12);
+  }
+  const start = Buffer.from('49492a000000000000010000', 'hex').subarray(0, 10);
+  start.writeUInt32LE(10 + map.length, 4);
+  return Buffer.concat([start, map, page]);
 }
 
 function hugeBmp(): Uint8Array {

@@ -96,12 +96,26 @@ const PNG_PALETTE = 3;
 
 /**
  * True for a file that v1 decodes with alpha, even when every pixel is opaque: a GIF, a WEBP without
- * loss, and a PNG with a palette.
+ * loss, and a PNG or TIFF with a palette.
  */
 function hasMask(bytes: Uint8Array): boolean {
   const head = Buffer.from(bytes.subarray(0, 16)).toString('latin1');
   if (head.startsWith('GIF8') || head.endsWith('VP8L')) return true;
+  if (/^(II\*\0|MM\0\*)/.test(head)) return isPaletteTiff(bytes);
   return isPng(bytes) && bytes[25] === PNG_PALETTE;
+}
+
+/** The tag of a TIFF that holds the colours of its palette. */
+const TIFF_COLOUR_MAP = 320;
+
+/** True when the first page of a TIFF has a palette. */
+function isPaletteTiff(bytes: Uint8Array): boolean {
+  const view = viewOf(bytes);
+  const isLittle = bytes[0] === 0x49;
+  const page = view.getUint32(4, isLittle);
+  return Array.from({ length: view.getUint16(page, isLittle) }, (_, i) =>
+    view.getUint16(page + 2 + i * 12, isLittle),
+  ).includes(TIFF_COLOUR_MAP);
 }
 
 /** True when a pixel is transparent. An animated WEBP always decodes to four channels. */
@@ -113,20 +127,31 @@ function hasTransparentPixel(rgba: Uint8Array): boolean {
 /** The length of the header that holds the sizes in OS/2 files. */
 const OS2_HEADER_BYTES = 12;
 
+/** Pixels of so many bits are numbers of a palette, which v1 decodes with alpha. */
+const MAX_PALETTE_BITS = 8;
+
 /** Decodes a Windows bitmap, which sharp cannot. */
 export async function decodeBmp(bytes: Uint8Array): Promise<DecodedPicture> {
   refuseTooManyPixels(bmpPixels(bytes));
   const { decode } = await import('@cwasm/nsbmp');
   const { width, height, data } = decode(bytes);
   const rgba = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  return { width, height, hasAlpha: false, channels: 4, bytes: rgba };
+  const bits = viewOf(bytes).getUint16(isOfOs2(bytes) ? 24 : 28, true);
+  return { width, height, hasAlpha: bits <= MAX_PALETTE_BITS, channels: 4, bytes: rgba };
 }
 
 /** Returns the number of pixels in the header of a Windows bitmap. */
 export function bmpPixels(bytes: Uint8Array): number {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const isOfOs2 = view.getUint32(14, true) === OS2_HEADER_BYTES;
-  return isOfOs2
+  const view = viewOf(bytes);
+  return isOfOs2(bytes)
     ? view.getUint16(18, true) * view.getUint16(20, true)
     : view.getUint32(18, true) * Math.abs(view.getInt32(22, true));
+}
+
+function isOfOs2(bytes: Uint8Array): boolean {
+  return viewOf(bytes).getUint32(14, true) === OS2_HEADER_BYTES;
+}
+
+function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
