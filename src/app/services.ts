@@ -24,7 +24,8 @@ import {
 import { type LivePrompt, type LivePrompts, createLivePrompts } from '../prompts/live-prompts.ts';
 import { type PendingReason, pendingRow } from '../prompts/pending-reason.ts';
 import type { PromptEventLog } from '../prompts/prompt-event-log.ts';
-import { type Prompts, createPrompts } from '../prompts/prompts.ts';
+import { Prompts } from '../prompts/prompts.ts';
+import { DEFAULT_PACE } from '../prompts/submit/submission-pace.ts';
 import type { SharedCounter } from '../prompts/submission.ts';
 import type { PromptSpans } from '../tracing/prompt-spans.ts';
 import { Hub } from '../sockets/hub.ts';
@@ -232,28 +233,34 @@ function openPrompts(parts: PromptParts): Prompts {
   const { config, logs, metrics, auth, ledger, upstream, sockets, live, eventLog, counter } = parts;
   const { runner, jobs, definitions } = upstream;
   const isRemote = config.upstream.kind === 'remote';
-  return createPrompts({
-    jobs,
-    ledger,
-    promptEventLog: eventLog,
-    livePrompts: live,
-    hub: sockets,
-    spans: parts.spans,
-    log: logs.log,
-    history: config.history,
-    durability: isRemote ? 'fsync' : 'soon',
-    traits: { isService: isRemote, mayRerunJobs: runner.mayRerunJobs ?? false },
-    showsAssetIds: config.assets,
-    onEnded: metrics.onPromptEnded,
-    objectInfo: definitions.info,
-    reupload: runner.reupload,
-    keyring: auth.keyring,
-    needsCredential: runner.needsCredential,
-    counter,
-    outboxLimit: config.outboxLimit,
-    pace: config.upstream.kind === 'remote' ? (config.upstream.limits['outbox'] ?? {}) : {},
-    clock: systemClock,
-    deadlineClock: monotonicClock,
+  const { prompts, files } = ledger;
+  const pace = config.upstream.kind === 'remote' ? (config.upstream.limits['outbox'] ?? {}) : {};
+  return new Prompts({
+    jobs: {
+      api: jobs,
+      objectInfo: definitions.info,
+      reupload: runner.reupload,
+      keyring: auth.keyring,
+      needsCredential: runner.needsCredential,
+    },
+    records: { prompts, files, eventLog, counter },
+    frames: {
+      livePrompts: live,
+      hub: sockets,
+      showsAssetIds: config.assets,
+      onEnded: metrics.onPromptEnded,
+      spans: parts.spans,
+      log: logs.log,
+    },
+    policy: {
+      traits: { isService: isRemote, mayRerunJobs: runner.mayRerunJobs ?? false },
+      durability: isRemote ? 'fsync' : 'soon',
+      history: config.history,
+      outboxLimit: config.outboxLimit,
+      pace: { ...DEFAULT_PACE, ...pace },
+      clock: systemClock,
+      deadlineClock: monotonicClock,
+    },
   });
 }
 

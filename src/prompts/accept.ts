@@ -9,7 +9,7 @@ import type { ObjectInfo } from '../protocol/v1.ts';
 import { chosenOutputs, outputNodes } from '../translate/file-mentions.ts';
 import { withReplacements } from '../translate/node-replacements.ts';
 import { refuseShape } from '../translate/prompt-refusal.ts';
-import type { PromptContext } from './context.ts';
+import type { PromptPorts } from './ports.ts';
 import { createPromptKeys } from './submit/ids.ts';
 import type { Submission } from './submission.ts';
 import type { SubmissionDraft } from './submit/draft.ts';
@@ -20,9 +20,7 @@ import type { Submissions } from './submit/submissions.ts';
 
 export type { Accepted } from './submit/answer.ts';
 
-export type Acceptor = ReturnType<typeof createAcceptor>;
-
-type AcceptorOptions = Pick<PromptContext, 'objectInfo' | 'spans' | 'clock' | 'traits'> & {
+type AcceptorParts = {
   readonly duplicateIds: DuplicateIds;
   readonly fileResolver: FileResolver;
   readonly submissions: Submissions;
@@ -32,13 +30,33 @@ type AcceptorOptions = Pick<PromptContext, 'objectInfo' | 'spans' | 'clock' | 't
  * Checks a submission, resolves the files it names, and submits it. A refusal is thrown as
  * `V1Error`.
  */
-export function createAcceptor(options: AcceptorOptions) {
-  const { duplicateIds, fileResolver, submissions, clock } = options;
-  const newKey = createPromptKeys();
+export class Acceptor {
+  readonly #ports: PromptPorts;
+  readonly #parts: AcceptorParts;
+  readonly #newKey = createPromptKeys();
 
-  async function draftOf(caller: Caller, sent: Submission): Promise<SubmissionDraft> {
-    const info = await options.objectInfo(caller);
-    const createdAtMs = clock.now();
+  constructor(ports: PromptPorts, parts: AcceptorParts) {
+    this.#ports = ports;
+    this.#parts = parts;
+  }
+
+  async accept(caller: Caller, submission: Submission): Promise<Accepted> {
+    const { duplicateIds, submissions } = this.#parts;
+    const existing = await duplicateIds.findTakenOver(caller, submission);
+    if (existing) {
+      const { promptId, number } = existing;
+      return { promptId, number, nodeErrors: {}, releaseFrames: () => {} };
+    }
+    duplicateIds.refuseDuplicate(caller, submission);
+    const refusal = refuseShape(submission.graph as JsonObject);
+    if (refusal) throw toV1Error(refusal);
+    return submissions.submit(await this.#draftOf(caller, submission));
+  }
+
+  async #draftOf(caller: Caller, sent: Submission): Promise<SubmissionDraft> {
+    const { jobs, frames, policy } = this.#ports;
+    const info = await jobs.objectInfo(caller);
+    const createdAtMs = policy.clock.now();
     const submission = {
       ...sent,
       graph: withReplacements(sent.graph, info),
@@ -46,29 +64,15 @@ export function createAcceptor(options: AcceptorOptions) {
     };
     const { graph, subfolder } = submission;
     const outputs = chooseOutputs(submission, info);
-    const placed = await fileResolver.resolve(caller, graph, subfolder);
-    if (options.traits.isService) refuseFolderNames({ graph, resolvedFiles: placed, outputs });
-    const traceparent = options.spans?.traceparentOf(caller);
+    const placed = await this.#parts.fileResolver.resolve(caller, graph, subfolder);
+    if (policy.traits.isService) refuseFolderNames({ graph, resolvedFiles: placed, outputs });
+    const traceparent = frames.spans?.traceparentOf(caller);
     const details = { outputs, placed, caller, traceparent };
-    const plan = createPlan(newKey(createdAtMs), submission, details);
+    const plan = createPlan(this.#newKey(createdAtMs), submission, details);
     const graphJson = await runInSteps(stringifySteps(plan.graph as Json));
     const extraDataJson = await runInSteps(stringifySteps(plan.extraData));
     return { caller, submission, plan, graphJson, extraDataJson, createdAtMs };
   }
-
-  return {
-    async accept(caller: Caller, submission: Submission): Promise<Accepted> {
-      const existing = await duplicateIds.findTakenOver(caller, submission);
-      if (existing) {
-        const { promptId, number } = existing;
-        return { promptId, number, nodeErrors: {}, releaseFrames: () => {} };
-      }
-      duplicateIds.refuseDuplicate(caller, submission);
-      const refusal = refuseShape(submission.graph as JsonObject);
-      if (refusal) throw toV1Error(refusal);
-      return submissions.submit(await draftOf(caller, submission));
-    },
-  };
 }
 
 /** Returns the outputs to execute. If the targets name no output, v1 answers with 400. */

@@ -1,19 +1,8 @@
-import type { PromptContext } from './context.ts';
 import { reached } from '../lib/crash-point.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { type LivePrompt, hasEnded } from './live-prompts.ts';
-import type { Follower } from './follow/follower.ts';
 import { isInOutbox } from './pending-reason.ts';
-import type { JobCanceller } from './follow/cancel-job.ts';
-import type { Submissions } from './submit/submissions.ts';
-
-export type Cancel = ReturnType<typeof createCancel>;
-
-type CancelOptions = PromptContext & {
-  readonly submissions: Submissions;
-  readonly follower: Follower;
-  readonly jobCanceller: JobCanceller;
-};
+import type { PromptParts, PromptPorts } from './ports.ts';
 
 /**
  * How long a cancel is awaited before the answer: until another process has removed the prompt from
@@ -21,70 +10,85 @@ type CancelOptions = PromptContext & {
  */
 const WAIT_MS = { interval: 10, max: 2000 } as const;
 
+/** Requests the end of these prompts. Resolves when they have ended, or after a limited time. */
+export type Cancel = (prompts: readonly LivePrompt[], caller: Caller) => Promise<void>;
+
 /**
  * Requests the end of prompts, in whichever process leads them. Their followers report the result.
  */
-export function createCancel(options: CancelOptions) {
-  const { ledger, promptEventLog, livePrompts, follower, jobCanceller, deadlineClock } = options;
+export class PromptCanceller {
+  readonly #ports: PromptPorts;
+  readonly #parts: PromptParts;
 
-  async function waitWhile(isPending: () => boolean): Promise<void> {
-    const deadlineMs = deadlineClock.now() + WAIT_MS.max;
-    while (isPending() && deadlineClock.now() < deadlineMs)
-      await deadlineClock.sleep(WAIT_MS.interval);
+  constructor(ports: PromptPorts, parts: PromptParts) {
+    this.#ports = ports;
+    this.#parts = parts;
   }
 
-  async function cancelOne(prompt: LivePrompt, caller: Caller): Promise<void> {
+  readonly cancel: Cancel = async (prompts, caller) => {
+    await Promise.all(prompts.map((prompt) => this.#cancelOne(prompt, caller)));
+    await this.#waitUntilRecorded(prompts);
+  };
+
+  /**
+   * Cancels the prompt if this process leads it: another process has recorded a cancel request.
+   */
+  cancelRequested(key: string): void {
+    const { follower, jobCanceller } = this.#parts;
+    const { frames, records } = this.#ports;
+    const prompt = follower.find(key);
+    if (!prompt) return;
     prompt.cancelRequested = true;
-    await ledger.prompts.askCancel(prompt.key, options.clock.now());
+    if (!records.eventLog.isLeader(key)) return;
+    // A service may answer that a job has ended and send no event, so the leader asks the service.
+    this.#cancelLed(prompt, prompt.caller).catch((error: unknown) => {
+      const { promptId, caller } = prompt;
+      const facts = { event: 'cancel.failed', err: error, user: caller.user, promptId };
+      frames.log.error(facts, 'could not do a cancel that another process recorded');
+      jobCanceller.cancelInBackground(prompt);
+    });
+  }
+
+  async #cancelOne(prompt: LivePrompt, caller: Caller): Promise<void> {
+    const { records, policy } = this.#ports;
+    const { key } = prompt;
+    prompt.cancelRequested = true;
+    await records.prompts.askCancel(key, policy.clock.now());
     reached('after-cancel-asked');
     // Recorded before the answer, since the next call of this client may come to any process.
-    await promptEventLog.requestCancel({ key: prompt.key, user: prompt.caller.user });
-    return promptEventLog.isLeader(prompt.key)
-      ? cancelLed(prompt, caller)
-      : cancelRemote(prompt, caller);
+    await records.eventLog.requestCancel({ key, user: prompt.caller.user });
+    return records.eventLog.isLeader(key)
+      ? this.#cancelLed(prompt, caller)
+      : this.#cancelRemote(prompt, caller);
   }
 
-  async function cancelLed(prompt: LivePrompt, caller: Caller): Promise<void> {
-    if (await options.submissions.cancel(prompt)) return;
+  async #cancelLed(prompt: LivePrompt, caller: Caller): Promise<void> {
+    if (await this.#parts.submissions.cancel(prompt)) return;
     // A prompt without a job is being submitted: the process that gets its job sees the request.
-    await jobCanceller.cancelJob(prompt, caller);
+    await this.#parts.jobCanceller.cancelJob(prompt, caller);
   }
 
   /**
    * A prompt without a job can be ended by its leader only; a job can be cancelled by any process.
    */
-  async function cancelRemote(prompt: LivePrompt, caller: Caller): Promise<void> {
-    await waitWhile(() => isInOutbox(prompt) && livePrompts.has(prompt));
-    await jobCanceller.cancelJob(prompt, caller);
+  async #cancelRemote(prompt: LivePrompt, caller: Caller): Promise<void> {
+    await this.#waitWhile(() => isInOutbox(prompt) && this.#isLive(prompt));
+    await this.#parts.jobCanceller.cancelJob(prompt, caller);
   }
 
   /** Waits for a limited time: a job that goes on running after a cancel does so in v1, too. */
-  async function waitUntilRecorded(prompts: readonly LivePrompt[]): Promise<void> {
+  async #waitUntilRecorded(prompts: readonly LivePrompt[]): Promise<void> {
     const ended = prompts.filter(hasEnded);
-    await waitWhile(() => ended.some((prompt) => livePrompts.has(prompt)));
+    await this.#waitWhile(() => ended.some((prompt) => this.#isLive(prompt)));
   }
 
-  return {
-    cancel: async (prompts: readonly LivePrompt[], caller: Caller): Promise<void> => {
-      await Promise.all(prompts.map((prompt) => cancelOne(prompt, caller)));
-      await waitUntilRecorded(prompts);
-    },
-    /**
-     * Cancels the prompt if this process leads it: another process has recorded a cancel request.
-     */
-    cancelRequested: (key: string): void => {
-      const prompt = follower.find(key);
-      if (!prompt) return;
-      prompt.cancelRequested = true;
-      if (!promptEventLog.isLeader(key)) return;
-      // A service may answer that a job has ended and send no event, so the leader asks the
-      // service.
-      cancelLed(prompt, prompt.caller).catch((error: unknown) => {
-        const { promptId, caller } = prompt;
-        const facts = { event: 'cancel.failed', err: error, user: caller.user, promptId };
-        options.log.error(facts, 'could not do a cancel that another process recorded');
-        jobCanceller.cancelInBackground(prompt);
-      });
-    },
-  };
+  #isLive(prompt: LivePrompt): boolean {
+    return this.#ports.frames.livePrompts.has(prompt);
+  }
+
+  async #waitWhile(isPending: () => boolean): Promise<void> {
+    const { deadlineClock: clock } = this.#ports.policy;
+    const deadlineMs = clock.now() + WAIT_MS.max;
+    while (isPending() && clock.now() < deadlineMs) await clock.sleep(WAIT_MS.interval);
+  }
 }

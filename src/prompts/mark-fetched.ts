@@ -1,8 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import type { Logger } from '../observability/log.ts';
 import type { Caller } from '../protocol/job-api.ts';
-import type { PromptContext } from './context.ts';
-import type { PromptSources } from './find-by-prompt-id.ts';
+import type { PromptPorts } from './ports.ts';
 import { isBrowser, isOwnCall } from '../auth/calling-client.ts';
 
 /**
@@ -15,17 +13,14 @@ export type MarkFetched = (
   promptIds: readonly string[],
 ) => void;
 
-export function createMarkFetched({
-  hub,
-  promptEventLog,
-}: Pick<PromptContext, 'hub' | 'promptEventLog'>): MarkFetched {
+export function createMarkFetched({ frames, records }: PromptPorts): MarkFetched {
   return ({ ctx, caller: { user } }, source, promptIds) => {
     // A `HEAD` request brings no result.
     if (isOwnCall(ctx.req) || ctx.req.method !== 'GET') return;
     // A front end lists all prompts again and again, and is not the client that waits for a result.
     if (source === 'listed' && isBrowser(ctx.req)) return;
-    for (const promptId of hub.channels.discardFetched(user, promptIds)) {
-      promptEventLog.resultFetched(user, promptId);
+    for (const promptId of frames.hub.channels.discardFetched(user, promptIds)) {
+      records.eventLog.resultFetched(user, promptId);
     }
   };
 }
@@ -42,15 +37,13 @@ type FetchedJob = {
   readonly request: IncomingMessage;
 };
 
-export function createMarkJobFetched({
-  livePrompts,
-  ledger,
-  markFetched,
-  log,
-}: PromptSources & { readonly markFetched: MarkFetched; readonly log: Logger }): MarkJobFetched {
+export function createMarkJobFetched(
+  { frames: { livePrompts, log }, records }: PromptPorts,
+  markFetched: MarkFetched,
+): MarkJobFetched {
   async function markJobFetched({ caller, jobId, request }: FetchedJob): Promise<void> {
     const { user } = caller;
-    const prompt = livePrompts.find(user, jobId) ?? (await ledger.prompts.findByJob(user, jobId));
+    const prompt = livePrompts.find(user, jobId) ?? (await records.prompts.findByJob(user, jobId));
     if (prompt) markFetched({ ctx: { req: request }, caller }, 'by id', [prompt.promptId]);
   }
   return (fetched) => {

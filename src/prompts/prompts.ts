@@ -1,90 +1,91 @@
 import { createFileResolver } from '../files/resolve-files.ts';
-import { createAcceptor } from './accept.ts';
-import { createCancel } from './cancel.ts';
-import type { PromptContext } from './context.ts';
-import { createJobCanceller } from './follow/cancel-job.ts';
+import { Acceptor } from './accept.ts';
+import { type Cancel, PromptCanceller } from './cancel.ts';
+import { JobCanceller } from './follow/cancel-job.ts';
 import { Follower } from './follow/follower.ts';
-import type { ReplaceLostJob } from './follow/missing-job.ts';
-import { createExternalJobImporter } from './import-external-job.ts';
-import { createMarkFetched, createMarkJobFetched } from './mark-fetched.ts';
-import { PromptTakeover } from './take-over.ts';
-import { createDuplicateIds } from './submit/duplicate-ids.ts';
-import { createSendPlan } from './submit/attempt.ts';
+import { ExternalJobImporter } from './import-external-job.ts';
+import {
+  type MarkFetched,
+  type MarkJobFetched,
+  createMarkFetched,
+  createMarkJobFetched,
+} from './mark-fetched.ts';
+import type { PromptParts, PromptPorts } from './ports.ts';
+import { DuplicateIds } from './submit/duplicate-ids.ts';
 import { createLinkJob } from './submit/link-job.ts';
 import { createReplaceLostJob } from './submit/resend-lost.ts';
-import { DEFAULT_PACE, type SubmissionPace } from './submit/submission-pace.ts';
 import { Submissions } from './submit/submissions.ts';
+import { PromptTakeover } from './take-over.ts';
 
-export type Prompts = ReturnType<typeof createPrompts>;
+/** The life of prompts from their `POST` to their history. */
+export class Prompts {
+  readonly externalJobs: ExternalJobImporter;
+  readonly acceptor: Acceptor;
+  readonly cancel: Cancel;
+  readonly markFetched: MarkFetched;
+  readonly markJobFetched: MarkJobFetched;
+  readonly #ports: PromptPorts;
+  readonly #parts: PromptParts;
+  readonly #canceller: PromptCanceller;
+  readonly #takeover: PromptTakeover;
 
-type PromptsOptions = Omit<PromptContext, 'pace'> & { readonly pace: Partial<SubmissionPace> };
+  constructor(ports: PromptPorts) {
+    this.#ports = ports;
+    this.#parts = createParts(ports);
+    const { follower, jobCanceller } = this.#parts;
+    this.#canceller = new PromptCanceller(ports, this.#parts);
+    this.cancel = this.#canceller.cancel;
+    this.#takeover = new PromptTakeover(ports, this.#parts);
+    this.acceptor = createAcceptService(ports, this.#parts, this.#takeover);
+    this.externalJobs = new ExternalJobImporter(ports, follower, jobCanceller);
+    this.markFetched = createMarkFetched(ports);
+    this.markJobFetched = createMarkJobFetched(ports, this.markFetched);
+  }
 
-/**
- * The life of prompts from their `POST` to their history. Each part takes the members that it names
- * from the context and from earlier parts.
- */
-export function createPrompts(options: PromptsOptions) {
-  const pace = { ...DEFAULT_PACE, ...options.pace };
-  const context: PromptContext = { ...options, pace };
-  const following = createFollowing(context, (...missing) => submitting.replaceLostJob(...missing));
-  const submitting = createSubmitting(following);
-  const { follower, jobCanceller, submissions } = submitting;
-  const { cancel, cancelRequested } = createCancel(submitting);
-  const takeover = new PromptTakeover({ ...submitting, onCancelRequested: cancelRequested });
-  const externalJobs = createExternalJobImporter(following);
-  const markFetched = createMarkFetched(context);
-  return {
-    externalJobs,
-    acceptor: createAcceptService(submitting, takeover),
-    cancel,
-    markFetched,
-    markJobFetched: createMarkJobFetched({ ...context, markFetched }),
-    /** The number of accepted prompts that wait until the upstream has capacity. */
-    outboxDepth: (): number => submissions.outboxDepth(),
-    /** Takes over the prompts of an earlier process. Call it once, before the first request. */
-    takeOver: (): Promise<void> => takeover.start(),
-    /** Resolves when the live prompts show everything that any process did before for this user. */
-    async whenCurrent(this: void, user: string): Promise<void> {
-      await context.promptEventLog.whenCaughtUp(user);
-      await takeover.whenTakenOver(user);
-    },
-    async close(): Promise<void> {
-      await externalJobs.close();
-      jobCanceller.close();
-      await Promise.all([submissions.close(), follower.close()]);
-      await context.promptEventLog.close();
-    },
+  /** The number of accepted prompts that wait until the upstream has capacity. */
+  outboxDepth(): number {
+    return this.#parts.submissions.outboxDepth();
+  }
+
+  /** Takes over the prompts of an earlier process. Call it once, before the first request. */
+  takeOver(): Promise<void> {
+    return this.#takeover.start((key) => this.#canceller.cancelRequested(key));
+  }
+
+  /** Resolves when the live prompts show everything that any process did before for this user. */
+  readonly whenCurrent = async (user: string): Promise<void> => {
+    await this.#ports.records.eventLog.whenCaughtUp(user);
+    await this.#takeover.whenTakenOver(user);
   };
+
+  async close(): Promise<void> {
+    const { follower, jobCanceller, submissions } = this.#parts;
+    await this.externalJobs.close();
+    jobCanceller.close();
+    await Promise.all([submissions.close(), follower.close()]);
+    await this.#ports.records.eventLog.close();
+  }
 }
 
-type Following = ReturnType<typeof createFollowing>;
-type Submitting = ReturnType<typeof createSubmitting>;
-
-/** Creates the parts that lead from the job of a prompt to its history. */
-function createFollowing(context: PromptContext, replaceLostJob: ReplaceLostJob) {
-  const follower = new Follower({ ...context, replaceLostJob });
-  const jobCanceller = createJobCanceller(context);
-  const linkJob = createLinkJob({ ...context, follower, jobCanceller });
-  return { ...context, follower, jobCanceller, linkJob };
+function createParts(ports: PromptPorts): PromptParts {
+  const follower = new Follower(ports);
+  const jobCanceller = new JobCanceller(ports);
+  const linkJob = createLinkJob(ports, follower, jobCanceller);
+  const submissions = new Submissions(ports, { follower, linkJob });
+  follower.onJobLost(createReplaceLostJob(ports, submissions));
+  return { follower, jobCanceller, submissions };
 }
 
-/** Creates the parts that lead from the `POST` of a prompt to its job. */
-function createSubmitting(following: Following) {
-  const submissions = new Submissions({ ...following, sendPlan: createSendPlan(following) });
-  const replaceLostJob = createReplaceLostJob({ ...following, submissions });
-  return { ...following, submissions, replaceLostJob };
-}
-
-function createAcceptService(submitting: Submitting, takeover: PromptTakeover) {
-  const { files } = submitting.ledger;
-  const discover = (key: string) => takeover.discover(key);
-  return createAcceptor({
-    ...submitting,
-    duplicateIds: createDuplicateIds({ ...submitting, discover }),
-    fileResolver: createFileResolver({
-      ...submitting,
-      files,
-      mayFindOthersFiles: submitting.traits.isService,
-    }),
+function createAcceptService(
+  ports: PromptPorts,
+  { follower, submissions }: PromptParts,
+  takeover: PromptTakeover,
+): Acceptor {
+  const duplicateIds = new DuplicateIds(ports, follower, (key) => takeover.discover(key));
+  const fileResolver = createFileResolver({
+    files: ports.records.files,
+    objectInfo: ports.jobs.objectInfo,
+    mayFindOthersFiles: ports.policy.traits.isService,
   });
+  return new Acceptor(ports, { duplicateIds, fileResolver, submissions });
 }

@@ -1,56 +1,47 @@
 import type { PromptRow } from '../ledger/ledger.ts';
-import type { Caller } from '../protocol/job-api.ts';
-import type { PromptContext } from './context.ts';
 import type { LivePrompt } from './live-prompts.ts';
+import type { PromptParts, PromptPorts, PromptRecords } from './ports.ts';
 import { restorePlan, traceparentIn } from './submit/plan.ts';
-import type { ContinuedSubmission, Submissions } from './submit/submissions.ts';
-import type { JobCanceller } from './follow/cancel-job.ts';
-import type { Follower } from './follow/follower.ts';
-
-export type TakeOverPromptOptions = Pick<PromptContext, 'ledger' | 'livePrompts' | 'spans'> & {
-  readonly follower: Follower;
-  readonly submissions: Submissions;
-  readonly jobCanceller: JobCanceller;
-};
+import type { ContinuedSubmission } from './submit/submissions.ts';
 
 /** The work that is done when all prompts are in place. */
 export type NextStep = () => Promise<void> | void;
 
 /** Continues a prompt, which this process now leads, from the step where its process ended. */
 export async function takeOverPrompt(
-  options: TakeOverPromptOptions,
+  { records, frames }: PromptPorts,
+  parts: PromptParts,
   prompt: LivePrompt,
-  caller: Caller,
 ): Promise<NextStep | undefined> {
-  const { ledger, livePrompts, follower } = options;
-  prompt.caller = caller;
+  const { follower } = parts;
   // The log has the end of the prompt, but the steps after the end may be missing.
-  if (!livePrompts.has(prompt)) return () => completeEnd(options, prompt);
+  if (!frames.livePrompts.has(prompt)) return () => completeEnd(records, parts, prompt);
   if (follower.continueEnd(prompt)) return undefined;
-  const row = await ledger.prompts.get(prompt.key);
+  const row = await records.prompts.get(prompt.key);
   if (!row) return () => follower.remove(prompt);
   if (!(await follower.appendEntry(prompt, 'taken'))) return undefined;
-  options.spans?.began(caller, prompt, traceparentIn(row));
+  frames.spans?.began(prompt.caller, prompt, traceparentIn(row));
   follower.releaseFrames(prompt);
   return row.jobId === null
-    ? continueSubmission(options, prompt, row)
-    : continueFollowing(options, prompt, row.jobId);
+    ? continueSubmission(parts, prompt, row)
+    : continueFollowing(parts, prompt, row.jobId);
 }
 
 /**
  * Completes the end. A prompt with a history needs no leader; only a refused prompt has no record.
  */
 async function completeEnd(
-  { ledger, follower }: TakeOverPromptOptions,
+  { prompts }: PromptRecords,
+  { follower }: PromptParts,
   prompt: LivePrompt,
 ): Promise<void> {
-  const row = await ledger.prompts.get(prompt.key);
+  const row = await prompts.get(prompt.key);
   if (row?.state === 'done') await follower.appendEntry(prompt, 'recorded');
   else await follower.remove(prompt);
 }
 
 function continueFollowing(
-  { follower, jobCanceller }: TakeOverPromptOptions,
+  { follower, jobCanceller }: PromptParts,
   prompt: LivePrompt,
   jobId: string,
 ): NextStep {
@@ -63,7 +54,7 @@ function continueFollowing(
 }
 
 function continueSubmission(
-  { submissions }: TakeOverPromptOptions,
+  { submissions }: PromptParts,
   prompt: LivePrompt,
   row: PromptRow,
 ): NextStep {
@@ -72,7 +63,7 @@ function continueSubmission(
 }
 
 /** The client of a prompt that was being submitted got no answer, since its process died. */
-function stateOf({ state }: Pick<PromptRow, 'state'>): ContinuedSubmission['state'] {
+function stateOf({ state }: PromptRow): ContinuedSubmission['state'] {
   if (state === 'outbox' || state === 'sent' || state === 'unknown') return state;
   return 'unanswered';
 }

@@ -1,20 +1,14 @@
 import type { PromptRow } from '../ledger/ledger.ts';
 import { type JsonObject, parseJson } from '../protocol/json.ts';
 import type { Graph } from '../protocol/v2.ts';
-import type { PromptContext } from './context.ts';
 import type { LivePrompt, NewLivePrompt } from './live-prompts.ts';
 import { ByUser } from '../sockets/by-user.ts';
 import { type LogHandlers, type UserLogs, LeadershipLost } from './prompt-event-log.ts';
+import type { PromptParts, PromptPorts } from './ports.ts';
 import { readLinkedJob } from './state/linked-job.ts';
 import { byQueueOrder } from './queue-order.ts';
 import { isSubmittedThroughV1, needsOwnSecrets } from './submit/plan.ts';
-import { type NextStep, type TakeOverPromptOptions, takeOverPrompt } from './take-over-prompt.ts';
-
-export type TakeoverOptions = TakeOverPromptOptions &
-  Pick<PromptContext, 'promptEventLog' | 'keyring' | 'hub' | 'needsCredential' | 'log'> & {
-    /** Called when another process has recorded a cancel request. */
-    readonly onCancelRequested: (key: string) => void;
-  };
+import { type NextStep, takeOverPrompt } from './take-over-prompt.ts';
 
 type PromptStep = { readonly prompt: LivePrompt; readonly run: NextStep };
 
@@ -25,7 +19,8 @@ type NeededCredential = { readonly user: string; readonly needsSecrets: boolean 
  * without one are submitted under the same idempotency key, or their job is searched for.
  */
 export class PromptTakeover {
-  readonly #options: TakeoverOptions;
+  readonly #ports: PromptPorts;
+  readonly #parts: PromptParts;
   /** Keys of prompts without a leader that wait for a call of their user. */
   readonly #awaitingCaller = new ByUser<string>();
   readonly #withoutCredential = new ByUser<LivePrompt>();
@@ -33,27 +28,32 @@ export class PromptTakeover {
   readonly #needingOwnSecrets = new WeakSet<LivePrompt>();
   readonly #takingOver = new Map<string, Promise<void>>();
 
-  constructor(options: TakeoverOptions) {
-    this.#options = options;
+  constructor(ports: PromptPorts, parts: PromptParts) {
+    this.#ports = ports;
+    this.#parts = parts;
   }
 
-  /** Shows the live prompts of followed users, and takes over those without a leader. */
-  async start(): Promise<void> {
-    const { keyring, ledger, promptEventLog, hub, log } = this.#options;
-    keyring.onCaller(({ user }) => this.#takeOverOfUser(user));
-    const rows = await ledger.prompts.live();
-    for (const row of rows) if (promptEventLog.isFollowed(row.user)) this.#track(row);
+  /**
+   * Shows the live prompts of followed users, and takes over those without a leader.
+   * `cancelRequested`: called when another process has recorded a cancel request.
+   */
+  async start(cancelRequested: (key: string) => void): Promise<void> {
+    const { prompts, eventLog } = this.#ports.records;
+    const { hub, log } = this.#ports.frames;
+    this.#ports.jobs.keyring.onCaller(({ user }) => this.#takeOverOfUser(user));
+    const rows = await prompts.live();
+    for (const row of rows) if (eventLog.isFollowed(row.user)) this.#track(row);
     const handlers: LogHandlers = {
       takeOverVacant: (keys) => this.#takeOverAllVacant(keys),
       discover: (key) => this.#showRecorded(key),
       trackUser: (user, logs) => this.#trackUser(user, logs),
-      liveKeys: (user) => ledger.prompts.liveKeys(user),
+      liveKeys: (user) => prompts.liveKeys(user),
       forgetUser: (user) => this.#forgetUser(user),
       endOf: (key) => this.#endOf(key),
-      cancelRequested: this.#options.onCancelRequested,
+      cancelRequested,
       resultFetched: (user, id) => void hub.channels.discardFetched(user, [id]),
     };
-    await promptEventLog.start(handlers, rows);
+    await eventLog.start(handlers, rows);
     if (rows.length === 0) return;
     const waiting = [...this.#awaitingCaller.users()].length;
     log.info({ event: 'prompt.resumed', prompts: rows.length, waiting }, 'took over live prompts');
@@ -80,15 +80,14 @@ export class PromptTakeover {
   }
 
   async #unknownRow(key: string): Promise<PromptRow | undefined> {
-    const { follower, ledger } = this.#options;
-    return follower.find(key) ? undefined : ledger.prompts.get(key);
+    return this.#parts.follower.find(key) ? undefined : this.#ports.records.prompts.get(key);
   }
 
   /** Shows the prompts of a user, oldest first: a prompt supersedes those before it. */
   async #trackUser(user: string, { endedKeys, withEntries }: UserLogs): Promise<void> {
-    const { ledger } = this.#options;
-    const ended = await Promise.all(endedKeys.map((key) => ledger.prompts.get(key)));
-    const live = await ledger.prompts.live(user);
+    const { prompts } = this.#ports.records;
+    const ended = await Promise.all(endedKeys.map((key) => prompts.get(key)));
+    const live = await prompts.live(user);
     const rows = [...ended, ...live].flatMap((row) => row ?? []);
     const shown = new Set(await withEntries(rows.map(({ key }) => key)));
     for (const row of rows) if (shown.has(row.key)) this.#track(row);
@@ -96,14 +95,14 @@ export class PromptTakeover {
 
   #forgetUser(user: string): void {
     this.#withoutCredential.take(user);
-    this.#options.follower.forgetUser(user);
+    this.#parts.follower.forgetUser(user);
   }
 
   #track(row: PromptRow): LivePrompt {
-    const { follower, keyring, livePrompts } = this.#options;
-    const prompt = follower.trackPrompt(toNewLivePrompt(row), keyring.callerOf(row.user));
+    const caller = this.#ports.jobs.keyring.callerOf(row.user);
+    const prompt = this.#parts.follower.trackPrompt(toNewLivePrompt(row), caller);
     prompt.cancelRequested ||= row.cancelAskedAtMs !== null;
-    readLinkedJob(livePrompts, prompt, row);
+    readLinkedJob(this.#ports.frames.livePrompts, prompt, row);
     if (needsOwnSecrets(row)) this.#needingOwnSecrets.add(prompt);
     if (!this.#canProceed(prompt)) this.#withoutCredential.add(row.user, prompt);
     return prompt;
@@ -121,7 +120,7 @@ export class PromptTakeover {
   }
 
   #hasNeededCredential({ user, needsSecrets }: NeededCredential): boolean {
-    const { keyring, needsCredential } = this.#options;
+    const { keyring, needsCredential } = this.#ports.jobs;
     if (!needsSecrets && !needsCredential(user)) return true;
     return keyring.callerOf(user).credential !== undefined;
   }
@@ -154,31 +153,33 @@ export class PromptTakeover {
     } catch (error) {
       if (error instanceof LeadershipLost) return undefined;
       const facts = { event: 'prompt.takeover_failed', err: error };
-      this.#options.log.error(facts, 'could not take over a prompt');
-      this.#options.promptEventLog.stopLeading(key);
+      this.#ports.frames.log.error(facts, 'could not take over a prompt');
+      this.#ports.records.eventLog.stopLeading(key);
       return undefined;
     }
   }
 
   /** Takes over a prompt without a leader. Returns the step that follows. */
   async #takeOver(key: string): Promise<PromptStep | undefined> {
-    const { follower, ledger, livePrompts, promptEventLog, keyring } = this.#options;
+    const { follower } = this.#parts;
+    const { prompts, eventLog } = this.#ports.records;
     const known = follower.find(key);
-    const row = known ? undefined : await ledger.prompts.get(key);
+    const row = known ? undefined : await prompts.get(key);
     if (!known && (!row || row.state === 'done')) return this.#discardLeftover(key, row);
     if (known) known.isTakenOver = true;
     const user = known?.caller.user ?? row?.user ?? '';
     if (!(known ? this.#canProceed(known) : row && this.#canTakeOver(row))) {
       this.#awaitingCaller.add(user, key);
-      if (known) livePrompts.awaitCredential(known);
+      if (known) this.#ports.frames.livePrompts.awaitCredential(known);
       return undefined;
     }
     // Earlier prompts of the user may wait in the outbox of another process.
-    await promptEventLog.followUser(user);
+    await eventLog.followUser(user);
     const prompt = follower.find(key) ?? (row && this.#track(row));
-    if (!prompt || !(await promptEventLog.takeOver({ key, user }))) return undefined;
+    if (!prompt || !(await eventLog.takeOver({ key, user }))) return undefined;
     prompt.isTakenOver = true;
-    const run = await takeOverPrompt(this.#options, prompt, keyring.callerOf(user));
+    prompt.caller = this.#ports.jobs.keyring.callerOf(user);
+    const run = await takeOverPrompt(this.#ports, this.#parts, prompt);
     return run && { prompt, run };
   }
 
@@ -187,21 +188,22 @@ export class PromptTakeover {
    * was written.
    */
   async #discardLeftover(key: string, row: PromptRow | undefined): Promise<undefined> {
-    const { promptEventLog } = this.#options;
-    if (!(await promptEventLog.takeOver({ key, user: row?.user ?? '' }))) return undefined;
-    if (row) await promptEventLog.append(key, { kind: 'recorded' });
-    else await promptEventLog.discard(key);
+    const { eventLog } = this.#ports.records;
+    if (!(await eventLog.takeOver({ key, user: row?.user ?? '' }))) return undefined;
+    if (row) await eventLog.append(key, { kind: 'recorded' });
+    else await eventLog.discard(key);
     return undefined;
   }
 
   #takeOverOfUser(user: string): void {
-    const { keyring, log } = this.#options;
-    for (const prompt of this.#withoutCredential.take(user)) prompt.caller = keyring.callerOf(user);
+    const { jobs, frames } = this.#ports;
+    for (const prompt of this.#withoutCredential.take(user))
+      prompt.caller = jobs.keyring.callerOf(user);
     const keys = [...this.#awaitingCaller.take(user)];
     if (keys.length === 0) return;
     const task = this.#takeOverVacant(keys)
       .catch((error: unknown) =>
-        log.error(
+        frames.log.error(
           { event: 'prompt.resume_failed', err: error, user },
           'could not take over prompts',
         ),
@@ -211,7 +213,7 @@ export class PromptTakeover {
   }
 
   async #endOf(key: string): Promise<'recorded' | 'removed' | 'none'> {
-    const row = await this.#options.ledger.prompts.get(key);
+    const row = await this.#ports.records.prompts.get(key);
     if (!row) return 'removed';
     return row.state === 'done' ? 'recorded' : 'none';
   }

@@ -22,7 +22,7 @@ import { listJobs } from './job-list.ts';
 import { type V1Request, routesFor } from './routes.ts';
 
 type JobServices = {
-  readonly cancel: Cancel['cancel'];
+  readonly cancel: Cancel;
   readonly ledger: Ledger;
   readonly livePrompts: LivePrompts;
   readonly bodies: BodyReader;

@@ -22,7 +22,7 @@ import { routesFor } from './routes.ts';
 type QueueServices = {
   readonly livePrompts: LivePrompts;
   readonly ledger: Ledger;
-  readonly cancel: Cancel['cancel'];
+  readonly cancel: Cancel;
   readonly bodies: BodyReader;
   /** Drops the computed results of a user's earlier prompts, where they run in this process. */
   readonly forgetResults?: ((user: string) => void) | undefined;

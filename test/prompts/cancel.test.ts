@@ -1,9 +1,10 @@
 // A cancel is recorded first, and reaches the job even when the upstream is down for a while.
 import { expect, onTestFinished, test } from 'vitest';
-import { silentLogger } from '../../src/observability/log.ts';
-import { createCancel } from '../../src/prompts/cancel.ts';
-import { createJobCanceller } from '../../src/prompts/follow/cancel-job.ts';
+import { PromptCanceller } from '../../src/prompts/cancel.ts';
+import { JobCanceller } from '../../src/prompts/follow/cancel-job.ts';
 import type { LivePrompt } from '../../src/prompts/live-prompts.ts';
+import type { PromptParts } from '../../src/prompts/ports.ts';
+import { fakePorts } from './fake-ports.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 const CALLER = { user: 'ann' };
@@ -26,17 +27,19 @@ function openCancel(given: Given = {}) {
   const clock = createFakeClock(5);
   const events: string[] = [];
   const live = new Set<LivePrompt>();
-  const { cancel, cancelRequested } = createCancel({
-    ledger: {
-      prompts: {
-        askCancel: async (key: string, atMs: number) => void events.push(`${key} at ${atMs}`),
-      },
-    },
-    promptEventLog: {
-      isLeader: () => isOwner,
-      requestCancel: async () => void events.push('tell the others'),
-    },
-    livePrompts: { has: (prompt: LivePrompt) => live.has(prompt) },
+  const prompts = {
+    askCancel: async (key: string, atMs: number) => void events.push(`${key} at ${atMs}`),
+  };
+  const eventLog = {
+    isLeader: () => isOwner,
+    requestCancel: async () => void events.push('tell the others'),
+  };
+  const ports = fakePorts({
+    records: { prompts, eventLog },
+    frames: { livePrompts: live },
+    policy: { clock, deadlineClock: clock },
+  });
+  const parts = {
     submissions: { cancel: async () => hasEnded },
     follower: {
       find: () => promptOf(),
@@ -48,11 +51,9 @@ function openCancel(given: Given = {}) {
       },
       cancelInBackground: () => void events.push('go on cancelling'),
     },
-    log: silentLogger(),
-    clock,
-    deadlineClock: clock,
-  } as unknown as Parameters<typeof createCancel>[0]);
-  return { cancel, cancelRequested, clock, events, live };
+  };
+  const canceller = new PromptCanceller(ports, parts as unknown as PromptParts);
+  return { canceller, cancel: canceller.cancel, clock, events, live };
 }
 
 test.each<[string, Given, string[]]>([
@@ -72,8 +73,8 @@ test.each<[string, Given, string[]]>([
 });
 
 test('a cancel that another process recorded goes on when the ledger fails, and ends no process', async () => {
-  const { cancelRequested, events } = openCancel({ failure: new Error('Command timed out') });
-  cancelRequested('k');
+  const { canceller, events } = openCancel({ failure: new Error('Command timed out') });
+  canceller.cancelRequested('k');
   await expect.poll(() => events).toEqual(['go on cancelling']);
 });
 
@@ -107,19 +108,17 @@ function openCanceller(statuses: number[]) {
   const clock = createFakeClock(0);
   const calls: number[] = [];
   const live = new Set<LivePrompt>();
-  const canceller = createJobCanceller({
-    jobs: {
-      async cancel() {
-        calls.push(clock.now());
-        const status = statuses.length > 1 ? statuses.shift() : statuses[0];
-        if (!status) return { ok: true, value: { status: 'canceled' } };
-        return { ok: false, error: { status, code: 'x', message: '', details: null } };
-      },
+  const api = {
+    async cancel() {
+      calls.push(clock.now());
+      const status = statuses.length > 1 ? statuses.shift() : statuses[0];
+      if (!status) return { ok: true, value: { status: 'canceled' } };
+      return { ok: false, error: { status, code: 'x', message: '', details: null } };
     },
-    livePrompts: { has: (prompt: LivePrompt) => live.has(prompt) },
-    deadlineClock: clock,
-    log: silentLogger(),
-  } as unknown as Parameters<typeof createJobCanceller>[0]);
+  };
+  const canceller = new JobCanceller(
+    fakePorts({ jobs: { api }, frames: { livePrompts: live }, policy: { deadlineClock: clock } }),
+  );
   onTestFinished(() => canceller.close());
   const prompt = promptOf();
   live.add(prompt);
@@ -162,17 +161,16 @@ test('retries end with the prompt, and after ten minutes', async () => {
 test('a cancel in the background is tried again while the ledger fails', async () => {
   const clock = createFakeClock();
   let calls = 0;
-  const canceller = createJobCanceller({
-    jobs: {
-      cancel: async () => {
-        if (++calls < 3) throw new Error('Command timed out');
-        return { ok: true, value: { status: 'canceled' } };
-      },
+  const api = {
+    cancel: async () => {
+      if (++calls < 3) throw new Error('Command timed out');
+      return { ok: true, value: { status: 'canceled' } };
     },
-    livePrompts: { has: () => true },
-    log: silentLogger(),
-    deadlineClock: clock,
-  } as unknown as Parameters<typeof createJobCanceller>[0]);
+  };
+  const frames = { livePrompts: { has: () => true } };
+  const canceller = new JobCanceller(
+    fakePorts({ jobs: { api }, frames, policy: { deadlineClock: clock } }),
+  );
   onTestFinished(() => canceller.close());
   const prompt = promptOf();
   canceller.cancelInBackground(prompt);

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { expect, test } from 'vitest';
 import { createMarkFetched } from '../../src/prompts/mark-fetched.ts';
+import { fakePorts } from './fake-ports.ts';
 
 const BROWSER = { 'user-agent': 'Mozilla/5.0' };
 
@@ -14,11 +15,9 @@ test.each([
   ['HEAD', {}, 'listed', []],
 ] as const)('%s with %j, %s, has fetched %j', (method, headers, source, fetched) => {
   const noted: string[] = [];
-  const parts: unknown = {
-    hub: { channels: { discardFetched: (_: string, ids: readonly string[]) => ids } },
-    promptEventLog: { resultFetched: (_: string, id: string) => void noted.push(id) },
-  };
-  const markFetched = createMarkFetched(parts as Parameters<typeof createMarkFetched>[0]);
+  const hub = { channels: { discardFetched: (_: string, ids: readonly string[]) => ids } };
+  const eventLog = { resultFetched: (_: string, id: string) => void noted.push(id) };
+  const markFetched = createMarkFetched(fakePorts({ frames: { hub }, records: { eventLog } }));
   const req = { method, headers, url: '/history/p' } as unknown as IncomingMessage;
   markFetched({ ctx: { req }, caller: { user: 'ann' } }, source, ['p']);
   expect(noted).toEqual(fetched);

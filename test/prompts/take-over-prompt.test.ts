@@ -1,8 +1,10 @@
 // A prompt continues where its process ended, by what the ledger knows of it.
 import { expect, test } from 'vitest';
 import type { PromptRow } from '../../src/ledger/ledger.ts';
-import { type TakeOverPromptOptions, takeOverPrompt } from '../../src/prompts/take-over-prompt.ts';
+import { takeOverPrompt } from '../../src/prompts/take-over-prompt.ts';
 import type { LivePrompt } from '../../src/prompts/live-prompts.ts';
+import type { PromptParts } from '../../src/prompts/ports.ts';
+import { fakePorts } from './fake-ports.ts';
 
 type Case = {
   readonly row?: Partial<PromptRow> | null;
@@ -26,9 +28,11 @@ async function resumed({ row = {}, ...more }: Case): Promise<string[]> {
     extraDataJson: '{}',
     ...row,
   };
-  const options = {
-    ledger: { prompts: { get: async () => (row === null ? undefined : stored) } },
-    livePrompts: { has: () => more.isLive ?? true },
+  const ports = fakePorts({
+    records: { prompts: { get: async () => (row === null ? undefined : stored) } },
+    frames: { livePrompts: { has: () => more.isLive ?? true } },
+  });
+  const parts = {
     follower: {
       async appendEntry(_: unknown, kind: string) {
         if (kind === 'recorded') events.push('end');
@@ -45,9 +49,10 @@ async function resumed({ row = {}, ...more }: Case): Promise<string[]> {
       continue: async ({ state }: { state: string }) => void events.push(`submit ${state}`),
     },
     jobCanceller: { cancelInBackground: () => void events.push('cancel') },
-  } as unknown as TakeOverPromptOptions;
-  const prompt = { key: 'k', cancelRequested: false, ...more.prompt } as LivePrompt;
-  const step = await takeOverPrompt(options, prompt, { user: 'ann' });
+  } as unknown as PromptParts;
+  const caller = { user: 'ann' };
+  const prompt = { key: 'k', caller, cancelRequested: false, ...more.prompt } as LivePrompt;
+  const step = await takeOverPrompt(ports, parts, prompt);
   await step?.();
   return events;
 }

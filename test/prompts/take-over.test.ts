@@ -1,9 +1,10 @@
 // Prompts of another process: one that this process hears of only when it has ended, and one that it takes over.
 import { expect, test } from 'vitest';
 import { NEW_PROMPT } from '../../src/ledger/columns.ts';
-import { silentLogger } from '../../src/observability/log.ts';
 import type { LogHandlers } from '../../src/prompts/prompt-event-log.ts';
-import { PromptTakeover, type TakeoverOptions } from '../../src/prompts/take-over.ts';
+import type { PromptParts } from '../../src/prompts/ports.ts';
+import { PromptTakeover } from '../../src/prompts/take-over.ts';
+import { fakePorts } from './fake-ports.ts';
 
 /** A process that follows prompts, and whose ledger has one: it has ended, unless `more` says otherwise. */
 async function open(more: object = {}) {
@@ -23,16 +24,19 @@ async function open(more: object = {}) {
     extraDataJson: '{}',
     ...more,
   };
-  const takeover = new PromptTakeover({
-    ledger: { prompts: { live: async () => [], get: async () => row } },
-    promptEventLog: {
-      start: async (given: LogHandlers) => void (handlers = given),
-      followUser: async () => {},
-      takeOver: async () => true,
-      stopLeading: (key: string) => void left.push(key),
-    },
-    keyring: { onCaller() {}, callerOf: () => ({ user: 'ann' }) },
-    livePrompts: { setJobId() {}, has: () => true },
+  const eventLog = {
+    start: async (given: LogHandlers) => void (handlers = given),
+    followUser: async () => {},
+    takeOver: async () => true,
+    stopLeading: (key: string) => void left.push(key),
+  };
+  const keyring = { onCaller() {}, callerOf: () => ({ user: 'ann' }) };
+  const ports = fakePorts({
+    jobs: { keyring, needsCredential: () => false },
+    records: { prompts: { live: async () => [], get: async () => row }, eventLog },
+    frames: { livePrompts: { setJobId() {}, has: () => true } },
+  });
+  const parts = {
     follower: {
       find: () => undefined,
       trackPrompt(draft: { key: string }) {
@@ -44,10 +48,9 @@ async function open(more: object = {}) {
         throw new Error('OOM');
       },
     },
-    needsCredential: () => false,
-    log: silentLogger(),
-  } as unknown as TakeoverOptions);
-  await takeover.start();
+  };
+  const takeover = new PromptTakeover(ports, parts as unknown as PromptParts);
+  await takeover.start(() => {});
   return { takeover, tracked, left, handlers };
 }
 

@@ -6,14 +6,15 @@ import type { PromptRow, PromptStore } from '../../src/ledger/ledger.ts';
 import { openRedisLedger } from '../../src/ledger/redis/redis-ledger.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/observability/log.ts';
-import { Follower, type FollowerOptions } from '../../src/prompts/follow/follower.ts';
+import { Follower } from '../../src/prompts/follow/follower.ts';
 import { createLivePrompts, type LivePrompt } from '../../src/prompts/live-prompts.ts';
-import { PromptTakeover, type TakeoverOptions } from '../../src/prompts/take-over.ts';
+import type { PromptParts } from '../../src/prompts/ports.ts';
+import { PromptTakeover } from '../../src/prompts/take-over.ts';
 import { openRedis } from '../../src/redis/redis.ts';
 import { SharedEventLog } from '../../src/replication/shared-event-log.ts';
 import { Hub } from '../../src/sockets/hub.ts';
 import { type FakeSocket, openFake } from '../support/clients/fake-socket.ts';
-import { FOLLOWER_OPTIONS } from '../prompts/follow/follower-options.ts';
+import { fakePorts } from '../prompts/fake-ports.ts';
 
 const USER = 'ann';
 const CLIENT_ID = 'of-ann';
@@ -39,19 +40,14 @@ export async function openPromptServer(
     previewMethod: 'auto',
     onPresenceChange: (user, isThere) => promptEventLog.watch(user, isThere),
   });
-  const context = { ledger, promptEventLog, livePrompts, hub, clock: systemClock, log };
-  const follower = new Follower({
-    ...context,
-    ...FOLLOWER_OPTIONS,
-  } as unknown as FollowerOptions);
-  const takeover = new PromptTakeover({
-    ...context,
-    follower,
-    keyring: createKeyring(),
-    needsCredential: () => false,
-    onCancelRequested() {},
-  } as unknown as TakeoverOptions);
-  await takeover.start();
+  const ports = fakePorts({
+    jobs: { keyring: createKeyring(), needsCredential: () => false },
+    records: { prompts: ledger.prompts, eventLog: promptEventLog },
+    frames: { livePrompts, hub },
+    policy: { clock: systemClock },
+  });
+  const follower = new Follower(ports);
+  await new PromptTakeover(ports, { follower } as PromptParts).start(() => {});
   let isOpen = true;
   async function close(): Promise<void> {
     if (!isOpen) return;

@@ -6,12 +6,9 @@ import { openRedisLedger } from '../../src/ledger/redis/redis-ledger.ts';
 import { type RedisConnections, openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { recordPrompt } from '../../src/prompts/submit/draft.ts';
-import type {
-  LogHandlers,
-  PromptOfUser,
-  PromptEventLog,
-} from '../../src/prompts/prompt-event-log.ts';
+import type { LogHandlers, PromptOfUser } from '../../src/prompts/prompt-event-log.ts';
 import { prompt } from '../ledger/ledger.suite.ts';
+import { fakePorts } from '../prompts/fake-ports.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
 
 const KEY = 'k';
@@ -90,15 +87,9 @@ describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing(
       server.pause();
     };
     await ledger.prompts.live();
-    const context = {
-      ledger,
-      durability: 'fsync' as const,
-      promptEventLog: {
-        claim,
-        discard: (key: string) => promptEventLog.discard(key),
-      } as unknown as PromptEventLog,
-    };
-    const entering = recordPrompt(prompt(KEY), context);
+    const eventLog = { claim, discard: (key: string) => promptEventLog.discard(key) };
+    const ports = fakePorts({ records: { prompts: ledger.prompts, eventLog } });
+    const entering = recordPrompt(prompt(KEY), ports);
     await expect(entering).rejects.toThrow('the ledger could not be written');
     expect(promptEventLog.isLeader(KEY)).toBe(false);
     server.resume();

@@ -9,9 +9,9 @@ import {
   initialProgress,
 } from '../../translate/progress/progress-state.ts';
 import { idleDueMs, reduceProgress } from '../../translate/progress/progress.ts';
-import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import { type WaitReason, pendingRow } from '../pending-reason.ts';
+import type { PromptPorts } from '../ports.ts';
 import type { PromptLogEntry } from '../prompt-event-log.ts';
 import { readLinkedJob } from '../state/linked-job.ts';
 import { FrameSender } from './send-frames.ts';
@@ -24,7 +24,7 @@ type EndEffect = ProgressEffect & { kind: 'end' };
  */
 export class EntryApplier {
   readonly #prompt: LivePrompt;
-  readonly #options: PromptContext;
+  readonly #ports: PromptPorts;
   readonly #frameSender: FrameSender;
   readonly #receivedUpTo: Record<ReceiverGroup, number> = { client: 0, hosted: 0 };
   /** The position of the entry that is being applied, if that takes time. */
@@ -36,10 +36,10 @@ export class EntryApplier {
   #isInQueue = false;
   #endEffect: EndEffect | undefined;
 
-  constructor(prompt: LivePrompt, options: PromptContext) {
+  constructor(prompt: LivePrompt, ports: PromptPorts) {
     this.#prompt = prompt;
-    this.#options = options;
-    this.#frameSender = new FrameSender(prompt, options);
+    this.#ports = ports;
+    this.#frameSender = new FrameSender(prompt, ports);
   }
 
   /** Applies the entry at this position of the log. `undefined`: the entry is already applied. */
@@ -81,7 +81,7 @@ export class EntryApplier {
   }
 
   #applyEntry(entry: PromptLogEntry, position: number): Promise<void> | undefined {
-    const { livePrompts, hub } = this.#options;
+    const { livePrompts, hub, spans } = this.#ports.frames;
     const prompt = this.#prompt;
     switch (entry.kind) {
       case 'input':
@@ -110,7 +110,7 @@ export class EntryApplier {
         break;
       case 'removed':
         livePrompts.remove(prompt);
-        this.#options.spans?.left(prompt.key);
+        spans?.left(prompt.key);
         hub.channels.close(prompt.channel);
         break;
     }
@@ -118,7 +118,7 @@ export class EntryApplier {
   }
 
   #applyWait(reason: WaitReason): void {
-    this.#options.livePrompts.setWaitReason(this.#prompt, reason);
+    this.#ports.frames.livePrompts.setWaitReason(this.#prompt, reason);
     this.#notifyOf(reason);
   }
 
@@ -126,7 +126,7 @@ export class EntryApplier {
     const { promptId, caller } = this.#prompt;
     const { notification } = pendingRow(reason);
     if (!notification) return;
-    this.#options.hub.notify(caller.user, NOTIFICATION_TEXTS[notification](promptId));
+    this.#ports.frames.hub.notify(caller.user, NOTIFICATION_TEXTS[notification](promptId));
   }
 
   /** Marks that the job is in the queue. Its user is told once, not at each move of the queue. */
@@ -136,11 +136,12 @@ export class EntryApplier {
   }
 
   async #applyLinked(): Promise<void> {
-    const { livePrompts, ledger } = this.#options;
+    const { frames, records } = this.#ports;
     this.#hadJob = true;
-    livePrompts.removeFromOutbox(this.#prompt);
+    frames.livePrompts.removeFromOutbox(this.#prompt);
     if (this.#prompt.jobId !== null) return;
-    readLinkedJob(livePrompts, this.#prompt, await ledger.prompts.get(this.#prompt.key));
+    const row = await records.prompts.get(this.#prompt.key);
+    readLinkedJob(frames.livePrompts, this.#prompt, row);
   }
 
   #applyInput(input: ProgressInput, position: number): Promise<void> | undefined {
@@ -190,7 +191,7 @@ export class EntryApplier {
   #markReceived(group: ReceiverGroup, position: number): void {
     if (position <= this.#receivedUpTo[group]) return;
     this.#receivedUpTo[group] = position;
-    this.#options.promptEventLog.markReceived(this.#prompt.key, group, position);
+    this.#ports.records.eventLog.markReceived(this.#prompt.key, group, position);
   }
 
   #updateStatusFrom(input: ProgressInput): void {
@@ -205,12 +206,12 @@ export class EntryApplier {
   #updateStatus(status: JobStatus): void {
     const starts = status === 'running' && this.#prompt.status === 'queued';
     if (!IS_TERMINAL[status]) this.#prompt.status = status;
-    if (starts) this.#options.hub.sendStatus(this.#prompt.caller.user);
+    if (starts) this.#ports.frames.hub.sendStatus(this.#prompt.caller.user);
   }
 
   /** Sends v1's last frame. Most clients read the history at the same moment. */
   #sendClosing(position: number): void {
-    const { livePrompts, hub } = this.#options;
+    const { livePrompts, hub, spans } = this.#ports.frames;
     const { channel, caller } = this.#prompt;
     livePrompts.remove(this.#prompt);
     hub.sendStatus(caller.user);
@@ -218,7 +219,7 @@ export class EntryApplier {
       channel.send({ kind: 'json', message: this.#endEffect.closing }, position);
     }
     hub.channels.close(channel);
-    this.#options.spans?.ended(this.#prompt.key, this.state().outcome ?? 'lost');
+    spans?.ended(this.#prompt.key, this.state().outcome ?? 'lost');
   }
 }
 

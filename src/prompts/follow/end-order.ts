@@ -17,17 +17,16 @@ export type EndTurn = {
  * any order; their prompts end in the order in which they were added, so that the history of the
  * user shows them as they ran.
  */
-export function createEndOrder() {
-  const last = new Map<string, Promise<void>>();
-  return {
-    add(user: string): EndTurn {
-      const earlier = last.get(user) ?? Promise.resolve();
-      const { promise, resolve: pass } = createDeferred();
-      const all = Promise.all([earlier, promise]).then(() => {
-        if (last.get(user) === all) last.delete(user);
-      });
-      last.set(user, all);
-      return { whenEarlierPassed: () => completesWithin(MAX_WAIT_MS, earlier), pass };
-    },
-  };
+export class EndOrder {
+  readonly #last = new Map<string, Promise<void>>();
+
+  add(user: string): EndTurn {
+    const earlier = this.#last.get(user) ?? Promise.resolve();
+    const { promise, resolve: pass } = createDeferred();
+    const all = Promise.all([earlier, promise]).then(() => {
+      if (this.#last.get(user) === all) this.#last.delete(user);
+    });
+    this.#last.set(user, all);
+    return { whenEarlierPassed: () => completesWithin(MAX_WAIT_MS, earlier), pass };
+  }
 }

@@ -1,6 +1,7 @@
 import { BackgroundTasks } from '../../lib/concurrency.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
 import type { Caller } from '../../protocol/job-api.ts';
+import type { Graph } from '../../protocol/v2.ts';
 import type { Channel } from '../../sockets/channel.ts';
 import { previewMethodIn } from '../../sockets/preview-method.ts';
 import { LivePrompt, type NewLivePrompt } from '../live-prompts.ts';
@@ -10,19 +11,21 @@ import {
   type PromptLogEntry,
   ifLeadershipLost,
 } from '../prompt-event-log.ts';
+import type { PromptPorts } from '../ports.ts';
 import { HistoryPruner } from '../state/history-pruner.ts';
-import type { PromptContext } from '../context.ts';
 import { EntryApplier } from './apply-entry.ts';
-import { createEndOrder } from './end-order.ts';
-import { type EndingPrompts, createEndingPrompts } from './ending-prompts.ts';
+import { EndOrder } from './end-order.ts';
+import { EndingPrompts } from './ending-prompts.ts';
 import { FollowedPrompt } from './followed-prompt.ts';
 import { type EndWithoutJob, JobConsumer, type JobConsumerOptions } from './job-consumer.ts';
 import type { ReplaceLostJob } from './missing-job.ts';
 import { retry } from '../../lib/retry.ts';
 
-export type FollowerOptions = PromptContext & {
-  /** Decides what follows when the job of a prompt was lost, or failed, before it started. */
-  readonly replaceLostJob: ReplaceLostJob;
+/** A job that a prompt gets, with the graph that v1 shows. */
+type NewJob = {
+  readonly jobId: string;
+  readonly graph: Graph;
+  readonly targets: readonly string[];
 };
 
 /** Entries about the prompt itself; the other entries are the events of its job. */
@@ -35,26 +38,33 @@ const ANSWER_TIMEOUT_MS = 10_000;
 
 /** Turns the events of jobs into v1 frames, until each prompt has its history. */
 export class Follower {
-  readonly #options: FollowerOptions;
+  readonly #ports: PromptPorts;
   readonly #followed = new Map<string, FollowedPrompt>();
   readonly #tasks = new BackgroundTasks();
-  readonly #endingPrompts: EndingPrompts = createEndingPrompts();
-  readonly #endOrder = createEndOrder();
+  readonly #endingPrompts = new EndingPrompts();
+  readonly #endOrder = new EndOrder();
   readonly #pruner: HistoryPruner;
   readonly #consumerOptions: JobConsumerOptions;
+  #replaceLostJob: ReplaceLostJob = async () => 'final';
   #isClosed = false;
 
-  constructor(options: FollowerOptions) {
-    this.#options = options;
-    this.#pruner = new HistoryPruner(options.ledger.prompts, options.history);
+  constructor(ports: PromptPorts) {
+    this.#ports = ports;
+    this.#pruner = new HistoryPruner(ports.records.prompts, ports.policy.history);
     this.#consumerOptions = {
-      ...options,
+      ports,
       endingPrompts: this.#endingPrompts,
+      replaceLostJob: (...missing) => this.#replaceLostJob(...missing),
       onHistoryWritten: ({ statusWord, entryJson }) => {
         this.#pruner.noteStored(entryJson.length);
-        options.onEnded?.(statusWord);
+        ports.frames.onEnded?.(statusWord);
       },
     };
+  }
+
+  /** Sets what follows when the job of a prompt was lost, or failed, before it started. */
+  onJobLost(replaceLostJob: ReplaceLostJob): void {
+    this.#replaceLostJob = replaceLostJob;
   }
 
   /**
@@ -64,21 +74,21 @@ export class Follower {
   trackPrompt(newPrompt: NewLivePrompt, caller: Caller): LivePrompt {
     const existing = this.#followed.get(newPrompt.key);
     if (existing) return existing.prompt;
-    const { livePrompts, promptEventLog, hub } = this.#options;
+    const { livePrompts, hub, spans } = this.#ports.frames;
+    const { eventLog } = this.#ports.records;
     const { user } = caller;
     const { key } = newPrompt;
     const channel = this.#openChannel(newPrompt, user);
     const prompt = new LivePrompt(newPrompt, { caller, channel });
-    if (promptEventLog.hasAppliedEnd(key)) {
+    if (eventLog.hasAppliedEnd(key)) {
       hub.channels.close(channel);
       return prompt;
     }
     livePrompts.add(prompt);
-    const followed = new FollowedPrompt(prompt, new EntryApplier(prompt, this.#options));
+    const followed = new FollowedPrompt(prompt, new EntryApplier(prompt, this.#ports));
     this.#followed.set(key, followed);
-    promptEventLog.subscribe({ key, user }, this.#subscriberOf(followed));
-    if (this.#options.spans && promptEventLog.isLeader(key))
-      this.#options.spans.began(caller, prompt);
+    eventLog.subscribe({ key, user }, this.#subscriberOf(followed));
+    if (spans && eventLog.isLeader(key)) spans.began(caller, prompt);
     return prompt;
   }
 
@@ -91,7 +101,7 @@ export class Follower {
     const followed = this.#followed.get(key);
     if (!followed || followed.prompt.promptId === promptId) return;
     this.#untrack(followed);
-    this.#options.hub.channels.close(followed.prompt.channel);
+    this.#ports.frames.hub.channels.close(followed.prompt.channel);
   }
 
   /** Removes the prompts of a user whose entries are not received any more. */
@@ -99,28 +109,24 @@ export class Follower {
     for (const followed of this.#followed.values()) {
       if (followed.prompt.caller.user === user) this.#untrack(followed);
     }
-    this.#options.hub.channels.removeOf(user);
+    this.#ports.frames.hub.channels.removeOf(user);
   }
 
   #untrack(followed: FollowedPrompt): void {
     followed.isClosed = true;
     followed.markAnswered();
     this.#followed.delete(followed.prompt.key);
-    this.#options.livePrompts.remove(followed.prompt);
+    this.#ports.frames.livePrompts.remove(followed.prompt);
   }
 
   /** Sets the job of the prompt and opens its event stream. */
-  openEventStream(
-    prompt: LivePrompt,
-    { jobId, graph, targets }: Pick<LivePrompt, 'graph' | 'targets'> & { readonly jobId: string },
-  ): void {
-    const { livePrompts, jobs } = this.#options;
+  openEventStream(prompt: LivePrompt, { jobId, graph, targets }: NewJob): void {
     const status = prompt.jobId === jobId ? prompt.status : 'queued';
-    livePrompts.setJobId(prompt, jobId);
+    this.#ports.frames.livePrompts.setJobId(prompt, jobId);
     Object.assign(prompt, { graph, targets, status });
     const followed = this.#followed.get(prompt.key);
     if (!followed) return;
-    followed.eventStream = jobs.events(prompt.caller, jobId, followed.signal);
+    followed.eventStream = this.#ports.jobs.api.events(prompt.caller, jobId, followed.signal);
     // The reader of the stream awaits it later, and sees the failure.
     followed.eventStream.catch(() => {});
   }
@@ -131,7 +137,7 @@ export class Follower {
     if (!followed) return;
     if (prompt.isTakenOver) followed.turn = this.#endOrder.add(prompt.caller.user);
     if (!(await this.appendEntry(prompt, 'attached'))) return followed.turn?.pass();
-    this.#options.livePrompts.unloadIfFar(prompt);
+    this.#ports.frames.livePrompts.unloadIfFar(prompt);
     void this.#run(followed, (signal) => this.#followToEnd(followed, signal));
   }
 
@@ -143,13 +149,13 @@ export class Follower {
     this.appendEntry(prompt, 'released').catch((error: unknown) => {
       if (this.#isClosed) return;
       const facts = { event: 'prompt.release_failed', err: error, user: prompt.caller.user };
-      this.#options.log.error(facts, 'could not release the frames of a prompt');
+      this.#ports.frames.log.error(facts, 'could not release the frames of a prompt');
     });
   }
 
   /** Appends an entry to the log of the prompt. `false`: another process leads the prompt. */
   async appendEntry(prompt: LivePrompt, kind: StateEntryKind): Promise<boolean> {
-    const appended = this.#options.promptEventLog.append(prompt.key, { kind }).then(() => true);
+    const appended = this.#ports.records.eventLog.append(prompt.key, { kind }).then(() => true);
     return await appended.catch(ifLeadershipLost(false));
   }
 
@@ -166,10 +172,10 @@ export class Follower {
 
   /** Removes a prompt that no client knows and that made no job. */
   async remove(prompt: LivePrompt): Promise<void> {
-    const { ledger, promptEventLog } = this.#options;
+    const { prompts, eventLog } = this.#ports.records;
     if (!(await this.appendEntry(prompt, 'removed'))) return;
-    await ledger.prompts.remove(prompt.key).catch(ifLeadershipLost(undefined));
-    await promptEventLog.discard(prompt.key);
+    await prompts.remove(prompt.key).catch(ifLeadershipLost(undefined));
+    await eventLog.discard(prompt.key);
   }
 
   /** Writes the history of a prompt whose end is in its log. `false`: its end is not in the log. */
@@ -194,19 +200,19 @@ export class Follower {
     { key, clientId, promptId, extraData, isV2Job }: NewLivePrompt,
     user: string,
   ): Channel {
-    const { hub, promptEventLog } = this.#options;
+    const { frames, records } = this.#ports;
     const previewMethod = previewMethodIn(extraData.preview_method);
     const address = { user, clientId, promptId, isV2Job: isV2Job ?? false, previewMethod };
-    return hub.channels.open(address, (group, position) => {
+    return frames.hub.channels.open(address, (group, position) => {
       const applier = this.#followed.get(key)?.entryApplier;
-      promptEventLog.markReceived(key, group, applier?.completeUpTo(position) ?? position);
+      records.eventLog.markReceived(key, group, applier?.completeUpTo(position) ?? position);
     });
   }
 
   #subscriberOf(followed: FollowedPrompt): LogSubscriber {
     const { prompt } = followed;
     const { key, channel } = prompt;
-    const isOwnNewPrompt = this.#options.promptEventLog.isLeader(key);
+    const isOwnNewPrompt = this.#ports.records.eventLog.isLeader(key);
     return {
       apply: (entry, position) => {
         const apply = () => this.#applyEntry(followed, entry, position);
@@ -214,7 +220,7 @@ export class Follower {
       },
       onLeadershipLost: () => {
         this.#endingPrompts.finish(prompt.caller.user, key);
-        this.#options.spans?.left(key);
+        this.#ports.frames.spans?.left(key);
         if (isOwnNewPrompt && !followed.isAnswered && !prompt.isReleased) {
           followed.blockedUntil = completesWithin(ANSWER_TIMEOUT_MS, followed.answered);
         }
@@ -261,8 +267,8 @@ export class Follower {
       (error) => {
         if (signal.aborted || error instanceof LeadershipLost) return;
         const facts = { event: 'prompt.finish_failed', err: error };
-        this.#options.log.error(facts, 'could not finish a prompt');
-        this.#options.promptEventLog.stopLeading(prompt.key);
+        this.#ports.frames.log.error(facts, 'could not finish a prompt');
+        this.#ports.records.eventLog.stopLeading(prompt.key);
       },
     );
   }
@@ -277,14 +283,14 @@ export class Follower {
     const consumer = this.#consumerOf(followed);
     let stream = followed.eventStream;
     const follow = async (): Promise<boolean> => {
-      const opening = stream ?? this.#options.jobs.events(prompt.caller, jobId, signal);
+      const opening = stream ?? this.#ports.jobs.api.events(prompt.caller, jobId, signal);
       stream = undefined;
       const opened = await opening;
       if (opened.ok) await consumer.consume(opened.value);
       signal.throwIfAborted();
       return consumer.poll(jobId);
     };
-    const { clock } = this.#options;
+    const { clock } = this.#ports.policy;
     const onError = (error: unknown): void => this.#noteFailure(error, prompt, signal);
     await retry(follow, { clock, waitMs: RETRY_MS, signal, onError });
   }
@@ -293,6 +299,6 @@ export class Follower {
     signal.throwIfAborted();
     if (error instanceof LeadershipLost) throw error;
     const facts = { event: 'prompt.follow_failed', err: error, user: caller.user, promptId };
-    this.#options.log.error(facts, 'following a job failed; retrying');
+    this.#ports.frames.log.error(facts, 'following a job failed; retrying');
   }
 }

@@ -3,13 +3,12 @@ import { reached } from '../../lib/crash-point.ts';
 import { yieldEvery } from '../../lib/event-loop.ts';
 import { type JobEvent, type Result, isGone, ok } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job, type Output } from '../../protocol/v2.ts';
-import type { ProgressInput } from '../../translate/progress/progress-state.ts';
-import type { PromptContext } from '../context.ts';
+import type { ProgressInput, ProgressState } from '../../translate/progress/progress-state.ts';
 import type { LivePrompt } from '../live-prompts.ts';
+import type { PromptPorts } from '../ports.ts';
 import { LeadershipLost } from '../prompt-event-log.ts';
 import { toOutcome } from '../state/outcome.ts';
 import { endsJob, isKnown, showsActivity, startsJob } from './progress-input-kinds.ts';
-import type { EntryApplier } from './apply-entry.ts';
 import type { EndTurn } from './end-order.ts';
 import type { EndingPrompts } from './ending-prompts.ts';
 import { type ReplaceLostJob, placeholderJob, wasLostWhileQueued } from './missing-job.ts';
@@ -23,10 +22,19 @@ export type EndWithoutJob =
   | { readonly kind: 'failed'; readonly error: NonNullable<Job['error']> }
   | { readonly kind: 'lost'; readonly reason: string };
 
-export type JobConsumerOptions = PromptContext & {
+export type JobConsumerOptions = {
+  readonly ports: PromptPorts;
   readonly endingPrompts: EndingPrompts;
   readonly replaceLostJob: ReplaceLostJob;
   readonly onHistoryWritten: (outcome: PromptOutcome) => void;
+};
+
+/** What the entries of the prompt that were applied so far amount to. */
+type AppliedState = {
+  state(): ProgressState;
+  hasEnded(): boolean;
+  /** When an `idle` input is due; `null`: no such input is due. */
+  nextDueMs(): number | null;
 };
 
 /** The number of events of one prompt that are consumed before the event loop gets its turn. */
@@ -44,8 +52,9 @@ const MAX_IDLE_MS = 5000;
  */
 export class JobConsumer {
   readonly #prompt: LivePrompt;
-  readonly #entryApplier: Pick<EntryApplier, 'state' | 'hasEnded' | 'nextDueMs'>;
+  readonly #entryApplier: AppliedState;
   readonly #options: JobConsumerOptions;
+  readonly #ports: PromptPorts;
   readonly #outputNames: OutputNames;
   readonly #uploadsNamed: UploadsNamed;
   readonly #turn: EndTurn | undefined;
@@ -55,17 +64,18 @@ export class JobConsumer {
 
   constructor(
     prompt: LivePrompt,
-    entryApplier: Pick<EntryApplier, 'state' | 'hasEnded' | 'nextDueMs'>,
+    entryApplier: AppliedState,
     options: JobConsumerOptions,
     { turn, signal }: { readonly turn?: EndTurn | undefined; readonly signal?: AbortSignal } = {},
   ) {
     this.#prompt = prompt;
     this.#entryApplier = entryApplier;
     this.#options = options;
+    this.#ports = options.ports;
     this.#turn = turn;
     this.#signal = signal;
-    this.#outputNames = new OutputNames(prompt, options);
-    this.#uploadsNamed = new UploadsNamed(prompt, options);
+    this.#outputNames = new OutputNames(prompt, this.#ports);
+    this.#uploadsNamed = new UploadsNamed(prompt, this.#ports.records.prompts);
   }
 
   /** Consumes an event stream. */
@@ -78,7 +88,7 @@ export class JobConsumer {
       if (event === undefined) {
         // If this throws, the promise is never awaited.
         next.catch(ignoreError);
-        await this.#receive({ kind: 'idle', atMs: this.#options.clock.now() });
+        await this.#receive({ kind: 'idle', atMs: this.#ports.policy.clock.now() });
       } else if (event.done) return;
       else {
         const received = this.#receiveEvent(event.value);
@@ -93,11 +103,11 @@ export class JobConsumer {
   /** Reads the job, unless the stream has brought its end. True when the job has ended. */
   async poll(jobId: string): Promise<boolean> {
     if (this.#entryApplier.hasEnded()) return true;
-    return this.#receiveRead(await this.#options.jobs.get(this.#prompt.caller, jobId));
+    return this.#receiveRead(await this.#ports.jobs.api.get(this.#prompt.caller, jobId));
   }
 
   async #receiveRead(read: Result<Job>): Promise<boolean> {
-    const { clock } = this.#options;
+    const { clock } = this.#ports.policy;
     const job = read.ok ? read.value : undefined;
     const isMissing = read.ok ? read.value.status === 'expired' : isGone(read.error);
     // One upstream forgets jobs that are deleted from its queue: a job that was cancelled here is
@@ -117,7 +127,7 @@ export class JobConsumer {
   }
 
   async endWithoutJob(ending: EndWithoutJob): Promise<void> {
-    const atMs = this.#options.clock.now();
+    const atMs = this.#ports.policy.clock.now();
     if (ending.kind === 'lost') return this.#receive({ ...ending, atMs });
     const error = ending.kind === 'failed' ? ending.error : null;
     const job = { ...placeholderJob(this.#prompt), status: ending.kind, error };
@@ -126,26 +136,28 @@ export class JobConsumer {
 
   /** Writes the history of a prompt whose end is in its log, then sends v1's last frame. */
   async finish(): Promise<void> {
-    const { ledger, promptEventLog, endingPrompts, onHistoryWritten, durability, log } =
-      this.#options;
+    const { endingPrompts, onHistoryWritten } = this.#options;
+    const { records, frames, policy } = this.#ports;
+    const { durability, history } = policy;
     const { key, promptId, caller } = this.#prompt;
     const state = this.#entryApplier.state();
-    const outcome = await toOutcome(this.#prompt, state, this.#options.history.graphBytes);
-    await this.#retryWrite(() => ledger.prompts.finish(key, outcome, durability));
+    const outcome = await toOutcome(this.#prompt, state, history.graphBytes);
+    await this.#retryWrite(() => records.prompts.finish(key, outcome, durability));
     reached('after-history');
-    await this.#retryWrite(() => promptEventLog.append(key, { kind: 'recorded' }));
+    await this.#retryWrite(() => records.eventLog.append(key, { kind: 'recorded' }));
     endingPrompts.finish(caller.user, key);
     onHistoryWritten(outcome);
     const { startedAtMs, endedAtMs } = state;
     const ms = Math.max(0, (endedAtMs ?? 0) - (startedAtMs ?? endedAtMs ?? 0));
-    log.info({ event: 'prompt.finished', user: caller.user, promptId, ms }, 'prompt ended');
+    const facts = { event: 'prompt.finished', user: caller.user, promptId, ms };
+    frames.log.info(facts, 'prompt ended');
   }
 
   /** Returns the next event, or `undefined` when an `idle` input is due before. */
   #nextOrIdle<T>(next: Promise<T>): Promise<T | undefined> {
     const dueMs = this.#entryApplier.nextDueMs();
     if (dueMs === null) return next;
-    return nextOrTimeout(next, Math.min(dueMs - this.#options.clock.now(), MAX_IDLE_MS));
+    return nextOrTimeout(next, Math.min(dueMs - this.#ports.policy.clock.now(), MAX_IDLE_MS));
   }
 
   /** Receives one event. `undefined`: the event needs no further work. */
@@ -155,8 +167,7 @@ export class JobConsumer {
   }
 
   #receiveNamed(event: JobEvent): Promise<unknown> | undefined {
-    const { endingPrompts, clock } = this.#options;
-    const atMs = clock.now();
+    const atMs = this.#ports.policy.clock.now();
     if (event.event === 'status') {
       const { status, job } = event.data;
       if (status === 'queued') this.#lastQueuedAtMs = atMs;
@@ -167,7 +178,7 @@ export class JobConsumer {
     if (event.event !== 'progress' || !isKnown(event, this.#entryApplier.state())) {
       return this.#receive({ kind: 'event', event, atMs });
     }
-    endingPrompts.finish(this.#prompt.caller.user, this.#prompt.key);
+    this.#options.endingPrompts.finish(this.#prompt.caller.user, this.#prompt.key);
     return undefined;
   }
 
@@ -181,17 +192,17 @@ export class JobConsumer {
   async #receiveJob(received: Job): Promise<boolean> {
     const job = await this.#uploadsNamed.inJob(received);
     await this.#outputNames.removeReplaced(job);
-    if (this.#options.traits.isService && this.#prompt.isTakenOver) {
+    if (this.#ports.policy.traits.isService && this.#prompt.isTakenOver) {
       await this.#outputNames.removeGone(job);
     }
     const kind = IS_TERMINAL[job.status] ? 'settled' : 'snapshot';
     const files = await this.#outputNames.nameAll(job);
-    await this.#receive({ kind, job, files, atMs: this.#options.clock.now() });
+    await this.#receive({ kind, job, files, atMs: this.#ports.policy.clock.now() });
     return this.#entryApplier.hasEnded();
   }
 
   async #receive(input: ProgressInput): Promise<void> {
-    const { endingPrompts, promptEventLog } = this.#options;
+    const { endingPrompts } = this.#options;
     const { key, caller } = this.#prompt;
     if (endsJob(input)) {
       endingPrompts.begin(caller.user, key);
@@ -203,7 +214,7 @@ export class JobConsumer {
       if (startsJob(input) && this.#prompt.status === 'queued') await this.#waitForTurn();
     }
     if (this.#mustRecordBegin(input)) await this.#recordBegin(input.atMs);
-    await promptEventLog.append(key, { kind: 'input', input });
+    await this.#ports.records.eventLog.append(key, { kind: 'input', input });
     if (this.#entryApplier.hasEnded()) await this.finish();
   }
 
@@ -212,32 +223,34 @@ export class JobConsumer {
    * order.
    */
   async #waitForTurn(): Promise<void> {
-    const { livePrompts, endingPrompts, clock } = this.#options;
-    if (livePrompts.hasEarlierQueued(this.#prompt)) await clock.sleep(REORDER_WINDOW_MS);
-    await endingPrompts.whenFinished(this.#prompt.caller.user);
+    const { frames, policy } = this.#ports;
+    if (frames.livePrompts.hasEarlierQueued(this.#prompt))
+      await policy.clock.sleep(REORDER_WINDOW_MS);
+    await this.#options.endingPrompts.whenFinished(this.#prompt.caller.user);
   }
 
   #mustRecordBegin(input: ProgressInput): boolean {
-    return this.#options.traits.isService && !this.#hasBegun && showsActivity(input);
+    return this.#ports.policy.traits.isService && !this.#hasBegun && showsActivity(input);
   }
 
   /** Records that the job has started. No process sends such a job again. */
   async #recordBegin(atMs: number): Promise<void> {
     this.#hasBegun = true;
-    await this.#options.ledger.prompts.begin(this.#prompt.key, atMs);
+    await this.#ports.records.prompts.begin(this.#prompt.key, atMs);
   }
 
   /**
    * Repeats a write until it succeeds. `LeadershipLost` rejects: another process leads the prompt.
    */
   async #retryWrite(write: () => Promise<void>): Promise<void> {
-    const { clock, log } = this.#options;
+    const { frames, policy } = this.#ports;
     const { promptId, caller } = this.#prompt;
     const onError = (error: unknown): void => {
       if (error instanceof LeadershipLost) throw error;
       const facts = { event: 'prompt.history_failed', err: error, user: caller.user, promptId };
-      log.error(facts, 'could not record the end of a prompt; retrying');
+      frames.log.error(facts, 'could not record the end of a prompt; retrying');
     };
+    const { clock } = policy;
     await retry(write, { clock, waitMs: HISTORY_RETRY_MS, signal: this.#signal, onError });
   }
 }

@@ -6,31 +6,24 @@ import { isGone } from '../../protocol/job-api.ts';
 import { classOf } from '../../translate/graph.ts';
 import { type KnownFile, showsSavedText } from '../../translate/outputs.ts';
 import type { Job, Output } from '../../protocol/v2.ts';
-import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
-
-type OutputNamesOptions = Pick<
-  PromptContext,
-  'jobs' | 'ledger' | 'traits' | 'clock' | 'showsAssetIds'
->;
-
-type NamingPrompt = Pick<LivePrompt, 'caller' | 'createdAtMs' | 'graph'>;
+import type { PromptPorts } from '../ports.ts';
 
 /** The number of outputs that are named before the event loop gets its turn. */
 const OUTPUTS_PER_TURN = 32;
 
 /** The v1 names of one job's outputs. */
 export class OutputNames {
-  readonly #prompt: NamingPrompt;
-  readonly #options: OutputNamesOptions;
+  readonly #prompt: LivePrompt;
+  readonly #ports: PromptPorts;
   /** The outputs that were named here, by id. */
   #named: Map<string, { readonly output: Output; readonly file: KnownFile }> | undefined;
   /** The texts of files that were read here, by id. `undefined`: the text cannot be shown. */
   readonly #texts = new Map<string, string | undefined>();
 
-  constructor(prompt: NamingPrompt, options: OutputNamesOptions) {
+  constructor(prompt: LivePrompt, ports: PromptPorts) {
     this.#prompt = prompt;
-    this.#options = options;
+    this.#ports = ports;
   }
 
   /**
@@ -41,7 +34,7 @@ export class OutputNames {
     const file = await this.#nameOutput(output);
     // Checked after naming: a file that is removed later takes its name with it.
     if (await this.#wasRemoved(output)) {
-      await this.#options.ledger.files.remove(this.#prompt.caller.user, file);
+      await this.#ports.records.files.remove(this.#prompt.caller.user, file);
       return undefined;
     }
     this.#named ??= new Map();
@@ -53,17 +46,17 @@ export class OutputNames {
    * True when the file is gone. After a restart, the events of all runs of a job are read again.
    */
   async #wasRemoved({ id }: Output): Promise<boolean> {
-    const { jobs, traits } = this.#options;
-    if (!traits.mayRerunJobs) return false;
-    const asset = await jobs.asset(this.#prompt.caller, id);
+    const { jobs, policy } = this.#ports;
+    if (!policy.traits.mayRerunJobs) return false;
+    const asset = await jobs.api.asset(this.#prompt.caller, id);
     return !asset.ok && isGone(asset.error);
   }
 
   async #nameOutput(output: Output): Promise<KnownFile> {
-    const { ledger, clock, showsAssetIds } = this.#options;
+    const { records, policy, frames } = this.#ports;
     const { user } = this.#prompt.caller;
-    const name = await nameOutput(ledger.files, user, output, clock.now());
-    const file = showsAssetIds ? { ...name, id: assetIdOf(user, name) } : name;
+    const name = await nameOutput(records.files, user, output, policy.clock.now());
+    const file = frames.showsAssetIds ? { ...name, id: assetIdOf(user, name) } : name;
     if (!showsSavedText(classOf(this.#prompt.graph, output.node_id))) return file;
     const text = await this.#readTextOnce(output.id);
     return text === undefined ? file : { ...file, text };
@@ -72,7 +65,7 @@ export class OutputNames {
   async #readTextOnce(assetId: string): Promise<string | undefined> {
     const { caller } = this.#prompt;
     if (!this.#texts.has(assetId))
-      this.#texts.set(assetId, await readText(this.#options.jobs, { caller, assetId }));
+      this.#texts.set(assetId, await readText(this.#ports.jobs.api, { caller, assetId }));
     return this.#texts.get(assetId);
   }
 
@@ -98,7 +91,7 @@ export class OutputNames {
     const files = new Set(job.outputs.map(fileKeyOf));
     for (const { output, file } of this.#named.values()) {
       if (ids.has(output.id) || !files.has(fileKeyOf(output))) continue;
-      await this.#options.ledger.files.remove(this.#prompt.caller.user, file);
+      await this.#ports.records.files.remove(this.#prompt.caller.user, file);
       this.#named.delete(output.id);
     }
   }
@@ -111,15 +104,15 @@ export class OutputNames {
   }
 
   async #removeIfGone(output: Output): Promise<void> {
-    const { ledger, jobs } = this.#options;
-    const { files } = ledger;
+    const { jobs, records } = this.#ports;
+    const { files } = records;
     const { caller, createdAtMs } = this.#prompt;
     const location = locationOf(output.name, output.x_subfolder);
     const type = output.x_temp ? 'temp' : 'output';
     const existing = await files.get(caller.user, { ...location, type });
     if (!existing || existing.assetId === output.id) return;
     if (existing.modifiedAtMs < createdAtMs) return;
-    const asset = await jobs.asset(caller, existing.assetId);
+    const asset = await jobs.api.asset(caller, existing.assetId);
     if (!asset.ok && isGone(asset.error)) await files.remove(caller.user, existing);
   }
 }

@@ -2,11 +2,9 @@ import { readImageBytes } from '../../files/asset-content.ts';
 import { sniffPreview } from '../../protocol/binary-frames.ts';
 import type { Frame } from '../../sockets/frame.ts';
 import type { FrameOf, Picture, PictureEffect } from '../../translate/progress/progress-state.ts';
-import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
+import type { PromptPorts } from '../ports.ts';
 import { PREVIEW_HEAD_BYTES } from '../prompt-event-log.ts';
-
-type FrameSenderOptions = Pick<PromptContext, 'jobs' | 'promptEventLog' | 'log'>;
 
 type FrameEffect = FrameOf<PictureEffect>;
 
@@ -18,11 +16,11 @@ type FetchedPicture = Extract<PictureEffect, { readonly assetId: string }>;
  */
 export class FrameSender {
   readonly #prompt: LivePrompt;
-  readonly #options: FrameSenderOptions;
+  readonly #ports: PromptPorts;
 
-  constructor(prompt: LivePrompt, options: FrameSenderOptions) {
+  constructor(prompt: LivePrompt, ports: PromptPorts) {
     this.#prompt = prompt;
-    this.#options = options;
+    this.#ports = ports;
   }
 
   /**
@@ -56,15 +54,15 @@ export class FrameSender {
   /** False when no socket here waits for the result and another process leads the prompt. */
   #hasReceiver(): boolean {
     const { key, channel } = this.#prompt;
-    return this.#options.promptEventLog.isLeader(key) || channel.hasListener();
+    return this.#ports.records.eventLog.isLeader(key) || channel.hasListener();
   }
 
   async #fetch(assetId: string): Promise<Buffer | undefined> {
     const { caller } = this.#prompt;
-    const bytes = await readImageBytes(this.#options.jobs, { caller, assetId });
+    const bytes = await readImageBytes(this.#ports.jobs.api, { caller, assetId });
     if (bytes.ok) return bytes.value;
     const facts = { event: 'socket.picture_failed', user: caller.user, assetId };
-    this.#options.log.warn(facts, 'could not read a picture for the sockets');
+    this.#ports.frames.log.warn(facts, 'could not read a picture for the sockets');
     return undefined;
   }
 }

@@ -3,8 +3,8 @@ import { type ResolvedFile, givenNames } from '../../files/resolve-files.ts';
 import type { Json } from '../../protocol/json.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import { type GivenNames, hasContentName, withGivenNames } from '../../protocol/upload-folders.ts';
+import type { PromptStore } from '../../ledger/ledger.ts';
 import type { Job, Output } from '../../protocol/v2.ts';
-import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 
 /**
@@ -12,12 +12,12 @@ import type { LivePrompt } from '../live-prompts.ts';
  * has uploads under content names.
  */
 export class UploadsNamed {
-  readonly #prompt: Pick<LivePrompt, 'key'>;
-  readonly #ledger: PromptContext['ledger'];
+  readonly #prompt: LivePrompt;
+  readonly #prompts: PromptStore;
 
-  constructor(prompt: Pick<LivePrompt, 'key'>, { ledger }: Pick<PromptContext, 'ledger'>) {
+  constructor(prompt: LivePrompt, prompts: PromptStore) {
     this.#prompt = prompt;
-    this.#ledger = ledger;
+    this.#prompts = prompts;
   }
 
   /** Returns the named event; `undefined` when it has no content name and stays as it is. */
@@ -47,7 +47,7 @@ export class UploadsNamed {
 
   /** Reads the files of the prompt from its stored plan (`submit/plan.ts`). */
   async #names(): Promise<GivenNames> {
-    const row = await this.#ledger.prompts.get(this.#prompt.key);
+    const row = await this.#prompts.get(this.#prompt.key);
     const plan = JSON.parse(row?.intentJson ?? '{}') as { placed?: readonly ResolvedFile[] };
     return givenNames(plan.placed ?? []);
   }

@@ -17,7 +17,7 @@ import {
 } from '../../protocol/job-api.ts';
 import type { NodeErrors } from '../../protocol/v1.ts';
 import type { Job } from '../../protocol/v2.ts';
-import type { PromptContext } from '../context.ts';
+import type { PromptPorts } from '../ports.ts';
 import { givenNames } from '../../files/resolve-files.ts';
 import { renewAssets } from '../../files/renew-assets.ts';
 import { KEY_LABEL, type SubmissionPlan, changedKey, withOutputs, workflowOf } from './plan.ts';
@@ -63,12 +63,8 @@ export type SendPlan = (
  * Creates the function that sends plans. v2 takes a graph as a whole or not at all; v1 runs the
  * valid outputs and reports the rest. A refusal that another plan can repair is repaired.
  */
-export function createSendPlan({
-  jobs,
-  ledger,
-  reupload,
-}: Pick<PromptContext, 'jobs' | 'ledger' | 'reupload'>): SendPlan {
-  const { files } = ledger;
+export function createSendPlan({ jobs: { api, reupload }, records }: PromptPorts): SendPlan {
+  const renewal = { jobs: api, files: records.files, reupload };
 
   async function sendOnce(
     caller: Caller,
@@ -77,7 +73,7 @@ export function createSendPlan({
   ): Promise<Attempt> {
     const isUnchanged = graphJson !== undefined && workflowOf(plan) === plan.graph;
     const request = { ...toSubmitRequest(plan), ...(isUnchanged && { workflowJson: graphJson }) };
-    const result = await jobs.submit(caller, request);
+    const result = await api.submit(caller, request);
     if (result.ok) return { input: 'accepted', plan, job: result.value, nodeErrors: {} };
     const error = withNamesOf(plan, result.error);
     const refusal = toRefusal(error, plan);
@@ -93,7 +89,7 @@ export function createSendPlan({
     const isRenewed = plan.idempotencyKey === renewedKey(plan);
     const renewed = isRenewed
       ? undefined
-      : await renewAssets({ jobs, files, reupload }, caller, { resolvedFiles: placed, error });
+      : await renewAssets(renewal, caller, { resolvedFiles: placed, error });
     if (renewed) return { ...plan, placed: renewed, idempotencyKey: renewedKey(plan) };
     const validOutputs = outputsWithoutErrors(refusal.body.node_errors, plan.outputs);
     const isPartial = validOutputs.length > 0 && validOutputs.length < plan.outputs.length;
@@ -141,10 +137,9 @@ export function isContentRefused(sent: Attempt): boolean {
 
 /** Returns the error with the names that the client gave to its files. */
 function withNamesOf({ placed }: SubmissionPlan, error: V2Error): V2Error {
-  const { message, details } = error;
   const names = givenNames(placed);
-  const named = withGivenNames({ message, details }, names) as Pick<V2Error, 'message' | 'details'>;
-  return { ...error, ...named };
+  const message = withGivenNames(error.message, names) as string;
+  return { ...error, message, details: withGivenNames(error.details, names) };
 }
 
 function withNodeErrors(sent: FailedAttempt, nodeErrors: NodeErrors): FailedAttempt {

@@ -2,19 +2,22 @@ import type { PromptRow } from '../../ledger/columns.ts';
 import type { Job } from '../../protocol/v2.ts';
 import { type V1Refusal, submitUnknown } from '../../translate/prompt-refusal.ts';
 import type { LivePrompt } from '../live-prompts.ts';
+import type { Follower } from '../follow/follower.ts';
+import type { PromptRecords } from '../ports.ts';
 import { LeadershipLost, ifLeadershipLost } from '../prompt-event-log.ts';
 import { toV1Error } from './answer.ts';
 import { type SubmissionDraft, initialPromptId } from './draft.ts';
 import { isPathSafeId } from './ids.ts';
 import type { PendingSubmission } from './pending-submission.ts';
-import type { SubmissionsOptions } from './submission-options.ts';
 
 /** Answers the clients that wait for the outcome of their `POST`. */
 export class ClientAnswers {
-  readonly #options: SubmissionsOptions;
+  readonly #records: PromptRecords;
+  readonly #follower: Follower;
 
-  constructor(options: SubmissionsOptions) {
-    this.#options = options;
+  constructor(records: PromptRecords, follower: Follower) {
+    this.#records = records;
+    this.#follower = follower;
   }
 
   /** Shows the prompt of a new submission, under the id that its client gets. */
@@ -31,25 +34,25 @@ export class ClientAnswers {
   accept(submission: PendingSubmission, prompt: LivePrompt): void {
     const { client, nodeErrors } = submission;
     const { promptId, number } = prompt;
-    const releaseFrames = (): void => this.#options.follower.releaseFrames(prompt);
+    const releaseFrames = (): void => this.#follower.releaseFrames(prompt);
     client?.resolve({ promptId, number, nodeErrors, releaseFrames });
     submission.client = undefined;
   }
 
   /** Removes the prompt, then answers with the refusal. */
   async refuse(submission: PendingSubmission, refusal: V1Refusal): Promise<void> {
-    const { ledger, promptEventLog } = this.#options;
+    const { prompts, eventLog } = this.#records;
     const { key, draft } = submission;
-    const isRemoved = ledger.prompts.remove(key).then(() => true);
-    if (await isRemoved.catch(ifLeadershipLost(false))) await promptEventLog.discard(key);
-    else if (draft) this.#trackAs(draft, await ledger.prompts.get(key));
+    const isRemoved = prompts.remove(key).then(() => true);
+    if (await isRemoved.catch(ifLeadershipLost(false))) await eventLog.discard(key);
+    else if (draft) this.#trackAs(draft, await prompts.get(key));
     this.#reject(submission, toV1Error(refusal));
   }
 
   /** Answers that the outcome is unknown. The prompt is shown, and its job is searched for. */
   answerUnknown(submission: PendingSubmission): void {
     const prompt = this.track(submission);
-    this.#options.follower.releaseFrames(prompt);
+    this.#follower.releaseFrames(prompt);
     this.#reject(submission, toV1Error(submitUnknown(prompt.promptId)));
   }
 
@@ -67,7 +70,7 @@ export class ClientAnswers {
   async #answerForOtherProcess(submission: PendingSubmission): Promise<void> {
     const { client, draft, key, lastAttempt } = submission;
     if (!client || !draft) return;
-    const row = await this.#options.ledger.prompts.get(key);
+    const row = await this.#records.prompts.get(key);
     const prompt = this.#trackAs(draft, row);
     const hasJob = lastAttempt?.input === 'accepted' || (row !== undefined && row.jobId !== null);
     if (prompt && hasJob) return this.accept(submission, prompt);
@@ -80,7 +83,7 @@ export class ClientAnswers {
    * id.
    */
   #trackAs(draft: SubmissionDraft, row: PromptRow | undefined): LivePrompt | undefined {
-    this.#options.follower.untrack(draft.plan.promptKey, row?.promptId);
+    this.#follower.untrack(draft.plan.promptKey, row?.promptId);
     return row && this.#track(draft, row.promptId);
   }
 
@@ -95,6 +98,6 @@ export class ClientAnswers {
     const { promptKey: key, graph, extraData, outputs: targets } = plan;
     const identity = { key, promptId, number, clientId, createdAtMs };
     const content = { graph, graphJson, extraData, extraDataJson, targets };
-    return this.#options.follower.trackPrompt(Object.assign(identity, content), caller);
+    return this.#follower.trackPrompt(Object.assign(identity, content), caller);
   }
 }

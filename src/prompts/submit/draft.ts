@@ -1,7 +1,7 @@
 import { NEW_PROMPT, type PromptRow } from '../../ledger/columns.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import { type SubmissionPlan, toStoredPlan } from './plan.ts';
-import type { PromptContext } from '../context.ts';
+import type { PromptPorts } from '../ports.ts';
 import type { Submission } from '../submission.ts';
 
 /** A checked submission that can be sent upstream. */
@@ -46,15 +46,11 @@ export function toPromptRow(draft: SubmissionDraft, state: 'submitting' | 'outbo
  */
 export async function recordPrompt(
   row: PromptRow,
-  {
-    promptEventLog,
-    ledger,
-    durability,
-  }: Pick<PromptContext, 'promptEventLog' | 'ledger' | 'durability'>,
+  { records: { eventLog, prompts }, policy }: PromptPorts,
 ): Promise<void> {
-  await promptEventLog.claim(row);
-  const inserted = ledger.prompts.insert(row, durability);
+  await eventLog.claim(row);
+  const inserted = prompts.insert(row, policy.durability);
   // Not awaited: the ledger may be away for long, and the client is waiting.
-  inserted.catch(() => promptEventLog.discard(row.key)).catch(() => {});
+  inserted.catch(() => eventLog.discard(row.key)).catch(() => {});
   await inserted;
 }

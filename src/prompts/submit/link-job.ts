@@ -3,23 +3,22 @@ import { applyCoercionsSteps } from '../../translate/file-mentions.ts';
 import type { Json } from '../../protocol/json.ts';
 import { stringifySteps } from '../../protocol/json-steps.ts';
 import type { Job } from '../../protocol/v2.ts';
-import type { PromptContext } from '../context.ts';
 import type { LivePrompt } from '../live-prompts.ts';
+import type { PromptPorts } from '../ports.ts';
 import type { Follower } from '../follow/follower.ts';
 import { rememberJson } from '../../lib/lazy-json.ts';
 import type { SubmissionPlan } from './plan.ts';
 import type { JobCanceller } from '../follow/cancel-job.ts';
 
-export type LinkJob = ReturnType<typeof createLinkJob>;
-
-type LinkJobOptions = Pick<PromptContext, 'ledger' | 'durability'> & {
-  readonly follower: Follower;
-  readonly jobCanceller: JobCanceller;
-};
-
 /** Links a prompt to its v2 job and records that. */
-export function createLinkJob({ ledger, durability, follower, jobCanceller }: LinkJobOptions) {
-  return async (prompt: LivePrompt, plan: SubmissionPlan, job: Job): Promise<void> => {
+export type LinkJob = (prompt: LivePrompt, plan: SubmissionPlan, job: Job) => Promise<void>;
+
+export function createLinkJob(
+  { records, policy }: PromptPorts,
+  follower: Follower,
+  jobCanceller: JobCanceller,
+): LinkJob {
+  return async (prompt, plan, job) => {
     // v1 shows literals as v2 coerced them, and files as the client named them.
     const coerced = job.x_workflow ?? {};
     const graph = await runInSteps(applyCoercionsSteps(plan.graph, coerced, plan.placed));
@@ -33,7 +32,7 @@ export function createLinkJob({ ledger, durability, follower, jobCanceller }: Li
       ...(graphJson !== undefined && { graphJson }),
       targetsJson: JSON.stringify(plan.outputs),
     };
-    await ledger.prompts.linkJob(prompt.key, link, durability);
+    await records.prompts.linkJob(prompt.key, link, policy.durability);
     await follower.follow(prompt);
     if (prompt.cancelRequested) await jobCanceller.cancelJob(prompt);
   };

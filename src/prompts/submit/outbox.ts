@@ -1,18 +1,11 @@
-import type { Clock } from '../../lib/clock.ts';
 import { type Deferred, createDeferred } from '../../lib/concurrency.ts';
-import type { LivePrompt } from '../live-prompts.ts';
-import { byQueueOrder } from '../queue-order.ts';
+import type { LivePrompts } from '../live-prompts.ts';
+import type { SubmissionPolicy } from '../ports.ts';
+import type { PromptOfUser } from '../prompt-event-log.ts';
+import { type Queued, byQueueOrder } from '../queue-order.ts';
 
 /** A prompt in the outbox: its place in v1's order. */
-type Waiting = Pick<LivePrompt, 'key' | 'number' | 'createdAtMs'> & { readonly user: string };
-
-type OutboxOptions = {
-  /** Returns the user's prompts in the outboxes of all processes, as far as known. */
-  readonly inOutbox: (user: string) => ReadonlySet<LivePrompt>;
-  readonly clock: Pick<Clock, 'sleep'>;
-  /** Maximum number of waiting prompts of one user. */
-  readonly limit: number;
-};
+type Waiting = Queued & { readonly user: string };
 
 /** The wait before checking again for prompts of other processes that come first. */
 const RECHECK_MS = 100;
@@ -27,11 +20,14 @@ type Place = {
 
 /** The accepted prompts that have no job: those of a user are sent one by one, in v1's order. */
 export class Outbox {
-  readonly #options: OutboxOptions;
+  /** Has the prompts in the outboxes of all processes, as far as known. */
+  readonly #livePrompts: LivePrompts;
+  readonly #policy: SubmissionPolicy;
   readonly #places = new Map<string, readonly Place[]>();
 
-  constructor(options: OutboxOptions) {
-    this.#options = options;
+  constructor(livePrompts: LivePrompts, policy: SubmissionPolicy) {
+    this.#livePrompts = livePrompts;
+    this.#policy = policy;
   }
 
   /** True when prompts of this user wait already: later ones must wait, too. */
@@ -40,7 +36,7 @@ export class Outbox {
   }
 
   isFull(user: string): boolean {
-    return this.#count(user) >= this.#options.limit;
+    return this.#count(user) >= this.#policy.outboxLimit;
   }
 
   /** Returns the number of waiting prompts of all users. */
@@ -48,7 +44,7 @@ export class Outbox {
     return [...this.#places.values()].reduce((sum, { length }) => sum + length, 0);
   }
 
-  has({ user, key }: Pick<Waiting, 'user' | 'key'>): boolean {
+  has({ user, key }: PromptOfUser): boolean {
     return this.#placeOf({ user, key }) !== undefined;
   }
 
@@ -57,7 +53,7 @@ export class Outbox {
     this.#set(prompt.user, [...this.#of(prompt.user), place]);
   }
 
-  remove({ user, key }: Pick<Waiting, 'user' | 'key'>): void {
+  remove({ user, key }: PromptOfUser): void {
     const places = this.#of(user);
     this.#set(
       user,
@@ -70,11 +66,7 @@ export class Outbox {
    * Resolves when the prompt is the first of its user and has the turn, or is not in the outbox.
    * `onBehind`: called when earlier prompts wait.
    */
-  async turnOf(
-    waiting: Pick<Waiting, 'user' | 'key'>,
-    signal: AbortSignal,
-    onBehind: () => void,
-  ): Promise<void> {
+  async turnOf(waiting: PromptOfUser, signal: AbortSignal, onBehind: () => void): Promise<void> {
     for (;;) {
       const place = this.#placeOf(waiting);
       if (!place) return;
@@ -85,13 +77,13 @@ export class Outbox {
       }
       onBehind();
       // Prompts of other processes take their turns without a message to this one.
-      if (isFirst) await this.#options.clock.sleep(RECHECK_MS, signal);
+      if (isFirst) await this.#policy.deadlineClock.sleep(RECHECK_MS, signal);
       else await untilAborted(place.moved.promise, signal);
     }
   }
 
   /** Gives up the turn: a prompt that comes earlier in the order may be sent before. */
-  endTurn(waiting: Pick<Waiting, 'user' | 'key'>): void {
+  endTurn(waiting: PromptOfUser): void {
     const place = this.#placeOf(waiting);
     if (place) place.hasTurn = false;
     this.#set(waiting.user, this.#of(waiting.user));
@@ -100,7 +92,7 @@ export class Outbox {
   /** True when the prompt runs before the user's prompts that wait in other processes. */
   #isAheadOfOthers(prompt: Waiting): boolean {
     const own = new Set(this.#of(prompt.user).map((place) => place.prompt.key));
-    const others = [...this.#options.inOutbox(prompt.user)];
+    const others = [...this.#livePrompts.inOutbox(prompt.user)];
     return others.every((other) => own.has(other.key) || byQueueOrder(prompt, other) < 0);
   }
 
@@ -108,7 +100,7 @@ export class Outbox {
     return this.#places.get(user) ?? [];
   }
 
-  #placeOf({ user, key }: Pick<Waiting, 'user' | 'key'>): Place | undefined {
+  #placeOf({ user, key }: PromptOfUser): Place | undefined {
     return this.#of(user).find(({ prompt }) => prompt.key === key);
   }
 
@@ -122,7 +114,7 @@ export class Outbox {
 
   /** Counts the user's prompts here and those known from other processes. */
   #count(user: string): number {
-    return Math.max(this.#of(user).length, this.#options.inOutbox(user).size);
+    return Math.max(this.#of(user).length, this.#livePrompts.inOutbox(user).size);
   }
 }
 

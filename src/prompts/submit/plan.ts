@@ -55,10 +55,18 @@ type PlanJson = {
   readonly traceparent?: string;
 };
 
+/** What a plan has beside its submission. */
+type PlanDetails = {
+  readonly caller: Caller;
+  readonly outputs: readonly string[];
+  readonly placed: readonly ResolvedFile[];
+  readonly traceparent: string | undefined;
+};
+
 export function createPlan(
   key: string,
   submission: Submission,
-  details: Pick<SubmissionPlan, 'outputs' | 'placed' | 'traceparent'> & { readonly caller: Caller },
+  details: PlanDetails,
 ): SubmissionPlan {
   const { outputs, placed, caller, traceparent } = details;
   const { graph, number, extraData, partialTargets } = submission;
@@ -104,16 +112,15 @@ export function withNewKey(plan: SubmissionPlan): SubmissionPlan {
   return { ...plan, idempotencyKey: `${plan.promptKey}.again${newKeyCount(plan) + 1}` };
 }
 
-type PlanKeys = Pick<SubmissionPlan, 'promptKey' | 'idempotencyKey'>;
-
 /** Returns how many keys of the prompt were used up without a job that ran. */
-export function newKeyCount({ promptKey, idempotencyKey }: PlanKeys): number {
+export function newKeyCount({ promptKey, idempotencyKey }: SubmissionPlan): number {
   return Number(/^\.again(\d+)/.exec(idempotencyKey.slice(promptKey.length))?.[1] ?? 0);
 }
 
 /** Returns a changed key for the same submission, after a certain refusal. */
-export function changedKey({ promptKey, idempotencyKey }: PlanKeys, change: string): string {
-  const newKeys = newKeyCount({ promptKey, idempotencyKey });
+export function changedKey(plan: SubmissionPlan, change: string): string {
+  const { promptKey } = plan;
+  const newKeys = newKeyCount(plan);
   return newKeys === 0 ? `${promptKey}.${change}` : `${promptKey}.again${newKeys}_${change}`;
 }
 

@@ -1,9 +1,9 @@
 import { reached } from '../../lib/crash-point.ts';
 import { isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
-import type { PromptContext } from '../context.ts';
 import type { MissingJob, ReplaceLostJob } from '../follow/missing-job.ts';
 import type { LivePrompt } from '../live-prompts.ts';
+import type { PromptPorts } from '../ports.ts';
 import { backoffMs } from './submission-pace.ts';
 import type { Submissions } from './submissions.ts';
 import {
@@ -14,8 +14,6 @@ import {
   withNewKey,
 } from './plan.ts';
 
-type ReplaceLostJobOptions = PromptContext & { readonly submissions: Submissions };
-
 /**
  * A service that drops a prompt on arrival this often does so on purpose: no engine dies that
  * often.
@@ -24,8 +22,9 @@ const MAX_DROPS = 3;
 /** Services keep ended jobs for a day or more, so a job that is gone sooner never ended. */
 const MIN_RETENTION_MS = 20 * 60 * 60_000;
 
-export function createReplaceLostJob(options: ReplaceLostJobOptions): ReplaceLostJob {
-  const { ledger, jobs, log, clock } = options;
+export function createReplaceLostJob(ports: PromptPorts, submissions: Submissions): ReplaceLostJob {
+  const { jobs, frames, policy } = ports;
+  const { prompts } = ports.records;
   const dropCounts = new WeakMap<LivePrompt, number>();
 
   /**
@@ -41,21 +40,21 @@ export function createReplaceLostJob(options: ReplaceLostJobOptions): ReplaceLos
     const { status, hasEvidence, startedAtMs } = prompt;
     if (status !== 'queued' || hasEvidence || startedAtMs !== null) return true;
     if (job && (job.started_at !== null || job.outputs.length > 0)) return true;
-    return clock.now() - (lastQueuedAtMs ?? prompt.createdAtMs) > MIN_RETENTION_MS;
+    return policy.clock.now() - (lastQueuedAtMs ?? prompt.createdAtMs) > MIN_RETENTION_MS;
   }
 
   /** Cancels the old job, so that it cannot run beside the new one. True when it is gone. */
   async function isJobGone(prompt: LivePrompt, jobId: string): Promise<boolean> {
-    const cancelled = await jobs.cancel(prompt.caller, jobId);
+    const cancelled = await jobs.api.cancel(prompt.caller, jobId);
     if (!cancelled.ok) return isGone(cancelled.error);
     const { status } = cancelled.value;
     return IS_TERMINAL[status] && status !== 'succeeded';
   }
 
   return async (prompt, missing) => {
-    if (!options.traits.isService || prompt.cancelRequested || mayHaveBegun(prompt, missing))
+    if (!policy.traits.isService || prompt.cancelRequested || mayHaveBegun(prompt, missing))
       return 'final';
-    const row = await ledger.prompts.get(prompt.key);
+    const row = await prompts.get(prompt.key);
     if (!row || row.jobId === null || row.startedAtMs !== null || !isSubmittedThroughV1(row))
       return 'final';
     const lastPlan = restorePlan(row, prompt.caller);
@@ -63,14 +62,14 @@ export function createReplaceLostJob(options: ReplaceLostJobOptions): ReplaceLos
     if (!(await isJobGone(prompt, row.jobId))) return 'not yet';
     if (countDropped(prompt, missing) > MAX_DROPS) return 'final';
     const plan = withNewKey(lastPlan);
-    await ledger.prompts.unlinkJob(prompt.key, toStoredPlan(plan));
+    await prompts.unlinkJob(prompt.key, toStoredPlan(plan));
     reached('after-detach');
     const { promptId } = prompt;
     const facts = { event: 'prompt.resent', user: row.user, promptId, jobId: row.jobId };
-    log.warn(facts, 'the job service lost a queued prompt; sending it again');
-    options.livePrompts.clearJobId(prompt);
-    const waitMs = backoffMs(options.pace, newKeyCount(plan) - 1);
-    await options.submissions.continue({ prompt, plan, state: 'outbox', waitMs });
+    frames.log.warn(facts, 'the job service lost a queued prompt; sending it again');
+    frames.livePrompts.clearJobId(prompt);
+    const waitMs = backoffMs(policy.pace, newKeyCount(plan) - 1);
+    await submissions.continue({ prompt, plan, state: 'outbox', waitMs });
     return 'sent';
   };
 }

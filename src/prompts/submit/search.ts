@@ -1,6 +1,6 @@
 import type { Caller } from '../../protocol/job-api.ts';
 import type { Job } from '../../protocol/v2.ts';
-import type { PromptContext } from '../context.ts';
+import type { JobsPort, PromptRecords } from '../ports.ts';
 import { KEY_LABEL, type SubmissionPlan, workflowOf } from './plan.ts';
 import type { SearchInput } from './submission-table.ts';
 
@@ -20,15 +20,16 @@ type SearchedPrompt = {
 
 /** Searches once for the job of a prompt. */
 export async function searchForJob(
-  { jobs, ledger }: Pick<PromptContext, 'jobs' | 'ledger'>,
+  jobs: JobsPort,
+  records: PromptRecords,
   { caller, plan, createdAtMs }: SearchedPrompt,
 ): Promise<Search> {
-  const searched = await jobs.search(caller, {
+  const searched = await jobs.api.search(caller, {
     workflow: workflowOf(plan),
     metadata: { [KEY_LABEL]: plan.promptKey },
     extraData: plan.secrets,
     sentAtMs: createdAtMs,
-    isClaimed: (jobId) => ledger.prompts.hasJob(jobId),
+    isClaimed: (jobId) => records.prompts.hasJob(jobId),
   });
   if (searched.ok) {
     const { kind, job, mayForgetKeys = false } = searched.value;

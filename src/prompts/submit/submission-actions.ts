@@ -4,16 +4,21 @@ import { partialNodeErrors } from '../../translate/definition-errors.ts';
 import { jobErrorOf } from '../../translate/late-rejection.ts';
 import { outputsWithoutErrors, unreachableUpstream } from '../../translate/prompt-refusal.ts';
 import type { LivePrompt } from '../live-prompts.ts';
+import type { Follower } from '../follow/follower.ts';
 import { type WaitReason, isInOutbox } from '../pending-reason.ts';
+import type { PromptPorts } from '../ports.ts';
 import { LeadershipLost, ifLeadershipLost } from '../prompt-event-log.ts';
 import { ClientAnswers } from './client-answers.ts';
+import type { LinkJob } from './link-job.ts';
 import type { Outbox } from './outbox.ts';
 import type { PendingSubmission } from './pending-submission.ts';
 import { withNewKey } from './plan.ts';
 import { SubmissionCalls } from './submission-calls.ts';
 import { backoffMs, retryAfterMs, withJitter } from './submission-pace.ts';
 import { type Action, type Input, isSearchResult } from './submission-table.ts';
-import type { SubmissionsOptions } from './submission-options.ts';
+
+/** Follows a prompt, and links it to its job. */
+export type JobLink = { readonly follower: Follower; readonly linkJob: LinkJob };
 
 /** The next input; `undefined`: the submission has ended. */
 type Next = Promise<Input | undefined>;
@@ -31,7 +36,9 @@ const OUTBOX_REASONS: Partial<Record<Input, WaitReason>> = {
 
 /** Does what the table says. */
 export class SubmissionActions {
-  readonly #options: SubmissionsOptions;
+  readonly #ports: PromptPorts;
+  readonly #follower: Follower;
+  readonly #linkJob: LinkJob;
   readonly #outbox: Outbox;
   readonly #calls: SubmissionCalls;
   readonly #answers: ClientAnswers;
@@ -54,15 +61,13 @@ export class SubmissionActions {
     stop: async () => undefined,
   } as const satisfies Record<Action, Act>;
 
-  constructor(options: SubmissionsOptions, outbox: Outbox) {
-    this.#options = options;
+  constructor(ports: PromptPorts, { follower, linkJob }: JobLink, outbox: Outbox) {
+    this.#ports = ports;
+    this.#follower = follower;
+    this.#linkJob = linkJob;
     this.#outbox = outbox;
-    this.#calls = new SubmissionCalls(options);
-    this.#answers = new ClientAnswers(options);
-  }
-
-  get #follower(): SubmissionsOptions['follower'] {
-    return this.#options.follower;
+    this.#calls = new SubmissionCalls(ports);
+    this.#answers = new ClientAnswers(ports.records, follower);
   }
 
   perform(action: Action, submission: PendingSubmission, input: Input): Next {
@@ -81,12 +86,12 @@ export class SubmissionActions {
   /** Waits for so long, and up to a fifth more. A cancel ends the wait. */
   async #sleep(submission: PendingSubmission, ms: number): Promise<void> {
     const { signal } = submission.wake;
-    await this.#options.deadlineClock.sleep(withJitter(ms), signal);
+    await this.#ports.policy.deadlineClock.sleep(withJitter(ms), signal);
   }
 
   noteFailure({ caller: { user }, prompt }: PendingSubmission, error: unknown): void {
     const facts = { event: 'submission.failed', err: error, user, promptId: prompt?.promptId };
-    this.#options.log.error(facts, 'a step of a submission failed; trying again');
+    this.#ports.frames.log.error(facts, 'a step of a submission failed; trying again');
   }
 
   /** Called when the loop of a prompt has stopped before its end. */
@@ -94,7 +99,7 @@ export class SubmissionActions {
     this.#outbox.remove(submission);
     if (!(error instanceof LeadershipLost)) {
       if (!submission.client) this.noteFailure(submission, error);
-      this.#options.promptEventLog.stopLeading(submission.key);
+      this.#ports.records.eventLog.stopLeading(submission.key);
     }
     await this.#answers.stopped(submission, error);
   }
@@ -106,7 +111,7 @@ export class SubmissionActions {
     await this.#outbox.turnOf(submission, wake.signal, () =>
       this.#setReason(submission, 'earlier_prompts'),
     );
-    if (state !== 'done' && !this.#options.promptEventLog.isLeader(key)) throw new LeadershipLost();
+    if (state !== 'done' && !this.#ports.records.eventLog.isLeader(key)) throw new LeadershipLost();
     if (submission.isCancelRequested && state !== 'done') return 'cancelled';
     if (!facts.isRepeat) return this.#calls.send(submission);
     if (!this.#outbox.has(submission)) await this.#showSearch(submission);
@@ -135,7 +140,7 @@ export class SubmissionActions {
   }
 
   #waitMs(submission: PendingSubmission, input: Input): number {
-    const { pace } = this.#options;
+    const { pace } = this.#ports.policy;
     const { facts, lastAttempt, searchWaitMs, state } = submission;
     const { answering, searchMs } = pace;
     if (state === 'submitting') {
@@ -171,8 +176,8 @@ export class SubmissionActions {
     if (!job) throw new Error('there is no job to link');
     submission.isBusy = true;
     const prompt = this.#answers.track(submission, job);
-    if (client && this.#options.traits.isService && Object.keys(nodeErrors).length === 0) {
-      const info = await this.#options.objectInfo(caller);
+    if (client && this.#ports.policy.traits.isService && Object.keys(nodeErrors).length === 0) {
+      const info = await this.#ports.jobs.objectInfo(caller);
       submission.nodeErrors = partialNodeErrors(plan.graph, info, plan.outputs);
     }
     // v1 stores only the outputs that run with a prompt.
@@ -180,7 +185,7 @@ export class SubmissionActions {
       Object.keys(submission.nodeErrors).length === 0
         ? plan.outputs
         : outputsWithoutErrors(submission.nodeErrors, plan.outputs);
-    await this.#options.linkJob(prompt, { ...plan, outputs }, job);
+    await this.#linkJob(prompt, { ...plan, outputs }, job);
     this.#outbox.remove(submission);
     if (client) reached('after-attach');
     this.#answers.accept(submission, prompt);
@@ -197,7 +202,7 @@ export class SubmissionActions {
   async #answerUnknown(submission: PendingSubmission): Next {
     const { facts, plan } = submission;
     await this.#calls.record(submission, 'unknown', plan).catch(ifLeadershipLost(undefined));
-    facts.noteOnlySearching(this.#options.deadlineClock.now());
+    facts.noteOnlySearching(this.#ports.policy.deadlineClock.now());
     this.#answers.answerUnknown(submission);
     return 'due';
   }
@@ -217,7 +222,7 @@ export class SubmissionActions {
     const { caller, prompt } = submission;
     const { user } = caller;
     const facts = { event: 'submission.abandoned', user, promptId: prompt?.promptId, reason };
-    this.#options.log.warn(facts, 'gave up a submission');
+    this.#ports.frames.log.warn(facts, 'gave up a submission');
     return this.#end(submission, (one) =>
       this.#follower.finishWithoutJob(one, { kind: 'lost', reason }),
     );
@@ -240,7 +245,7 @@ export class SubmissionActions {
 
   #ended(submission: PendingSubmission): Input | undefined {
     submission.state = 'done';
-    submission.facts.noteOnlySearching(this.#options.deadlineClock.now());
+    submission.facts.noteOnlySearching(this.#ports.policy.deadlineClock.now());
     submission.searchWaitMs = 0;
     submission.wake = new AbortController();
     submission.ended.resolve();
@@ -257,14 +262,14 @@ export class SubmissionActions {
     const { prompt, key } = submission;
     this.#outbox.remove(submission);
     // Only the leader of a prompt reports that it waits.
-    if (prompt && this.#options.promptEventLog.isLeader(key))
-      this.#options.livePrompts.removeFromOutbox(prompt);
+    if (prompt && this.#ports.records.eventLog.isLeader(key))
+      this.#ports.frames.livePrompts.removeFromOutbox(prompt);
   }
 
   /** Sets the reason why the prompt is still in the outbox. */
   #setReason({ prompt }: PendingSubmission, reason: WaitReason | undefined): void {
     if (prompt && reason && isInOutbox(prompt))
-      this.#options.livePrompts.setWaitReason(prompt, reason);
+      this.#ports.frames.livePrompts.setWaitReason(prompt, reason);
   }
 }
 

@@ -1,21 +1,30 @@
 import { reached } from '../../lib/crash-point.ts';
 import { isGone } from '../../protocol/job-api.ts';
 import type { Job } from '../../protocol/v2.ts';
+import type { PromptPorts } from '../ports.ts';
 import { LeadershipLost } from '../prompt-event-log.ts';
-import { type Attempt, brokenOff, isContentRefused, saysEngineDown } from './attempt.ts';
+import {
+  type Attempt,
+  type SendPlan,
+  brokenOff,
+  createSendPlan,
+  isContentRefused,
+  saysEngineDown,
+} from './attempt.ts';
 import { untilAborted } from './outbox.ts';
 import type { PendingSubmission } from './pending-submission.ts';
 import { type SubmissionPlan, toStoredPlan } from './plan.ts';
 import { type Search, hasLabelOf, searchForJob } from './search.ts';
 import type { Input, SubmissionState } from './submission-table.ts';
-import type { SubmissionsOptions } from './submission-options.ts';
 
 /** Calls the upstream for submissions: sends plans, searches for jobs, cancels late jobs. */
 export class SubmissionCalls {
-  readonly #options: SubmissionsOptions;
+  readonly #ports: PromptPorts;
+  readonly #sendPlan: SendPlan;
 
-  constructor(options: SubmissionsOptions) {
-    this.#options = options;
+  constructor(ports: PromptPorts) {
+    this.#ports = ports;
+    this.#sendPlan = createSendPlan(ports);
   }
 
   /** Records state and plan: a process that takes over continues from there. */
@@ -24,7 +33,7 @@ export class SubmissionCalls {
     state: Exclude<SubmissionState, 'done'>,
     plan: SubmissionPlan,
   ): Promise<void> {
-    const { prompts } = this.#options.ledger;
+    const { prompts } = this.#ports.records;
     await prompts.setPlan(plan.promptKey, { state, ...toStoredPlan(plan) });
     Object.assign(submission, { state, plan });
   }
@@ -53,16 +62,15 @@ export class SubmissionCalls {
     { caller, plan, facts, draft }: PendingSubmission,
     record: (plan: SubmissionPlan) => Promise<void>,
   ): Promise<Attempt> {
-    const { sendPlan, log } = this.#options;
     try {
-      return await sendPlan(caller, plan, {
+      return await this.#sendPlan(caller, plan, {
         record: facts.isRepeat ? undefined : record,
         graphJson: draft?.graphJson,
       });
     } catch (error) {
       if (error instanceof LeadershipLost) throw error;
       const logged = { event: 'submission.send_failed', err: error, user: caller.user };
-      log.error(logged, 'sending a submission failed; its outcome is unknown');
+      this.#ports.frames.log.error(logged, 'sending a submission failed; its outcome is unknown');
       return brokenOff(plan);
     }
   }
@@ -71,7 +79,7 @@ export class SubmissionCalls {
     const { input, plan, nodeErrors } = sent;
     const isEngineDown = saysEngineDown(sent);
     const isAboutContent = isContentRefused(sent);
-    const nowMs = this.#options.deadlineClock.now();
+    const nowMs = this.#ports.policy.deadlineClock.now();
     submission.facts.noteAttempt({ input, isEngineDown, isAboutContent }, nowMs);
     submission.lastAttempt = sent;
     submission.plan = plan;
@@ -82,7 +90,7 @@ export class SubmissionCalls {
   /** Searches for the job of the prompt. */
   async search(submission: PendingSubmission): Promise<Input> {
     const { facts, plan, state } = submission;
-    const { log, deadlineClock } = this.#options;
+    const { frames, policy } = this.#ports;
     const searched = await leftOnCancel(submission, this.#search(submission), jobOfSearch);
     const isOurs = state !== 'done' || hasLabelOf(plan, searched.job);
     // A job without the label may belong to another client with the same workflow.
@@ -90,9 +98,9 @@ export class SubmissionCalls {
     submission.foundJob = shown.job;
     if (!shown.job) {
       const logged = { event: 'submission.job_not_found', promptId: submission.prompt?.promptId };
-      log.debug(logged, 'the search found no job of this prompt');
+      frames.log.debug(logged, 'the search found no job of this prompt');
     }
-    return facts.noteSearch(shown, deadlineClock.now());
+    return facts.noteSearch(shown, policy.deadlineClock.now());
   }
 
   /** Searches, unless a call that was left when the prompt was cancelled brings the job. */
@@ -101,18 +109,18 @@ export class SubmissionCalls {
     submission.abandoned = undefined;
     const job = await left?.catch(() => undefined);
     if (job) return { result: 'found', job, mayForgetKeys: false };
-    return searchForJob(this.#options, submission);
+    return searchForJob(this.#ports.jobs, this.#ports.records, submission);
   }
 
   /** Cancels a job that was found after the end of its prompt. True when it is gone. */
   async cancelLateJob({ caller, prompt, foundJob }: PendingSubmission): Promise<boolean> {
     if (!foundJob) return true;
-    const cancelled = await this.#options.jobs.cancel(caller, foundJob.id);
+    const cancelled = await this.#ports.jobs.api.cancel(caller, foundJob.id);
     if (!cancelled.ok && !isGone(cancelled.error)) return false;
     const { user } = caller;
     const facts = { event: 'submission.late_job_cancelled', user, promptId: prompt?.promptId };
     const text = 'cancelled a job that was found after its prompt had ended';
-    this.#options.log.info({ ...facts, jobId: foundJob.id }, text);
+    this.#ports.frames.log.info({ ...facts, jobId: foundJob.id }, text);
     return true;
   }
 }

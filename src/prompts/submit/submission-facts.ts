@@ -1,4 +1,3 @@
-import type { SubmissionPlan } from './plan.ts';
 import type { SubmissionPace } from './submission-pace.ts';
 import type { AttemptInput, Conditions, SearchInput } from './submission-table.ts';
 
@@ -112,24 +111,24 @@ export class SubmissionFacts {
     now: {
       readonly nowMs: number;
       readonly ageMs: number;
-      readonly plan: Pick<SubmissionPlan, 'lacksSecrets'>;
+      readonly lacksSecrets: boolean;
       readonly isOutboxFull: boolean;
     },
   ): Conditions {
-    const { nowMs, ageMs, plan, isOutboxFull } = now;
+    const { nowMs, ageMs, lacksSecrets, isOutboxFull } = now;
     const unchangedMs = nowMs - (this.#lastSearch?.sinceMs ?? nowMs);
     const wasSearched = this.#lastSearch !== undefined && SEEING.has(this.#lastSearch.input);
-    const isKeyFree = !plan.lacksSecrets && !this.#isKeyUsed && ageMs <= KEY_LIFETIME_MS;
+    const isKeyFree = !lacksSecrets && !this.#isKeyUsed && ageMs <= KEY_LIFETIME_MS;
     const maySend = isKeyFree && this.#remembersKeys === true;
     const { answering } = pace;
-    const keysLeft = !plan.lacksSecrets && this.#newKeys < MAX_NEW_KEYS;
+    const keysLeft = !lacksSecrets && this.#newKeys < MAX_NEW_KEYS;
     const inFlight = unchangedMs >= pace.inFlightMs;
     const isFirst = !this.isRepeat;
     return {
       first: isFirst,
       final: isFirst || (this.#isAboutContent && wasSearched),
       'outbox full': isFirst && isOutboxFull,
-      'secrets gone': plan.lacksSecrets,
+      'secrets gone': lacksSecrets,
       'tries left': this.notSent <= answering.notSentMs.length,
       'may repeat': maySend && this.unknown <= answering.unknownMs.length,
       'time left': nowMs - (this.#unknownSinceMs ?? nowMs) < answering.limitMs,

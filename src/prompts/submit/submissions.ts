@@ -2,6 +2,7 @@ import { BackgroundTasks } from '../../lib/concurrency.ts';
 import { reached } from '../../lib/crash-point.ts';
 import { retry } from '../../lib/retry.ts';
 import type { LivePrompt } from '../live-prompts.ts';
+import type { PromptPorts } from '../ports.ts';
 import { LeadershipLost } from '../prompt-event-log.ts';
 import { serverStalled } from '../../translate/prompt-refusal.ts';
 import { type Accepted, OUTBOX_FULL, toV1Error } from './answer.ts';
@@ -10,8 +11,7 @@ import { type SubmissionDraft, recordPrompt, toPromptRow } from './draft.ts';
 import { Outbox } from './outbox.ts';
 import { PendingSubmission } from './pending-submission.ts';
 import type { SubmissionPlan } from './plan.ts';
-import { SubmissionActions } from './submission-actions.ts';
-import type { SubmissionsOptions } from './submission-options.ts';
+import { type JobLink, SubmissionActions } from './submission-actions.ts';
 import { type Action, type Input, type SubmissionState, nextAction } from './submission-table.ts';
 
 /** A prompt that continues after its `POST`: of another process, or whose job was lost. */
@@ -28,18 +28,17 @@ export type ContinuedSubmission = {
  * only the leader of a prompt runs it.
  */
 export class Submissions {
-  readonly #options: SubmissionsOptions;
+  readonly #ports: PromptPorts;
   readonly #outbox: Outbox;
   readonly #actions: SubmissionActions;
   readonly #tasks = new BackgroundTasks();
   readonly #pending = new Map<string, PendingSubmission>();
   #isClosed = false;
 
-  constructor(options: SubmissionsOptions) {
-    this.#options = options;
-    const { livePrompts, deadlineClock: clock, outboxLimit: limit } = options;
-    this.#outbox = new Outbox({ inOutbox: (user) => livePrompts.inOutbox(user), clock, limit });
-    this.#actions = new SubmissionActions(options, this.#outbox);
+  constructor(ports: PromptPorts, link: JobLink) {
+    this.#ports = ports;
+    this.#outbox = new Outbox(ports.frames.livePrompts, ports.policy);
+    this.#actions = new SubmissionActions(ports, link, this.#outbox);
   }
 
   /** Returns the number of prompts that wait in the outbox. */
@@ -53,7 +52,7 @@ export class Submissions {
     const isBehind = this.#outbox.hasWaiting(user);
     if (isBehind && this.#outbox.isFull(user)) throw toV1Error(toRefusal(OUTBOX_FULL, draft.plan));
     const state = isBehind ? 'outbox' : 'submitting';
-    const nowMs = this.#options.deadlineClock.now();
+    const nowMs = this.#ports.policy.deadlineClock.now();
     const submission = new PendingSubmission({ draft }, draft.plan, state, nowMs);
     if (isBehind) this.#outbox.add(submission);
     await this.#record(submission, draft);
@@ -65,7 +64,7 @@ export class Submissions {
 
   /** Continues a prompt. Resolves when all processes know that it waits. */
   async continue({ prompt, plan, state, waitMs = 0 }: ContinuedSubmission): Promise<void> {
-    const nowMs = this.#options.deadlineClock.now();
+    const nowMs = this.#ports.policy.deadlineClock.now();
     const submission = new PendingSubmission({ prompt }, plan, state, nowMs);
     const mayBeSent = state !== 'unknown' && !plan.lacksSecrets && !prompt.cancelRequested;
     if (mayBeSent) this.#outbox.add(submission);
@@ -92,7 +91,7 @@ export class Submissions {
   async #record(submission: PendingSubmission, draft: SubmissionDraft): Promise<void> {
     const isBehind = submission.state === 'outbox';
     try {
-      await recordPrompt(toPromptRow(draft, isBehind ? 'outbox' : 'submitting'), this.#options);
+      await recordPrompt(toPromptRow(draft, isBehind ? 'outbox' : 'submitting'), this.#ports);
     } catch (error) {
       this.#outbox.remove(submission);
       // Another process took the prompt over before it was recorded.
@@ -129,16 +128,17 @@ export class Submissions {
   }
 
   async #run(submission: PendingSubmission): Promise<void> {
-    const { promptEventLog, pace, clock, deadlineClock } = this.#options;
+    const { eventLog } = this.#ports.records;
+    const { pace, clock, deadlineClock } = this.#ports.policy;
     for (let next: Input | undefined = 'due'; next !== undefined;) {
       const { state, key, plan, createdAtMs, user } = submission;
-      if (this.#isClosed || (state !== 'done' && !promptEventLog.isLeader(key)))
+      if (this.#isClosed || (state !== 'done' && !eventLog.isLeader(key)))
         throw new LeadershipLost();
       const input = isCancelled(submission, next) ? 'cancelled' : next;
       const conditions = submission.facts.conditions(pace, {
         nowMs: deadlineClock.now(),
         ageMs: clock.now() - createdAtMs,
-        plan,
+        lacksSecrets: plan.lacksSecrets,
         isOutboxFull: this.#outbox.isFull(user),
       });
       next = await this.#perform(submission, nextAction(state, input, conditions), input);
@@ -151,7 +151,7 @@ export class Submissions {
     action: Action,
     input: Input,
   ): Promise<Input | undefined> {
-    const { deadlineClock: clock, pace } = this.#options;
+    const { deadlineClock: clock, pace } = this.#ports.policy;
     const { signal } = submission.wake;
     let next: Input | undefined;
     const act = async (): Promise<void> => {

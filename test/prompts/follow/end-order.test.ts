@@ -1,6 +1,6 @@
 // Jobs that ended while no process followed them stand in the history in the order in which they ran.
 import { expect, onTestFinished, test } from 'vitest';
-import { Follower, type FollowerOptions } from '../../../src/prompts/follow/follower.ts';
+import { Follower } from '../../../src/prompts/follow/follower.ts';
 import { createLivePrompts } from '../../../src/prompts/live-prompts.ts';
 import { createLocalEventLog } from '../../../src/prompts/prompt-event-log.ts';
 import { ok } from '../../../src/protocol/job-api.ts';
@@ -8,7 +8,7 @@ import type { JobStatus } from '../../../src/protocol/v2.ts';
 import { Hub } from '../../../src/sockets/hub.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import { JOB } from '../../support/upstreams/fake-jobs.ts';
-import { FOLLOWER_OPTIONS } from './follower-options.ts';
+import { fakePorts } from '../fake-ports.ts';
 
 const GRAPH = { '1': { class_type: 'Save', inputs: {} } };
 
@@ -24,27 +24,25 @@ async function open({ isTakenOver }: { readonly isTakenOver: boolean }) {
     previewMethod: 'auto',
     now: () => 0,
   });
-  const follower = new Follower({
-    jobs: {
-      events: async () => ({ ok: false, error: {} }),
-      get: (_: unknown, id: string) =>
-        new Promise((resolve) => {
-          answers.set(id, (status) => resolve(ok({ ...JOB, id, status })));
-        }),
-    },
-    ledger: {
-      prompts: {
-        finish: async (key: string) => void histories.push(key),
-        pruneHistory: async () => {},
-      },
-      files: {},
-    },
-    promptEventLog: createLocalEventLog(),
-    livePrompts,
-    hub,
-    ...FOLLOWER_OPTIONS,
-    clock,
-  } as unknown as FollowerOptions);
+  const api = {
+    events: async () => ({ ok: false, error: {} }),
+    get: (_: unknown, id: string) =>
+      new Promise((resolve) => {
+        answers.set(id, (status) => resolve(ok({ ...JOB, id, status })));
+      }),
+  };
+  const prompts = {
+    finish: async (key: string) => void histories.push(key),
+    pruneHistory: async () => {},
+  };
+  const follower = new Follower(
+    fakePorts({
+      jobs: { api },
+      records: { prompts, eventLog: createLocalEventLog() },
+      frames: { livePrompts, hub },
+      policy: { clock },
+    }),
+  );
   onTestFinished(async () => {
     for (const answer of answers.values()) answer('succeeded');
     await follower.close();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createEndingPrompts } from '../../../src/prompts/follow/ending-prompts.ts';
+import { EndingPrompts } from '../../../src/prompts/follow/ending-prompts.ts';
 
 async function isOver(waiting: Promise<void>): Promise<boolean> {
   const pending = Symbol('pending');
@@ -7,7 +7,7 @@ async function isOver(waiting: Promise<void>): Promise<boolean> {
 }
 
 test('nothing is waited for when nothing ends, or when it is over', async () => {
-  const endings = createEndingPrompts();
+  const endings = new EndingPrompts();
   expect(await isOver(endings.whenFinished('anna'))).toBe(true);
   endings.begin('anna', 'a');
   endings.finish('anna', 'a');
@@ -15,7 +15,7 @@ test('nothing is waited for when nothing ends, or when it is over', async () => 
 });
 
 test('all endings of the user are waited for, and of no other user', async () => {
-  const endings = createEndingPrompts();
+  const endings = new EndingPrompts();
   endings.begin('anna', 'a');
   endings.begin('anna', 'b');
   endings.begin('anna', 'b');
@@ -28,7 +28,7 @@ test('all endings of the user are waited for, and of no other user', async () =>
 });
 
 test('an ending that never comes holds nothing up for good', async () => {
-  const endings = createEndingPrompts();
+  const endings = new EndingPrompts();
   endings.begin('anna', 'a');
   const waiting = endings.whenFinished('anna');
   expect(await isOver(waiting)).toBe(false);

@@ -1,7 +1,6 @@
 // A follower consumes a prompt's events only after its client was answered, and goes on until its history is written.
 import { expect, onTestFinished, test } from 'vitest';
-import type { Ledger } from '../../../src/ledger/ledger.ts';
-import { Follower, type FollowerOptions } from '../../../src/prompts/follow/follower.ts';
+import { Follower } from '../../../src/prompts/follow/follower.ts';
 import { createLivePrompts } from '../../../src/prompts/live-prompts.ts';
 import {
   type LogSubscriber,
@@ -14,7 +13,7 @@ import type { Job, JobStatus } from '../../../src/protocol/v2.ts';
 import { Hub } from '../../../src/sockets/hub.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import { fakeSocket, openFake } from '../../support/clients/fake-socket.ts';
-import { FOLLOWER_OPTIONS } from './follower-options.ts';
+import { fakePorts } from '../fake-ports.ts';
 
 const GRAPH = { '1': { class_type: 'Save', inputs: {} } };
 const jobOf = (status: JobStatus): Job => ({
@@ -47,7 +46,7 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
   const subscribers: LogSubscriber[] = [];
   const endedKeys = new Set<string>();
   const localLog = createLocalEventLog();
-  const promptEventLog: PromptEventLog = {
+  const eventLog: PromptEventLog = {
     ...localLog,
     subscribe(prompt, subscriber) {
       subscribers.push(subscriber);
@@ -67,38 +66,35 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
     previewMethod: 'auto',
     now: () => 0,
   });
-  const options = {
-    jobs: {
-      async events() {
-        const stream = streams.shift();
-        if (stream instanceof Error) throw stream;
-        return stream ? { ok: true, value: toStream(stream) } : { ok: false, error: {} };
-      },
-      async get() {
-        polls.push(clock.now());
-        const job = jobs.length > 1 ? jobs.shift() : jobs[0];
-        if (job instanceof Error || !job) throw job ?? new Error('no job');
-        return { ok: true, value: job };
-      },
+  const api = {
+    async events() {
+      const stream = streams.shift();
+      if (stream instanceof Error) throw stream;
+      return stream ? { ok: true, value: toStream(stream) } : { ok: false, error: {} };
     },
-    ledger: {
-      prompts: {
-        async finish(key: string, { statusWord }: { statusWord: string }) {
-          if (isBroken) throw new Error('the disk is full');
-          histories.push(`${key} ${statusWord}`);
-        },
-        pruneHistory: async () => {},
-      } as unknown as Ledger['prompts'],
-      files: {},
+    async get() {
+      polls.push(clock.now());
+      const job = jobs.length > 1 ? jobs.shift() : jobs[0];
+      if (job instanceof Error || !job) throw job ?? new Error('no job');
+      return { ok: true, value: job };
     },
-    promptEventLog,
-    livePrompts,
-    hub,
-    ...FOLLOWER_OPTIONS,
-    onEnded: (word: string) => ended.push(word),
-    clock,
-  } as unknown as FollowerOptions;
-  const follower = new Follower(options);
+  };
+  const prompts = {
+    async finish(key: string, { statusWord }: { statusWord: string }) {
+      if (isBroken) throw new Error('the disk is full');
+      histories.push(`${key} ${statusWord}`);
+    },
+    pruneHistory: async () => {},
+  };
+  const onEnded = (word: string) => ended.push(word);
+  const follower = new Follower(
+    fakePorts({
+      jobs: { api },
+      records: { prompts, eventLog },
+      frames: { livePrompts, hub, onEnded },
+      policy: { clock },
+    }),
+  );
   onTestFinished(async () => {
     await follower.close();
     hub.close();

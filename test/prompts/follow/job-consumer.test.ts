@@ -1,30 +1,29 @@
 import { expect, test } from 'vitest';
 import { initialProgress } from '../../../src/translate/progress/progress-state.ts';
 import { reduceProgress } from '../../../src/translate/progress/progress.ts';
-import { createEndingPrompts } from '../../../src/prompts/follow/ending-prompts.ts';
-import { type JobConsumerOptions, JobConsumer } from '../../../src/prompts/follow/job-consumer.ts';
+import { EndingPrompts } from '../../../src/prompts/follow/ending-prompts.ts';
+import { JobConsumer } from '../../../src/prompts/follow/job-consumer.ts';
 import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
 import type { PromptLogEntry } from '../../../src/prompts/prompt-event-log.ts';
 import type { JobEvent } from '../../../src/protocol/job-api.ts';
-import { createFakeClock } from '../../support/fake-clock.ts';
+import { fakePorts } from '../fake-ports.ts';
 import { chain } from '../../translate/script.ts';
 
 function open() {
   let state = initialProgress({ promptId: 'p', graph: chain(['1', 'A'], ['2', 'B']) });
   const entries: PromptLogEntry[] = [];
-  const promptEventLog = {
+  const eventLog = {
     async append(_key: string, entry: PromptLogEntry) {
       entries.push(entry);
       if (entry.kind === 'input') state = reduceProgress(state, entry.input).state;
     },
   };
   const options = {
-    promptEventLog,
-    endingPrompts: createEndingPrompts(),
-    ledger: {},
-    traits: { isService: false, mayRerunJobs: false },
-    clock: createFakeClock(1),
-  } as unknown as JobConsumerOptions;
+    ports: fakePorts({ records: { eventLog } }),
+    endingPrompts: new EndingPrompts(),
+    replaceLostJob: async () => 'final' as const,
+    onHistoryWritten() {},
+  };
   const prompt = { key: 'k', caller: { user: 'u' }, status: 'running' } as LivePrompt;
   const jobConsumer = new JobConsumer(
     prompt,

@@ -3,9 +3,10 @@ import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import type { FileRow, FileStore } from '../../../src/ledger/ledger.ts';
 import { OutputNames } from '../../../src/prompts/follow/output-names.ts';
+import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
 import { type Content, type Result, ok, refuse } from '../../../src/protocol/job-api.ts';
 import type { Asset, Job, Output } from '../../../src/protocol/v2.ts';
-import { createFakeClock } from '../../support/fake-clock.ts';
+import { fakePorts } from '../fake-ports.ts';
 
 function open(mayRerunJobs: boolean) {
   const rows = new Map<string, FileRow>();
@@ -26,18 +27,19 @@ function open(mayRerunJobs: boolean) {
     '9': { class_type: 'SaveImage', inputs: {} },
     '8': { class_type: 'SaveText', inputs: {} },
   };
-  const prompt = { caller: { user: 'u' }, createdAtMs: 1, graph };
+  const prompt = { caller: { user: 'u' }, createdAtMs: 1, graph } as unknown as LivePrompt;
   const read: string[] = [];
   const content = async (_caller: unknown, id: string): Promise<Result<Content>> => {
     read.push(id);
     const stream = Readable.from([Buffer.from(`the text of ${id}`)]);
     return ok({ kind: 'bytes', stream, contentType: 'text/plain', totalBytes: 9 });
   };
-  const jobs = { asset, content };
-  const traits = { isService: false, mayRerunJobs };
-  const context = { ledger: { files }, jobs, traits, clock: createFakeClock(1) };
-  type Context = ConstructorParameters<typeof OutputNames>[1];
-  return { names: new OutputNames(prompt, context as unknown as Context), rows, assets, read };
+  const ports = fakePorts({
+    jobs: { api: { asset, content } },
+    records: { files },
+    policy: { traits: { isService: false, mayRerunJobs } },
+  });
+  return { names: new OutputNames(prompt, ports), rows, assets, read };
 }
 
 const output = (id: string, name: string): Output => ({ id, name, node_id: '9' }) as Output;

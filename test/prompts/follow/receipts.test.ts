@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
 import { createDeferred } from '../../../src/lib/concurrency.ts';
-import { Follower, type FollowerOptions } from '../../../src/prompts/follow/follower.ts';
+import { Follower } from '../../../src/prompts/follow/follower.ts';
 import { createLivePrompts } from '../../../src/prompts/live-prompts.ts';
 import {
   type LogSubscriber,
@@ -12,8 +12,7 @@ import {
 import type { Output } from '../../../src/protocol/v2.ts';
 import { Hub } from '../../../src/sockets/hub.ts';
 import { openFake } from '../../support/clients/fake-socket.ts';
-import { createFakeClock } from '../../support/fake-clock.ts';
-import { FOLLOWER_OPTIONS } from './follower-options.ts';
+import { fakePorts } from '../fake-ports.ts';
 
 const PNG = Buffer.from('89504e470d0a1a0a', 'hex');
 const PICTURE = {
@@ -39,25 +38,21 @@ function open() {
   const subscribers: LogSubscriber[] = [];
   const livePrompts = createLivePrompts();
   const hub = new Hub({ remaining: () => 0, serverFlags: {}, previewMethod: 'auto' });
-  const follower = new Follower({
-    ...FOLLOWER_OPTIONS,
-    jobs: {
-      async content() {
-        await read.promise;
-        const stream = Readable.from([PNG]);
-        return { ok: true, value: { kind: 'bytes', stream, totalBytes: PNG.length } };
-      },
+  const api = {
+    async content() {
+      await read.promise;
+      const stream = Readable.from([PNG]);
+      return { ok: true, value: { kind: 'bytes', stream, totalBytes: PNG.length } };
     },
-    ledger: { prompts: {} },
-    promptEventLog: {
-      ...createLocalEventLog(),
-      subscribe: (_: unknown, subscriber: LogSubscriber) => void subscribers.push(subscriber),
-      markReceived: (_: string, group: string, upTo: number) => receipts.push(`${group} ${upTo}`),
-    },
-    livePrompts,
-    hub,
-    clock: createFakeClock(0),
-  } as unknown as FollowerOptions);
+  };
+  const eventLog = {
+    ...createLocalEventLog(),
+    subscribe: (_: unknown, subscriber: LogSubscriber) => void subscribers.push(subscriber),
+    markReceived: (_: string, group: string, upTo: number) => receipts.push(`${group} ${upTo}`),
+  };
+  const follower = new Follower(
+    fakePorts({ jobs: { api }, records: { eventLog }, frames: { livePrompts, hub } }),
+  );
   onTestFinished(async () => {
     await follower.close();
     hub.close();

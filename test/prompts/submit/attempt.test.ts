@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { KEY_LABEL, type SubmissionPlan } from '../../../src/prompts/submit/plan.ts';
 import { createSendPlan } from '../../../src/prompts/submit/attempt.ts';
+import { fakePorts } from '../fake-ports.ts';
 import type { SubmitRequest, V2Error } from '../../../src/protocol/job-api.ts';
 import type { Job } from '../../../src/protocol/v2.ts';
 
@@ -43,18 +44,16 @@ const NODE_1_IS_INVALID = errorOf({
 function open(answers: (V2Error | Job)[]) {
   const requests: SubmitRequest[] = [];
   const recorded: string[] = [];
-  const sendPlan = createSendPlan({
-    jobs: {
-      async submit(_: unknown, request: SubmitRequest) {
-        requests.push(request);
-        const answer = answers.length > 1 ? answers.shift() : answers[0];
-        return answer && 'id' in answer
-          ? { ok: true, value: answer }
-          : { ok: false, error: answer as V2Error };
-      },
+  const api = {
+    async submit(_: unknown, request: SubmitRequest) {
+      requests.push(request);
+      const answer = answers.length > 1 ? answers.shift() : answers[0];
+      return answer && 'id' in answer
+        ? { ok: true, value: answer }
+        : { ok: false, error: answer as V2Error };
     },
-    ledger: { files: {} },
-  } as unknown as Parameters<typeof createSendPlan>[0]);
+  };
+  const sendPlan = createSendPlan(fakePorts({ jobs: { api } }));
   const record = async (plan: SubmissionPlan) => void recorded.push(plan.idempotencyKey);
   const send = (plan = PLAN, graphJson?: string) => sendPlan(CALLER, plan, { record, graphJson });
   return { sendPlan, send, requests, recorded };

@@ -29,7 +29,7 @@ function actionAfter(
   if (key === 'key used') facts.noteAttempt({ input: 'key used', ...answer }, 0);
   facts.noteSearch({ result, mayForgetKeys: false }, 0);
   const input = facts.noteSearch({ result, mayForgetKeys: false }, forMs);
-  const now = { nowMs: forMs, ageMs: 0, plan: { lacksSecrets: false }, isOutboxFull: false };
+  const now = { nowMs: forMs, ageMs: 0, lacksSecrets: false, isOutboxFull: false };
   return nextAction(state, input, facts.conditions(DEFAULT_PACE, now));
 }
 
@@ -62,15 +62,16 @@ test.each([
 test('nothing is sent after the lifetime of a key', () => {
   const facts = new SubmissionFacts(true, 0);
   facts.noteSearch({ result: 'not listed', mayForgetKeys: false }, 0);
-  const plan = { lacksSecrets: false };
   const maySend = (ageMs: number): boolean =>
-    facts.conditions(DEFAULT_PACE, { nowMs: 0, ageMs, plan, isOutboxFull: false })['may send'];
+    facts.conditions(DEFAULT_PACE, { nowMs: 0, ageMs, lacksSecrets: false, isOutboxFull: false })[
+      'may send'
+    ];
   expect([maySend(0), maySend(21 * 60 * 60_000)]).toEqual([true, false]);
 });
 
 test('keys that leave no job again and again are not replaced for ever', () => {
   const facts = new SubmissionFacts(true, 0);
-  const now = { nowMs: 0, ageMs: 0, plan: { lacksSecrets: false }, isOutboxFull: false };
+  const now = { nowMs: 0, ageMs: 0, lacksSecrets: false, isOutboxFull: false };
   const keysLeft = (): boolean => facts.conditions(DEFAULT_PACE, now)['keys left'];
   const left = [1, 2, 3, 4].map(() => {
     const isLeft = keysLeft();

@@ -1,4 +1,3 @@
-import { silentLogger } from '../../../src/observability/log.ts';
 import { NEW_PROMPT, type PromptRow } from '../../../src/ledger/columns.ts';
 import type { JobSearch, Result, SubmitRequest } from '../../../src/protocol/job-api.ts';
 import { ok } from '../../../src/protocol/job-api.ts';
@@ -9,11 +8,9 @@ import {
   createLivePrompts,
 } from '../../../src/prompts/live-prompts.ts';
 import { LeadershipLost } from '../../../src/prompts/prompt-event-log.ts';
-import {
-  type TakeOverPromptOptions,
-  takeOverPrompt,
-} from '../../../src/prompts/take-over-prompt.ts';
-import { createSendPlan } from '../../../src/prompts/submit/attempt.ts';
+import type { PromptParts, PromptPorts } from '../../../src/prompts/ports.ts';
+import { takeOverPrompt } from '../../../src/prompts/take-over-prompt.ts';
+import type { Follower } from '../../../src/prompts/follow/follower.ts';
 import type { SubmissionDraft } from '../../../src/prompts/submit/draft.ts';
 import {
   KEY_LABEL,
@@ -22,9 +19,8 @@ import {
   toStoredPlan,
   withNewKey,
 } from '../../../src/prompts/submit/plan.ts';
-import { DEFAULT_PACE } from '../../../src/prompts/submit/submission-pace.ts';
-import type { SubmissionsOptions } from '../../../src/prompts/submit/submission-options.ts';
 import { Submissions } from '../../../src/prompts/submit/submissions.ts';
+import { fakePorts } from '../fake-ports.ts';
 import { type FakeClock, createFakeClock } from '../../support/fake-clock.ts';
 
 /** How the service answers one attempt. */
@@ -154,6 +150,8 @@ type ServerOptions = { readonly outboxLimit?: number; readonly onReason?: (text:
 export class Server {
   readonly #world: World;
   readonly submissions: Submissions;
+  readonly #ports: PromptPorts;
+  readonly #follower: Follower;
   readonly prompts = new Map<string, LivePrompt>();
   readonly livePrompts;
   /** When its last attempt for a prompt made no job. */
@@ -167,7 +165,7 @@ export class Server {
     this.livePrompts = createLivePrompts({
       onPending: ({ key }, reason) => onReason?.(`${key} ${reason}`),
     });
-    const jobs = {
+    const api = {
       submit: (_: unknown, request: SubmitRequest) => this.#submit(request),
       search: (_: unknown, { metadata }: { metadata: Record<string, string> }) =>
         this.#whileAlive(() => world.search(metadata[KEY_LABEL] ?? '')),
@@ -177,32 +175,24 @@ export class Server {
         return ok({ status: 'canceled' });
       },
     };
-    const context = {
-      jobs,
-      ledger: { prompts: this.#prompts(), files: {} },
-      promptEventLog: {
-        claim: async ({ key }: { key: string }) => this.lead(key),
-        isLeader: (key: string) => this.#led.has(key),
-        discard: async (key: string) => void this.#led.delete(key),
-        stopLeading: (key: string) => world.faults.push(`stopped leading ${key}`),
-      },
-      livePrompts: this.livePrompts,
-      follower: this.#follower(),
-      linkJob: (prompt: LivePrompt, plan: SubmissionPlan, job: Job) =>
-        this.#linkJob(prompt, plan, job),
-      pace: DEFAULT_PACE,
-      outboxLimit,
-      durability: 'fsync',
-      traits: { isService: false, mayRerunJobs: false },
-      clock: world.clock,
-      deadlineClock: world.clock,
-      log: silentLogger(),
-    } as unknown as SubmissionsOptions;
-    this.submissions = new Submissions({ ...context, sendPlan: createSendPlan(context) });
-    this.#context = context;
+    const eventLog = {
+      claim: async ({ key }: { key: string }) => this.lead(key),
+      isLeader: (key: string) => this.#led.has(key),
+      discard: async (key: string) => void this.#led.delete(key),
+      stopLeading: (key: string) => world.faults.push(`stopped leading ${key}`),
+    };
+    this.#ports = fakePorts({
+      jobs: { api },
+      records: { prompts: this.#prompts(), eventLog },
+      frames: { livePrompts: this.livePrompts },
+      policy: { outboxLimit, clock: world.clock, deadlineClock: world.clock },
+    });
+    this.#follower = this.#fakeFollower();
+    this.submissions = new Submissions(this.#ports, {
+      follower: this.#follower,
+      linkJob: (...linked) => this.#linkJob(...linked),
+    });
   }
-
-  readonly #context: SubmissionsOptions;
 
   lead(key: string): void {
     this.#world.leaders.set(key, this);
@@ -231,8 +221,8 @@ export class Server {
     const prompt = this.#track(liveOf(row));
     prompt.isTakenOver = true;
     prompt.cancelRequested = row.cancelAskedAtMs !== null;
-    const options = { ...this.#context, submissions: this.submissions };
-    const next = await takeOverPrompt(options as unknown as TakeOverPromptOptions, prompt, CALLER);
+    const parts = { follower: this.#follower, submissions: this.submissions };
+    const next = await takeOverPrompt(this.#ports, parts as PromptParts, prompt);
     await next?.();
   }
 
@@ -313,7 +303,7 @@ export class Server {
     };
   }
 
-  #follower(): object {
+  #fakeFollower(): Follower {
     const entry = async (prompt: LivePrompt, kind: string): Promise<boolean> => {
       const isLed = await this.#write(prompt.key, () => rowIn(this.#world.rows, prompt.key)).then(
         () => true,
@@ -346,7 +336,7 @@ export class Server {
         }).catch(() => {});
         this.livePrompts.remove(prompt);
       },
-    };
+    } as unknown as Follower;
   }
 
   async #linkJob(prompt: LivePrompt, plan: SubmissionPlan, { id }: Job): Promise<void> {

@@ -1,0 +1,31 @@
+import { silentLogger } from '../../src/observability/log.ts';
+import type { PromptPorts } from '../../src/prompts/ports.ts';
+import { DEFAULT_PACE } from '../../src/prompts/submit/submission-pace.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+
+type Given = Partial<Record<keyof PromptPorts, object>>;
+
+/** The ports of prompts. A test gives what it is about. */
+export function fakePorts({
+  jobs = {},
+  records = {},
+  frames = {},
+  policy = {},
+}: Given): PromptPorts {
+  const clock = createFakeClock(0);
+  return {
+    jobs,
+    records: { prompts: {}, files: {}, ...records },
+    frames: { showsAssetIds: false, log: silentLogger(), ...frames },
+    policy: {
+      history: { count: 100, bytes: 1e9, graphBytes: 1e6 },
+      traits: { isService: false, mayRerunJobs: false },
+      durability: 'soon',
+      outboxLimit: 10,
+      pace: DEFAULT_PACE,
+      clock,
+      deadlineClock: clock,
+      ...policy,
+    },
+  } as unknown as PromptPorts;
+}
