@@ -25,7 +25,7 @@ import { type LivePrompt, type LivePrompts, createLivePrompts } from '../prompts
 import { type PendingReason, pendingRow } from '../prompts/pending-reason.ts';
 import type { PromptEventLog } from '../prompts/prompt-event-log.ts';
 import { Prompts } from '../prompts/prompts.ts';
-import { DEFAULT_PACE } from '../prompts/submit/submission-pace.ts';
+import { DEFAULT_PACE } from '../prompts/submission-pace.ts';
 import type { SharedCounter } from '../prompts/submission.ts';
 import type { PromptSpans } from '../tracing/prompt-spans.ts';
 import { Hub } from '../sockets/hub.ts';

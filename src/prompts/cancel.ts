@@ -2,7 +2,8 @@ import { reached } from '../lib/crash-point.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { type LivePrompt, hasEnded } from './live-prompts.ts';
 import { isInOutbox } from './pending-reason.ts';
-import type { PromptParts, PromptPorts } from './ports.ts';
+import type { PromptParts } from './parts.ts';
+import type { PromptPorts } from './ports.ts';
 
 /**
  * How long a cancel is awaited before the answer: until another process has removed the prompt from

@@ -8,13 +8,10 @@ import type { Caller, JobApi } from '../protocol/job-api.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
 import type { Hub } from '../sockets/hub.ts';
 import type { PromptSpans } from '../tracing/prompt-spans.ts';
-import type { JobCanceller } from './follow/cancel-job.ts';
-import type { Follower } from './follow/follower.ts';
 import type { LivePrompts } from './live-prompts.ts';
 import type { PromptEventLog } from './prompt-event-log.ts';
 import type { SharedCounter } from './submission.ts';
-import type { SubmissionPace } from './submit/submission-pace.ts';
-import type { Submissions } from './submit/submissions.ts';
+import type { SubmissionPace } from './submission-pace.ts';
 
 /** Everything that prompts need from outside. */
 export type PromptPorts = {
@@ -22,13 +19,6 @@ export type PromptPorts = {
   readonly records: PromptRecords;
   readonly frames: Frames;
   readonly policy: SubmissionPolicy;
-};
-
-/** The parts that lead a prompt to its job, and from there to its history. */
-export type PromptParts = {
-  readonly follower: Follower;
-  readonly jobCanceller: JobCanceller;
-  readonly submissions: Submissions;
 };
 
 /** The upstream, and the keys with which it is called. */

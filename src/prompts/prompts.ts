@@ -10,7 +10,8 @@ import {
   createMarkFetched,
   createMarkJobFetched,
 } from './mark-fetched.ts';
-import type { PromptParts, PromptPorts } from './ports.ts';
+import type { PromptParts } from './parts.ts';
+import type { PromptPorts } from './ports.ts';
 import { DuplicateIds } from './submit/duplicate-ids.ts';
 import { createLinkJob } from './submit/link-job.ts';
 import { createReplaceLostJob } from './submit/resend-lost.ts';

@@ -1,6 +1,7 @@
 import type { PromptRow } from '../ledger/ledger.ts';
 import type { LivePrompt } from './live-prompts.ts';
-import type { PromptParts, PromptPorts, PromptRecords } from './ports.ts';
+import type { PromptParts } from './parts.ts';
+import type { PromptPorts, PromptRecords } from './ports.ts';
 import { restorePlan, traceparentIn } from './submit/plan.ts';
 import type { ContinuedSubmission } from './submit/submissions.ts';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type RequestInit, fetch } from 'undici';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
-import type { SubmissionPace } from '../../src/prompts/submit/submission-pace.ts';
+import type { SubmissionPace } from '../../src/prompts/submission-pace.ts';
 import type { RemoteLimits } from '../../src/remote/limits.ts';
 import { type FaultProxy, openFaultProxy } from '../support/processes/fault-proxy.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';

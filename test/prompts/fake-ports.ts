@@ -1,6 +1,6 @@
 import { silentLogger } from '../../src/observability/log.ts';
 import type { PromptPorts } from '../../src/prompts/ports.ts';
-import { DEFAULT_PACE } from '../../src/prompts/submit/submission-pace.ts';
+import { DEFAULT_PACE } from '../../src/prompts/submission-pace.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 type Given = Partial<Record<keyof PromptPorts, object>>;

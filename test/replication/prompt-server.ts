@@ -8,7 +8,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { Follower } from '../../src/prompts/follow/follower.ts';
 import { createLivePrompts, type LivePrompt } from '../../src/prompts/live-prompts.ts';
-import type { PromptParts } from '../../src/prompts/ports.ts';
+import type { PromptParts } from '../../src/prompts/parts.ts';
 import { PromptTakeover } from '../../src/prompts/take-over.ts';
 import { openRedis } from '../../src/redis/redis.ts';
 import { SharedEventLog } from '../../src/replication/shared-event-log.ts';

@@ -45,7 +45,6 @@ export class Follower {
   readonly #endOrder = new EndOrder();
   readonly #pruner: HistoryPruner;
   readonly #consumerOptions: JobConsumerOptions;
-  #replaceLostJob: ReplaceLostJob = async () => 'final';
   #isClosed = false;
 
   constructor(ports: PromptPorts) {
@@ -54,17 +53,14 @@ export class Follower {
     this.#consumerOptions = {
       ports,
       endingPrompts: this.#endingPrompts,
-      replaceLostJob: (...missing) => this.#replaceLostJob(...missing),
-      onHistoryWritten: ({ statusWord, entryJson }) => {
-        this.#pruner.noteStored(entryJson.length);
-        ports.frames.onEnded?.(statusWord);
-      },
+      pruner: this.#pruner,
+      replaceLostJob: async () => 'final',
     };
   }
 
   /** Sets what follows when the job of a prompt was lost, or failed, before it started. */
   onJobLost(replaceLostJob: ReplaceLostJob): void {
-    this.#replaceLostJob = replaceLostJob;
+    this.#consumerOptions.replaceLostJob = replaceLostJob;
   }
 
   /**

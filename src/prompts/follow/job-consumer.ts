@@ -1,4 +1,3 @@
-import type { PromptOutcome } from '../../ledger/ledger.ts';
 import { reached } from '../../lib/crash-point.ts';
 import { yieldEvery } from '../../lib/event-loop.ts';
 import { type JobEvent, type Result, isGone, ok } from '../../protocol/job-api.ts';
@@ -7,6 +6,7 @@ import type { ProgressInput, ProgressState } from '../../translate/progress/prog
 import type { LivePrompt } from '../live-prompts.ts';
 import type { PromptPorts } from '../ports.ts';
 import { LeadershipLost } from '../prompt-event-log.ts';
+import type { HistoryPruner } from '../state/history-pruner.ts';
 import { toOutcome } from '../state/outcome.ts';
 import { endsJob, isKnown, showsActivity, startsJob } from './progress-input-kinds.ts';
 import type { EndTurn } from './end-order.ts';
@@ -25,8 +25,8 @@ export type EndWithoutJob =
 export type JobConsumerOptions = {
   readonly ports: PromptPorts;
   readonly endingPrompts: EndingPrompts;
-  readonly replaceLostJob: ReplaceLostJob;
-  readonly onHistoryWritten: (outcome: PromptOutcome) => void;
+  readonly pruner: HistoryPruner;
+  replaceLostJob: ReplaceLostJob;
 };
 
 /** What the entries of the prompt that were applied so far amount to. */
@@ -136,7 +136,7 @@ export class JobConsumer {
 
   /** Writes the history of a prompt whose end is in its log, then sends v1's last frame. */
   async finish(): Promise<void> {
-    const { endingPrompts, onHistoryWritten } = this.#options;
+    const { endingPrompts, pruner } = this.#options;
     const { records, frames, policy } = this.#ports;
     const { durability, history } = policy;
     const { key, promptId, caller } = this.#prompt;
@@ -146,7 +146,8 @@ export class JobConsumer {
     reached('after-history');
     await this.#retryWrite(() => records.eventLog.append(key, { kind: 'recorded' }));
     endingPrompts.finish(caller.user, key);
-    onHistoryWritten(outcome);
+    pruner.noteStored(outcome.entryJson.length);
+    frames.onEnded?.(outcome.statusWord);
     const { startedAtMs, endedAtMs } = state;
     const ms = Math.max(0, (endedAtMs ?? 0) - (startedAtMs ?? endedAtMs ?? 0));
     const facts = { event: 'prompt.finished', user: caller.user, promptId, ms };

@@ -4,7 +4,7 @@ import { IS_TERMINAL } from '../../protocol/v2.ts';
 import type { MissingJob, ReplaceLostJob } from '../follow/missing-job.ts';
 import type { LivePrompt } from '../live-prompts.ts';
 import type { PromptPorts } from '../ports.ts';
-import { backoffMs } from './submission-pace.ts';
+import { backoffMs } from '../submission-pace.ts';
 import type { Submissions } from './submissions.ts';
 import {
   toStoredPlan,

@@ -14,7 +14,7 @@ import type { Outbox } from './outbox.ts';
 import type { PendingSubmission } from './pending-submission.ts';
 import { withNewKey } from './plan.ts';
 import { SubmissionCalls } from './submission-calls.ts';
-import { backoffMs, retryAfterMs, withJitter } from './submission-pace.ts';
+import { backoffMs, retryAfterMs, withJitter } from '../submission-pace.ts';
 import { type Action, type Input, isSearchResult } from './submission-table.ts';
 
 /** Follows a prompt, and links it to its job. */

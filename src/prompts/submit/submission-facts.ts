@@ -1,4 +1,4 @@
-import type { SubmissionPace } from './submission-pace.ts';
+import type { SubmissionPace } from '../submission-pace.ts';
 import type { AttemptInput, Conditions, SearchInput } from './submission-table.ts';
 
 /** Services keep an idempotency key for a day. After that, the same key could make a second job. */

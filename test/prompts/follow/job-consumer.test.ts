@@ -4,6 +4,7 @@ import { reduceProgress } from '../../../src/translate/progress/progress.ts';
 import { EndingPrompts } from '../../../src/prompts/follow/ending-prompts.ts';
 import { JobConsumer } from '../../../src/prompts/follow/job-consumer.ts';
 import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
+import { HistoryPruner } from '../../../src/prompts/state/history-pruner.ts';
 import type { PromptLogEntry } from '../../../src/prompts/prompt-event-log.ts';
 import type { JobEvent } from '../../../src/protocol/job-api.ts';
 import { fakePorts } from '../fake-ports.ts';
@@ -18,11 +19,12 @@ function open() {
       if (entry.kind === 'input') state = reduceProgress(state, entry.input).state;
     },
   };
+  const ports = fakePorts({ records: { eventLog } });
   const options = {
-    ports: fakePorts({ records: { eventLog } }),
+    ports,
     endingPrompts: new EndingPrompts(),
     replaceLostJob: async () => 'final' as const,
-    onHistoryWritten() {},
+    pruner: new HistoryPruner(ports.records.prompts, ports.policy.history),
   };
   const prompt = { key: 'k', caller: { user: 'u' }, status: 'running' } as LivePrompt;
   const jobConsumer = new JobConsumer(

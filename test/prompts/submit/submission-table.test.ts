@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { SubmissionFacts } from '../../../src/prompts/submit/submission-facts.ts';
-import { DEFAULT_PACE } from '../../../src/prompts/submit/submission-pace.ts';
+import { DEFAULT_PACE } from '../../../src/prompts/submission-pace.ts';
 import {
   CONDITIONS,
   NEVER,

@@ -8,7 +8,8 @@ import {
   createLivePrompts,
 } from '../../../src/prompts/live-prompts.ts';
 import { LeadershipLost } from '../../../src/prompts/prompt-event-log.ts';
-import type { PromptParts, PromptPorts } from '../../../src/prompts/ports.ts';
+import type { PromptParts } from '../../../src/prompts/parts.ts';
+import type { PromptPorts } from '../../../src/prompts/ports.ts';
 import { takeOverPrompt } from '../../../src/prompts/take-over-prompt.ts';
 import type { Follower } from '../../../src/prompts/follow/follower.ts';
 import type { SubmissionDraft } from '../../../src/prompts/submit/draft.ts';
