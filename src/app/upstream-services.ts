@@ -1,7 +1,7 @@
 import { LOCAL_USER } from '../auth/identity.ts';
 import type { Config } from '../config/config.ts';
 import { openDefinitions } from '../definitions/open-definitions.ts';
-import { MODEL_NODES } from '../nodes/model-nodes.ts';
+import { readModelClasses } from '../nodes/model-classes.ts';
 import { objectInfo } from '../nodes/object-info.ts';
 import type { CallCauses } from '../observability/call-causes.ts';
 import { type Logger, listV2Calls } from '../observability/log.ts';
@@ -47,7 +47,7 @@ export async function openUpstreamServices(parts: UpstreamParts) {
     source: config.objectInfo,
     upstream: config.upstream,
     embedded: objectInfo([...nodeLibrary.nodes.values()]),
-    described: objectInfo(MODEL_NODES),
+    described: readModelClasses(),
     cacheDir: store.dir.objectInfo,
     log,
   });

@@ -167,9 +167,6 @@ export type NodeDef = {
   run(inputs: Inputs, context: NodeContext): Promise<NodeResult> | NodeResult;
 };
 
-/** A class as `/object_info` shows it. */
-export type DescribedNode = Omit<NodeDef, 'run'>;
-
 /** A failure of the node itself. `exceptionType` is the class name for v1 clients. */
 export class NodeFailure extends Error {
   override readonly name = 'NodeFailure';

@@ -1,16 +1,16 @@
 import type { Json } from '../protocol/json.ts';
 import type { ClassInfo, ObjectInfo } from '../protocol/v1.ts';
-import type { DescribedNode } from './node.ts';
+import type { NodeDef } from './node.ts';
 import { essentialsCategory, searchAliases } from './search-words.ts';
 
 type Group = ClassInfo['input'][string];
 
 /** Writes node definitions exactly as v1 does, with its order of keys. */
-export function objectInfo(defs: Iterable<DescribedNode>): ObjectInfo {
+export function objectInfo(defs: Iterable<NodeDef>): ObjectInfo {
   return Object.fromEntries(Array.from(defs, (def) => [def.name, classInfo(def)]));
 }
 
-function classInfo(def: DescribedNode): ClassInfo {
+function classInfo(def: NodeDef): ClassInfo {
   const groups = inputGroups(def);
   const isV3 = def.style === 'v3';
   return {
@@ -39,7 +39,7 @@ function classInfo(def: DescribedNode): ClassInfo {
  * Returns the groups of inputs. v1 names a group only when the class declares it. Hidden inputs are
  * plain in one style, arrays in the other.
  */
-function inputGroups(def: DescribedNode): ClassInfo['input'] {
+function inputGroups(def: NodeDef): ClassInfo['input'] {
   return {
     required: def.required,
     ...(def.optional ? { optional: def.optional } : {}),
@@ -47,22 +47,19 @@ function inputGroups(def: DescribedNode): ClassInfo['input'] {
   };
 }
 
-function hiddenInputs(
-  hidden: { readonly [name: string]: string },
-  style: DescribedNode['style'],
-): Group {
+function hiddenInputs(hidden: { readonly [name: string]: string }, style: NodeDef['style']): Group {
   const shown = (type: string): Json => (style === 'v3' ? [type] : type);
   return Object.fromEntries(Object.entries(hidden).map(([name, type]) => [name, shown(type)]));
 }
 
-function matchTypes({ outputs }: DescribedNode): Group {
+function matchTypes({ outputs }: NodeDef): Group {
   const isMatched = outputs.some(({ matchType }) => matchType !== undefined);
   const types = outputs.map(({ matchType = null }) => matchType);
   return { output_matchtypes: isMatched ? types : null };
 }
 
 /** Returns the last members of a class of the newer style, which always has all of them. */
-function v3Members(def: DescribedNode): Group {
+function v3Members(def: NodeDef): Group {
   const aliases = searchAliases(def.name);
   return {
     deprecated: def.deprecated ?? false,
@@ -77,7 +74,7 @@ function v3Members(def: DescribedNode): Group {
 }
 
 /** Returns the last members of a class of the older style: flags only when they are true. */
-function legacyMembers({ name, deprecated, experimental }: DescribedNode): Group {
+function legacyMembers({ name, deprecated, experimental }: NodeDef): Group {
   const category = essentialsCategory(name);
   return {
     has_intermediate_output: false,

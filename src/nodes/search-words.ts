@@ -47,19 +47,6 @@ const ALIASES: { readonly [className: string]: string } = {
   StringReplace: 'replace, find and replace, substitute, swap text',
   StringContains: 'contains, text includes, string includes',
   StringCompare: 'compare, text match, string equals, starts with, ends with',
-  CheckpointLoaderSimple: 'load model, checkpoint, model loader, load checkpoint, ckpt, model',
-  LoraLoader: 'lora, load lora, apply lora, lora loader, lora model',
-  LoraLoaderModelOnly: 'lora, load lora, apply lora, lora loader, lora model',
-  ControlNetLoader: 'controlnet, control net, cn, load controlnet, controlnet loader',
-  KSampler: 'sampler, sample, generate, denoise, diffuse, txt2img, img2img',
-  CLIPTextEncode:
-    'text, prompt, text prompt, positive prompt, negative prompt, encode text, text encoder, encode prompt',
-  EmptyLatentImage: 'empty, empty latent, new latent, create latent, blank latent, blank',
-  VAEDecode: 'decode, decode latent, latent to image, render latent',
-  VAEEncode: 'encode, encode image, image to latent',
-  LatentUpscale: 'enlarge latent, resize latent',
-  ImageUpscaleWithModel:
-    'upscale, upscaler, upsc, enlarge image, super resolution, hires, superres, increase resolution',
   ResizeImageMaskNode:
     'resize, resize image, resize mask, scale, scale image, scale mask, image resize, change size, dimensions, shrink, enlarge',
   BatchImagesNode: 'batch, image batch, batch images, combine images, merge images, stack images',
@@ -73,7 +60,6 @@ const ALIASES: { readonly [className: string]: string } = {
     'int to float, float to int, number convert, int2float, float2int, cast, parse number, string to number, bool to int',
   StringFormat: 'string, format',
   SaveText: 'save text, write text, export text',
-  ControlNetApplyAdvanced: 'controlnet, apply controlnet, use controlnet, control net',
 };
 
 /** The classes that a front end shows on its tab Essentials, by the heading there. */
@@ -90,7 +76,6 @@ const ESSENTIALS: { readonly [category: string]: readonly string[] } = {
     'ImageCropV2',
     'BatchImagesNode',
   ],
-  'Image Generation': ['LoraLoader', 'LoraLoaderModelOnly'],
 };
 
 /** Returns the words by which a search finds a class. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { ALL_NODES } from '../../src/nodes/library.ts';
-import { MODEL_NODES } from '../../src/nodes/model-nodes.ts';
+import { readModelClasses } from '../../src/nodes/model-classes.ts';
 import { objectInfo } from '../../src/nodes/object-info.ts';
 import {
   isJsonObject,
@@ -19,7 +19,7 @@ const OURS: readonly string[] = ['ReactionDiffusion'];
 
 const recorded = readClasses(FIXTURE);
 const rendered = parseJson(
-  stringifyJson(objectInfo([...ALL_NODES.values(), ...MODEL_NODES])),
+  stringifyJson({ ...objectInfo(ALL_NODES.values()), ...readModelClasses() }),
 ) as Classes;
 
 describe('/object_info describes a class as the original does, but for row `display-name`', () => {
