@@ -140,7 +140,8 @@ async function run(
 ): Promise<RunningProxy> {
   const exited = once(child, 'exit');
   const close = async (): Promise<void> => {
-    child.kill('SIGKILL');
+    // A killed master of nginx leaves its workers behind.
+    child.kill('SIGTERM');
     await exited;
     rmSync(proxyFiles.dir, { recursive: true, force: true });
   };
