@@ -7,7 +7,7 @@ import { flat, growing, loading } from '../support/graphs/workflows.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 
 // Every state of Holdover's own page, on a phone in the dark and on a desk in the light: nothing that
-// axe-core finds, and nothing wider than the screen.
+// axe-core finds, and nothing wider than the screen. A state is reached once, and then shown on both.
 
 const chromium = findChromium();
 const notRun = chromium.ok ? '' : ` (NOT RUN: ${chromium.why})`;
@@ -55,180 +55,180 @@ describe.skipIf(notRun)(`the states of the page${notRun}`, { timeout: WITHIN_MS 
     return ((await answer.json()) as { job: { status: string } }).job.status;
   }
 
-  describe.each(SCREENS)('on a $name', ({ name, width, height, scheme }) => {
-    let page: Page;
-    beforeAll(async () => {
-      const options = { viewport: { width, height }, colorScheme: scheme } as const;
-      page = await browser.newPage({ ...options, reducedMotion: 'reduce' });
-      page.setDefaultTimeout(WITHIN_MS / 4);
-    });
-    afterEach(() => page.unrouteAll());
-    afterAll(() => page?.close());
+  let page: Page;
+  beforeAll(async () => {
+    page = await browser.newPage({ reducedMotion: 'reduce' });
+    page.setDefaultTimeout(WITHIN_MS / 4);
+  });
+  afterEach(() => page.unrouteAll());
 
-    /** Opens a part as a new visit does. */
-    async function open(part: string, server: Holdover = holdover): Promise<void> {
-      await page.goto('about:blank');
-      await page.goto(`${server.url}/holdover#/${part}`);
-    }
+  /** Opens a part as a new visit does. */
+  async function open(part: string, server: Holdover = holdover): Promise<void> {
+    await page.goto('about:blank');
+    await page.goto(`${server.url}/holdover#/${part}`);
+  }
 
-    async function expectFaultless(state: string): Promise<void> {
+  async function expectFaultless(state: string): Promise<void> {
+    for (const { name, width, height, scheme } of SCREENS) {
+      await page.emulateMedia({ colorScheme: scheme });
+      await page.setViewportSize({ width, height });
       await keepPicture(page, `states/${name}-${state}`);
-      expect([state, await faultsOf(page)]).toEqual([state, []]);
+      expect([name, state, await faultsOf(page)]).toEqual([name, state, []]);
       const excess = () => document.documentElement.scrollWidth - window.innerWidth;
-      expect([state, await page.evaluate(excess)]).toEqual([state, 0]);
+      expect([name, state, await page.evaluate(excess)]).toEqual([name, state, 0]);
     }
+  }
 
-    test('jobs as a table, as a gallery, and none that fit', async () => {
-      await open('jobs');
-      await page.locator('.job-row img').first().waitFor();
-      await expectFaultless('table');
-      await page.getByRole('button', { name: 'Gallery' }).click();
-      await page.locator('.tile img').first().waitFor();
-      await expectFaultless('gallery');
-      await page.getByRole('button', { name: 'Table' }).click();
-      const search = page.getByPlaceholder('Name, id, client or error');
-      await search.fill('no such text');
-      await page.getByText('No job fits').waitFor();
-      await expectFaultless('no-job-fits');
-      await page.getByRole('button', { name: 'Show all jobs' }).click();
+  test('jobs as a table, as a gallery, and none that fit', async () => {
+    await open('jobs');
+    await page.locator('.job-row img').first().waitFor();
+    await expectFaultless('table');
+    await page.getByRole('button', { name: 'Gallery' }).click();
+    await page.locator('.tile img').first().waitFor();
+    await expectFaultless('gallery');
+    await page.getByRole('button', { name: 'Table' }).click();
+    const search = page.getByPlaceholder('Name, id, client or error');
+    await search.fill('no such text');
+    await page.getByText('No job fits').waitFor();
+    await expectFaultless('no-job-fits');
+    await page.getByRole('button', { name: 'Show all jobs' }).click();
+    await page.locator('.job-row').first().waitFor();
+    expect(await search.inputValue()).toBe('');
+  });
+
+  test('a job with its node and its picture', async () => {
+    await open('jobs/loaded');
+    await page
+      .locator('.node', { hasText: /done · \d/ })
+      .first()
+      .click();
+    await page.getByText('3 nodes as a table').click();
+    await page.getByRole('region', { name: 'Nodes', exact: true }).waitFor();
+    await expectFaultless('job');
+    await page.getByRole('button', { name: /^Open loaded_/ }).click();
+    await page.locator('.viewer[open] img').waitFor();
+    await expectFaultless('picture');
+    await page.keyboard.press('Escape');
+    for (const tab of ['v2 code', 'Workflow', 'Messages']) {
+      await page.getByRole('button', { name: tab, exact: true }).click();
+      await page.locator('pre, table').first().waitFor();
+      await expectFaultless(tab.replace(' ', '-').toLowerCase());
+    }
+  });
+
+  test('a job that failed, with its traceback, and one that is gone', async () => {
+    await open('jobs/broken');
+    await page.getByText('Traceback').click();
+    await page.locator('.node', { hasText: 'failed here' }).waitFor();
+    await expectFaultless('failed');
+    await open('jobs/nothing');
+    await page.getByRole('heading', { name: 'There is no such job' }).waitFor();
+    await expectFaultless('gone');
+  });
+
+  test('clients, and how to connect one', async () => {
+    await open('clients');
+    await page.locator('.client').first().waitFor();
+    await expectFaultless('clients');
+    await open('connect');
+    await page
+      .getByText(/called/)
+      .first()
+      .waitFor();
+    await page.getByText('first-client').waitFor();
+    await expectFaultless('connect');
+    await page.getByRole('button', { name: 'Use a key in this page' }).click();
+    await expectFaultless('key');
+  });
+
+  test.each(['jobs', 'jobs/loaded', 'clients', 'server'])(
+    '%s while it is read, and not read',
+    async (part) => {
+      const state = part.replace('/', '-');
+      await page.route(API, (route) =>
+        route.request().url().includes('/session') ? route.continue() : undefined,
+      );
+      await open(part);
+      await page.getByRole('heading', { name: /^Reading the/ }).waitFor();
+      await expectFaultless(`${state}-loading`);
+      await page.unroute(API);
+      const held: Route[] = [];
+      let isAway = true;
+      await page.route(API, (route) => {
+        if (route.request().url().includes('/session')) return route.continue();
+        if (!isAway) return held.push(route);
+        const body = '{"error":{"type":"x","message":"The disk is full."}}';
+        return route.fulfill({ status: 500, contentType: 'application/json', body });
+      });
+      await open(part);
+      await page.getByRole('heading', { name: /could not be read/ }).waitFor();
+      await page.getByText('The disk is full.').first().waitFor();
+      await expectFaultless(`${state}-error`);
+      // The page's own next try must not take the button away before the click.
+      isAway = false;
+      await page.getByRole('button', { name: 'Try again' }).click();
+      await expect.poll(() => held.length).toBeGreaterThan(0);
+      // Lets the held ones go on, too.
+      await page.unroute(API);
+      await page.locator('.job-row, .node, .client, .plot').first().waitFor();
+    },
+  );
+
+  test('no job yet, a key that is needed, and one that is refused', async () => {
+    await open('jobs', keyed);
+    await page.getByRole('heading', { name: 'This server needs a key' }).waitFor();
+    await expectFaultless('locked');
+    await page.locator('#key-locked').fill('wrong');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'does not take this key' }).waitFor();
+    await expectFaultless('refused');
+    await page.locator('#key-locked').fill('the-token');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'No jobs yet' }).waitFor();
+    await page.locator('.empty').getByRole('button', { name: 'Run a sample' }).waitFor();
+    await expectFaultless('empty');
+  });
+
+  test('a server that is away, with what was known and in parts that were never open', async () => {
+    await open('jobs');
+    await page.locator('.job-row').first().waitFor();
+    const isLoaded = () => {
+      const names = performance.getEntriesByType('resource').map(({ name }) => name);
+      return ['job', 'clients'].every((part) =>
+        names.some((name) => name.endsWith(`/${part}-view.js`)),
+      );
+    };
+    await page.waitForFunction(isLoaded);
+    // With the files that they import.
+    for (const part of ['job', 'clients'])
+      await page.evaluate(`import('${holdover.url}/holdover/${part}-view.js').then(() => {})`);
+    await holdover.kill9();
+    try {
+      await page.getByRole('alert').getByText('The server is away.').waitFor();
       await page.locator('.job-row').first().waitFor();
-      expect(await search.inputValue()).toBe('');
-    });
-
-    test('a job with its node and its picture', async () => {
-      await open('jobs/loaded');
-      await page
-        .locator('.node', { hasText: /done · \d/ })
-        .first()
-        .click();
-      await page.getByText('3 nodes as a table').click();
-      await page.getByRole('region', { name: 'Nodes', exact: true }).waitFor();
-      await expectFaultless('job');
-      await page.getByRole('button', { name: /^Open loaded_/ }).click();
-      await page.locator('.viewer[open] img').waitFor();
-      await expectFaultless('picture');
-      await page.keyboard.press('Escape');
-      for (const tab of ['v2 code', 'Workflow', 'Messages']) {
-        await page.getByRole('button', { name: tab, exact: true }).click();
-        await page.locator('pre, table').first().waitFor();
-        await expectFaultless(tab.replace(' ', '-').toLowerCase());
+      await expectFaultless('away');
+      for (const [part, heading] of [
+        ['jobs/loaded', 'The server is away'],
+        ['clients', 'The server is away'],
+        ['connect', 'Connect a client'],
+      ] as const) {
+        await page.goto(`${holdover.url}/holdover#/${part}`);
+        await page.getByRole('heading', { name: heading }).waitFor();
+        await expectFaultless(`away-${part.replace('/', '-')}`);
       }
-    });
-
-    test('a job that failed, with its traceback, and one that is gone', async () => {
-      await open('jobs/broken');
-      await page.getByText('Traceback').click();
-      await page.locator('.node', { hasText: 'failed here' }).waitFor();
-      await expectFaultless('failed');
-      await open('jobs/nothing');
-      await page.getByRole('heading', { name: 'There is no such job' }).waitFor();
-      await expectFaultless('gone');
-    });
-
-    test('clients, and how to connect one', async () => {
-      await open('clients');
-      await page.locator('.client').first().waitFor();
-      await expectFaultless('clients');
-      await open('connect');
-      await page
-        .getByText(/called/)
-        .first()
-        .waitFor();
-      await page.getByText('first-client').waitFor();
-      await expectFaultless('connect');
-      await page.getByRole('button', { name: 'Use a key in this page' }).click();
-      await expectFaultless('key');
-    });
-
-    test.each(['jobs', 'jobs/loaded', 'clients', 'server'])(
-      '%s while it is read, and not read',
-      async (part) => {
-        const state = part.replace('/', '-');
-        await page.route(API, (route) =>
-          route.request().url().includes('/session') ? route.continue() : undefined,
-        );
-        await open(part);
-        await page.getByRole('heading', { name: /^Reading the/ }).waitFor();
-        await expectFaultless(`${state}-loading`);
-        await page.unroute(API);
-        const held: Route[] = [];
-        let isAway = true;
-        await page.route(API, (route) => {
-          if (route.request().url().includes('/session')) return route.continue();
-          if (!isAway) return held.push(route);
-          const body = '{"error":{"type":"x","message":"The disk is full."}}';
-          return route.fulfill({ status: 500, contentType: 'application/json', body });
-        });
-        await open(part);
-        await page.getByRole('heading', { name: /could not be read/ }).waitFor();
-        await page.getByText('The disk is full.').first().waitFor();
-        await expectFaultless(`${state}-error`);
-        // The page's own next try must not take the button away before the click.
-        isAway = false;
-        await page.getByRole('button', { name: 'Try again' }).click();
-        await expect.poll(() => held.length).toBeGreaterThan(0);
-        // Lets the held ones go on, too.
-        await page.unroute(API);
-        await page.locator('.job-row, .node, .client, .plot').first().waitFor();
-      },
-    );
-
-    test('no job yet, a key that is needed, and one that is refused', async () => {
-      await open('jobs', keyed);
-      await page.getByRole('heading', { name: 'This server needs a key' }).waitFor();
-      await expectFaultless('locked');
-      await page.locator('#key-locked').fill('wrong');
-      await page.keyboard.press('Enter');
-      await page.getByRole('heading', { name: 'does not take this key' }).waitFor();
-      await expectFaultless('refused');
-      await page.locator('#key-locked').fill('the-token');
-      await page.keyboard.press('Enter');
-      await page.getByRole('heading', { name: 'No jobs yet' }).waitFor();
-      await page.locator('.empty').getByRole('button', { name: 'Run a sample' }).waitFor();
-      await expectFaultless('empty');
-    });
-
-    test('a server that is away, with what was known and in parts that were never open', async () => {
-      await open('jobs');
-      await page.locator('.job-row').first().waitFor();
-      const isLoaded = () => {
-        const names = performance.getEntriesByType('resource').map(({ name }) => name);
-        return ['job', 'clients'].every((part) =>
-          names.some((name) => name.endsWith(`/${part}-view.js`)),
-        );
-      };
-      await page.waitForFunction(isLoaded);
-      // With the files that they import.
-      for (const part of ['job', 'clients'])
-        await page.evaluate(`import('${holdover.url}/holdover/${part}-view.js').then(() => {})`);
-      await holdover.kill9();
-      try {
-        await page.getByRole('alert').getByText('The server is away.').waitFor();
-        await page.locator('.job-row').first().waitFor();
-        await expectFaultless('away');
-        for (const [part, heading] of [
-          ['jobs/loaded', 'The server is away'],
-          ['clients', 'The server is away'],
-          ['connect', 'Connect a client'],
-        ] as const) {
-          await page.goto(`${holdover.url}/holdover#/${part}`);
-          await page.getByRole('heading', { name: heading }).waitFor();
-          await expectFaultless(`away-${part.replace('/', '-')}`);
-        }
-        // Holds each try to connect.
-        await page.route(SESSION, () => undefined);
-      } finally {
-        const { dataDir, port } = holdover;
-        holdover = await startHoldover({ upstream: 'embedded', dataDir, port });
-      }
-      // The first click takes the place of the page's own next try, so that only the second one can try again.
-      for (let clicks = 0; clicks < 2; clicks++) {
-        const tried = page.waitForRequest(SESSION);
-        await page.getByRole('button', { name: 'Try now' }).click();
-        await tried;
-      }
-      await page.unroute(SESSION);
-      await expect.poll(() => page.getByRole('alert').count()).toBe(0);
-    });
+      // Holds each try to connect.
+      await page.route(SESSION, () => undefined);
+    } finally {
+      const { dataDir, port } = holdover;
+      holdover = await startHoldover({ upstream: 'embedded', dataDir, port });
+    }
+    // The first click takes the place of the page's own next try, so that only the second one can try again.
+    for (let clicks = 0; clicks < 2; clicks++) {
+      const tried = page.waitForRequest(SESSION);
+      await page.getByRole('button', { name: 'Try now' }).click();
+      await tried;
+    }
+    await page.unroute(SESSION);
+    await expect.poll(() => page.getByRole('alert').count()).toBe(0);
   });
 });
