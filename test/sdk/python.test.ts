@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { installPackages } from '../support/clients/python-packages.ts';
-import { MUST_RUN, type Seen, TOPOLOGIES, type Topology, runSession, unused } from './sdk-run.ts';
+import { MUST_RUN, type Seen, runSession, unused } from './sdk-run.ts';
 
 const SESSION = fileURLToPath(new URL('python/session.py', import.meta.url));
 const REQUIREMENTS = fileURLToPath(new URL('../trace/requirements.txt', import.meta.url));
@@ -46,135 +46,124 @@ const NOT_USED: { readonly [name: string]: string } = {
 describe.skipIf(!installed.ok && !MUST_RUN)(
   `the official Python SDK${installed.ok ? '' : ` (NOT RUN: ${installed.why})`}`,
   () => {
-    const sessions = new Map<string, Seen>();
+    let seen: Seen;
 
     beforeAll(async () => {
       if (!installed.ok) throw new Error(installed.why);
       const env = { PYTHONPATH: installed.packages };
-      const run = async (topology: Topology) =>
-        sessions.set(topology, await runSession(topology, ['python3', SESSION], env));
-      await Promise.all(TOPOLOGIES.map(run));
+      seen = await runSession(['python3', SESSION], env);
     }, 240_000);
 
-    describe.each(TOPOLOGIES)('on %s', (topology) => {
-      test('uses all of its public surface, but for what has a reason', () => {
-        const seen = sessions.get(topology)!;
-        expect(seen.surface.length).toBeGreaterThan(250);
-        expect(unused(seen).sort()).toEqual(Object.keys(NOT_USED).sort());
+    test('uses all of its public surface, but for what has a reason', () => {
+      expect(seen.surface.length).toBeGreaterThan(250);
+      expect(unused(seen).sort()).toEqual(Object.keys(NOT_USED).sort());
+    });
+
+    describe.each(['sync', 'async'])('%s', (form) => {
+      const part = (name: string) => seen[form][name];
+
+      test('uploads by path, bytes, stream and URL, by hash what is there, and deletes', () => {
+        expect(part('assets')).toEqual({
+          created: true,
+          createdAgain: false,
+          sameHash: true,
+          reference: [true, 't.txt'],
+          job: null,
+          expires: false,
+          path: `${form}.jpg`,
+          link: true,
+          mismatch: expect.objectContaining({ name: 'HashMismatch', code: 'hash_mismatch' }),
+          deleted: { name: 'NotFound', code: 'not_found', http_status: 404 },
+        });
       });
 
-      describe.each(['sync', 'async'])('%s', (form) => {
-        const part = (name: string) => sessions.get(topology)![form][name];
-
-        test('uploads by path, bytes, stream and URL, by hash what is there, and deletes', () => {
-          expect(part('assets')).toEqual({
-            created: true,
-            createdAgain: false,
-            sameHash: true,
-            reference: [true, 't.txt'],
-            job: null,
-            expires: false,
-            path: `${form}.jpg`,
-            link: true,
-            mismatch: expect.objectContaining({ name: 'HashMismatch', code: 'hash_mismatch' }),
-            deleted: { name: 'NotFound', code: 'not_found', http_status: 404 },
-          });
+      test('runs a workflow and downloads whole outputs, ranges and links', () => {
+        expect(part('jobs')).toEqual({
+          status: 'succeeded',
+          error: null,
+          output: [expect.stringMatching(/^loaded_\d{5}_\.png$/), '13', 'image', 'image/png', true],
+          isWhole: [true, 1],
+          ranges: [3, true, true, true],
+          link: true,
+          madeBy: true,
+          workflow: ['api', ['10', '13']],
         });
+      });
 
-        test('runs a workflow and downloads whole outputs, ranges and links', () => {
-          expect(part('jobs')).toEqual({
-            status: 'succeeded',
-            error: null,
-            output: [
-              expect.stringMatching(/^loaded_\d{5}_\.png$/),
-              '13',
-              'image',
-              'image/png',
-              true,
-            ],
-            isWhole: [true, 1],
-            ranges: [3, true, true, true],
-            link: true,
-            madeBy: true,
-            workflow: ['api', ['10', '13']],
-          });
+      test('streams events, and finds its jobs again by their labels', () => {
+        expect(part('labels')).toEqual({
+          kinds: ['OutputReady', 'Preview', 'Progress', 'StatusChange'],
+          steps: true,
+          preview: 'image/jpeg',
+          outputs: [true],
+          last: ['StatusChange', 'succeeded'],
+          metadata: { run: form, by: 'sdk' },
+          listed: [[true, 'succeeded', { run: form, by: 'sdk' }]],
+          times: true,
+          reused: {
+            name: 'IdempotencyKeyReuse',
+            code: 'idempotency_key_reuse',
+            http_status: 422,
+          },
+          tooMany: { name: 'ComfyError', code: 'metadata_invalid', http_status: 422 },
         });
+      });
 
-        test('streams events, and finds its jobs again by their labels', () => {
-          expect(part('labels')).toEqual({
-            kinds: ['OutputReady', 'Preview', 'Progress', 'StatusChange'],
-            steps: true,
-            preview: 'image/jpeg',
-            outputs: [true],
-            last: ['StatusChange', 'succeeded'],
-            metadata: { run: form, by: 'sdk' },
-            listed: [[true, 'succeeded', { run: form, by: 'sdk' }]],
-            times: true,
-            reused: {
-              name: 'IdempotencyKeyReuse',
-              code: 'idempotency_key_reuse',
-              http_status: 422,
-            },
-            tooMany: { name: 'ComfyError', code: 'metadata_invalid', http_status: 422 },
-          });
+      test('sees each refusal as its own class', () => {
+        expect(part('refusals')).toEqual({
+          invalid: { name: 'InvalidWorkflow', code: 'invalid_workflow', http_status: 422 },
+          missing: { name: 'MissingAsset', code: 'missing_asset', http_status: 422 },
+          ui: { name: 'WorkflowFormatUi', code: 'workflow_format_ui', http_status: 422 },
+          unknownJob: { name: 'NotFound', code: 'not_found', http_status: 404 },
+          failed: expect.objectContaining({ name: 'JobFailed' }),
         });
+      });
 
-        test('sees each refusal as its own class', () => {
-          expect(part('refusals')).toEqual({
-            invalid: { name: 'InvalidWorkflow', code: 'invalid_workflow', http_status: 422 },
-            missing: { name: 'MissingAsset', code: 'missing_asset', http_status: 422 },
-            ui: { name: 'WorkflowFormatUi', code: 'workflow_format_ui', http_status: 422 },
-            unknownJob: { name: 'NotFound', code: 'not_found', http_status: 404 },
-            failed: expect.objectContaining({ name: 'JobFailed' }),
-          });
+      test('cancels what waits and what runs, and submits again while the queue is full', () => {
+        expect(part('cancelling')).toEqual({
+          states: ['queued', 'canceled', 'canceled'],
+          position: ['queued', 0],
+          last: ['StatusChange', 'canceled'],
+          late: 'TimeoutError',
+          result: 'JobFailed',
+          third: [true, 'succeeded'],
         });
+      });
 
-        test('cancels what waits and what runs, and submits again while the queue is full', () => {
-          expect(part('cancelling')).toEqual({
-            states: ['queued', 'canceled', 'canceled'],
-            position: ['queued', 0],
-            last: ['StatusChange', 'canceled'],
-            late: 'TimeoutError',
-            result: 'JobFailed',
-            third: [true, 'succeeded'],
-          });
+      test('runs models, reads their catalog page by page, and their schemas', () => {
+        expect(part('models')).toMatchObject({
+          run: [false, true, true],
+          binary: ['image/png', true, true],
+          page: [2, true, 2, true],
+          all: true,
+          model: ['local', true],
+          schema: ['3.1.0', false, true, null],
+          conflict: { name: 'InvalidInput', http_status: 409 },
+          unknown: { name: 'ModelNotFound', http_status: 404 },
+          invalid: { name: 'InvalidInput', places: ['body.image', 'body.width'] },
+          refused: { name: 'ContentPolicyViolation' },
+          failed: { name: 'ProviderError' },
+          late: { name: 'ProviderTimeout' },
+          chosen: { name: 'none' },
+          chosenDetailed: { name: 'none' },
         });
+        const { handle, ...queued } = part('models').queued;
+        expect(handle).toEqual(['local/delay', 'none']);
+        expect(new Set(Object.values(queued))).toEqual(new Set(['ModelNotFound']));
+      });
 
-        test('runs models, reads their catalog page by page, and their schemas', () => {
-          expect(part('models')).toMatchObject({
-            run: [false, true, true],
-            binary: ['image/png', true, true],
-            page: [2, true, 2, true],
-            all: true,
-            model: ['local', true],
-            schema: ['3.1.0', false, true, null],
-            conflict: { name: 'InvalidInput', http_status: 409 },
-            unknown: { name: 'ModelNotFound', http_status: 404 },
-            invalid: { name: 'InvalidInput', places: ['body.image', 'body.width'] },
-            refused: { name: 'ContentPolicyViolation' },
-            failed: { name: 'ProviderError' },
-            late: { name: 'ProviderTimeout' },
-            chosen: { name: 'none' },
-            chosenDetailed: { name: 'none' },
-          });
-          const { handle, ...queued } = part('models').queued;
-          expect(handle).toEqual(['local/delay', 'none']);
-          expect(new Set(Object.values(queued))).toEqual(new Set(['ModelNotFound']));
+      test('sees each refused key as its own class, and retries when it is told to', () => {
+        expect(part('keys')).toEqual({
+          unknown: ['Unauthorized'],
+          forbidden: ['Forbidden'],
+          disabled: ['NotEnabled'],
+          poor: ['InsufficientCredits'],
+          // Both clients have this key, and one call a minute.
+          rare: form === 'sync' ? ['RateLimited', 'none'] : ['RateLimited', 'RateLimited'],
+          alone: ['ConcurrencyLimitExceeded', 'none'],
+          none: 'MissingApiKey',
         });
-
-        test('sees each refused key as its own class, and retries when it is told to', () => {
-          expect(part('keys')).toEqual({
-            unknown: ['Unauthorized'],
-            forbidden: ['Forbidden'],
-            disabled: ['NotEnabled'],
-            poor: ['InsufficientCredits'],
-            // Both clients have this key, and one call a minute.
-            rare: form === 'sync' ? ['RateLimited', 'none'] : ['RateLimited', 'RateLimited'],
-            alone: ['ConcurrencyLimitExceeded', 'none'],
-            none: 'MissingApiKey',
-          });
-          expect(part('retry')).toEqual([true, 30, true, 'ProviderError']);
-        });
+        expect(part('retry')).toEqual([true, 30, true, 'ProviderError']);
       });
     });
   },

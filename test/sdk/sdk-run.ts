@@ -29,13 +29,10 @@ export type Seen = {
   readonly used: readonly string[];
 };
 
-export const TOPOLOGIES = ['embedded', 'a second Holdover'] as const;
-export type Topology = (typeof TOPOLOGIES)[number];
-
 type Servers = { readonly url: string; dispose(): Promise<void> };
 
-/** One waits, and no more: what comes then is told to come again. */
-async function startServers(topology: Topology, dir: string): Promise<Servers> {
+/** A server in front of an engine in which one job waits, and no more: what comes then is told to come again. */
+async function startServers(dir: string): Promise<Servers> {
   const file = join(dir, 'keys.json');
   const keys = Object.entries(KEYS).flatMap(([name, rules]) =>
     rules === undefined ? [] : [{ key: keyOf(name), workspace: name, ...rules }],
@@ -43,7 +40,6 @@ async function startServers(topology: Topology, dir: string): Promise<Servers> {
   await writeFile(file, JSON.stringify({ keys }));
   const args = ['--model-keys', file, '--queue-limit', '1'];
   const engine = await startHoldover({ upstream: 'embedded', args });
-  if (topology === 'embedded') return engine;
   const front = await startFront(engine);
   return {
     url: front.url,
@@ -67,14 +63,13 @@ function keyOf(name: string): string {
   return `comfyui-${name}`;
 }
 
-/** Runs a program that takes PICTURE OUTPUT_DIR KEYS_JSON against servers of this topology. */
+/** Runs a program that takes PICTURE OUTPUT_DIR KEYS_JSON. */
 export async function runSession(
-  topology: Topology,
   [program, ...args]: readonly [string, ...string[]],
   env: NodeJS.ProcessEnv = {},
 ): Promise<Seen> {
   const dir = await mkdtemp(join(tmpdir(), 'holdover-sdk-'));
-  const servers = await startServers(topology, dir);
+  const servers = await startServers(dir);
   try {
     const keys = Object.fromEntries(Object.keys(KEYS).map((name) => [name, keyOf(name)]));
     const { stdout } = await promisify(execFile)(
