@@ -32,19 +32,12 @@ export const TOPOLOGIES: readonly Topology[] = [
     open: async () => alone(await startHoldover({ upstream: 'embedded' })),
   },
   {
-    name: 'in front of a second Holdover, keys passed through',
-    tellsAll: true,
-    isServed: true,
-    mostLiveJobs: STREAMS,
-    open: () => inFrontOfHoldover({}),
-  },
-  {
     name: 'in front of a second Holdover under a fixed key',
     tellsAll: true,
     isServed: true,
     mostLiveJobs: STREAMS,
     isV2ByKey: false,
-    open: () => inFrontOfHoldover({ behind: ['--local-token', 'fixed'], key: 'fixed' }),
+    open: inFrontOfHoldover,
   },
   {
     name: `in front of comfy-api-proxy${notRun}`,
@@ -61,16 +54,12 @@ function alone(holdover: Holdover): {
   return { holdover, close: () => holdover.dispose() };
 }
 
-async function inFrontOfHoldover(options: {
-  readonly behind?: readonly string[];
-  readonly key?: string;
-}): ReturnType<Topology['open']> {
-  const { behind = [], key } = options;
-  const engine = await startHoldover({ upstream: 'embedded', args: behind });
+async function inFrontOfHoldover(): ReturnType<Topology['open']> {
+  const engine = await startHoldover({ upstream: 'embedded', args: ['--local-token', 'fixed'] });
   const holdover = await startHoldover({
     upstream: 'embedded',
     args: ['--upstream', engine.url],
-    ...(key !== undefined && { env: { HOLDOVER_UPSTREAM_KEY: key } }),
+    env: { HOLDOVER_UPSTREAM_KEY: 'fixed' },
   });
   return { holdover, close: () => closeAll(holdover, engine) };
 }
