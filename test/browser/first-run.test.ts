@@ -95,12 +95,12 @@ describe.each([...newer, ...older])('the front end %s', (name) => {
       },
     );
 
-    test('it opens a graph without a missing class, which runs', async () => {
+    test('it opens a graph without a missing class', async () => {
       const { page, picture, complaints } = await visitStarter();
       await picture('starter');
       expect(await page.getByText(/missing node types/i).count()).toBe(0);
-      await runToPicture(page);
-      await picture('starter-result');
+      // The newer ones have run it from their templates.
+      if (!isNewer) await runToPicture(page);
       expect(complaints()).toEqual([]);
     });
 

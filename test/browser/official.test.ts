@@ -25,26 +25,26 @@ if (notRun) console.warn(`the official front end is not tested${notRun}`);
 
 const IDLE = { queue_running: [], queue_pending: [] };
 
-/** A server with the front end, and a page on it that complains of nothing. */
-function useFrontEnd(upstream: 'embedded' | 'remote') {
+/** A server with the front end in front of another one, and a page on it that complains of nothing. */
+function useFrontEnd() {
   let browser: Browser;
   let holdover: Holdover;
   let watched: WatchedPage;
   const args = ['--front-end-root', frontEnd.ok ? frontEnd.root : ''];
   /** Behind the one in front; it lives on while that one is killed. */
-  let engine: Holdover | undefined;
+  let engine: Holdover;
   const start = (again: { dataDir?: string; port?: number } = {}) =>
     startHoldover({
-      args: engine ? [...args, '--upstream', engine.url] : args,
+      args: [...args, '--upstream', engine.url],
       upstream: 'embedded',
       ...again,
     });
 
   beforeAll(async () => {
     browser = await launchChromium(chromium.ok ? chromium.path : '');
-    if (upstream === 'remote') engine = await startHoldover({ upstream: 'embedded' });
+    engine = await startHoldover({ upstream: 'embedded' });
     holdover = await start();
-    watched = await openPage(browser, { folder: `official-${upstream}`, allowed: NO_FAULTS });
+    watched = await openPage(browser, { folder: 'official', allowed: NO_FAULTS });
   });
   afterAll(async () => {
     await browser?.close();
@@ -65,11 +65,8 @@ function useFrontEnd(upstream: 'embedded' | 'remote') {
   };
 }
 
-describe.skipIf(notRun).each([
-  { where: 'on the embedded engine', upstream: 'embedded' },
-  { where: 'in front of a remote upstream', upstream: 'remote' },
-] as const)(`the official front end $where${notRun}`, ({ upstream }) => {
-  const at = useFrontEnd(upstream);
+describe.skipIf(notRun)(`the official front end${notRun}`, () => {
+  const at = useFrontEnd();
   const { url, ui, watched } = at;
 
   test('it loads, is connected and has the nodes', async () => {
@@ -93,10 +90,7 @@ describe.skipIf(notRun).each([
   });
 
   test('a picture chosen in the dialog of its node is uploaded and used', async () => {
-    // A server that runs jobs itself has this picture, and a new node names it.
-    if (upstream === 'remote') {
-      await uploadInput(url(), { name: 'example.png', bytes: await pngOf() });
-    }
+    await uploadInput(url(), { name: 'example.png', bytes: await pngOf() });
     await ui().load(loading('example.png', 'inverted'), 'upload');
     await ui().choose(3, { name: 'mine.png', mimeType: 'image/png', buffer: await pngOf() });
     await ui().untilPicture(3, /filename=mine\.png/);
