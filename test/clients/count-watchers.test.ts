@@ -9,7 +9,7 @@ import { growing } from '../support/graphs/workflows.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
-const ROUNDS = 6;
+const ROUNDS = 3;
 
 let holdover: Holdover;
 beforeAll(async () => {

@@ -39,7 +39,7 @@ const PYTHON = [
   'comfyui-async-api-tool',
   'comfy-toolkit',
 ];
-const ROUNDS = 3;
+const ROUNDS = 2;
 
 const installed = await installPackages('clients', REQUIREMENTS);
 const packages = installed.ok ? installed.packages : '';

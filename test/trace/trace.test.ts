@@ -53,7 +53,6 @@ function contentOf(png: Buffer): readonly unknown[] {
 describe.each<Traced>([
   { script: 'local_style.py', upstream: 'embedded', input: 'workflow', calls: LISTENING },
   { script: 'local-style.mjs', upstream: 'remote', input: 'workflow', calls: LISTENING },
-  { script: 'edit_picture.py', upstream: 'embedded', input: 'picture', calls: EDITING },
   { script: 'edit_picture.py', upstream: 'remote', input: 'picture', calls: EDITING },
 ])('$script, traced on an $upstream upstream', ({ script, upstream, input, calls }) => {
   let dir: string;
