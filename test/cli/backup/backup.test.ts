@@ -92,7 +92,7 @@ describe('a second one into the same folder', () => {
     expect(await own.view(again.url, { name: 'second.bin', type: 'input' })).not.toMatch(/^status/);
   });
 
-  test.each(['backup-file', 'backup-records', 'backup-listed'])(
+  test.each(['backup-file', 'backup-listed'])(
     'killed at %s: the first one is whole',
     async (moment) => {
       const { dataDir, into } = await stopped();
@@ -122,7 +122,7 @@ describe('a second one into the same folder', () => {
   });
 });
 
-test.each(['backup-file', 'backup-records', 'backup-listed'])(
+test.each(['backup-records', 'backup-listed'])(
   'killed at %s: half of it is no backup, and the next one is',
   async (moment) => {
     const { dataDir, into } = await stopped();
@@ -174,7 +174,7 @@ test('under load, what was acknowledged before it began is in it, and its record
   };
   const load = [uploads(0), uploads(1), submits(), removals()];
   const rounds: { files: number; prompts: number; code: number | null }[] = [];
-  for (let round = 0; round < 3; round++) {
+  for (let round = 0; round < 2; round++) {
     await new Promise((resolve) => setTimeout(resolve, 300));
     const before = { files: files.length, prompts: prompts.length };
     rounds.push({ ...before, code: (await backupProgram(dataDir, join(into, `${round}`))).code });
@@ -182,8 +182,8 @@ test('under load, what was acknowledged before it began is in it, and its record
   isOn = false;
   await Promise.all(load);
   await server.dispose();
-  expect(rounds.map(({ code }) => code)).toEqual([0, 0, 0]);
-  expect(rounds[2]?.prompts).toBeGreaterThan(0);
+  expect(rounds.map(({ code }) => code)).toEqual([0, 0]);
+  expect(rounds[1]?.prompts).toBeGreaterThan(0);
   for (const [i, round] of rounds.entries()) {
     const restored = await tempFolder('restored');
     expect(await own.restore(join(into, `${i}`), restored)).toMatchObject({ code: 0 });
