@@ -41,7 +41,9 @@ let web: WebRoot;
 let holdover: Holdover;
 beforeAll(async () => {
   web = await makeWebRoot();
-  holdover = await startHoldover({ args: ['--front-end-root', web.root], upstream: 'embedded' });
+  const args = ['--front-end-root', web.root];
+  // All that it runs is waited for.
+  holdover = await startHoldover({ args, upstream: 'embedded', env: { NODE_OPTIONS: '' } });
 });
 afterAll(async () => {
   await holdover?.dispose();

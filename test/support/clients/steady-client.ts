@@ -3,7 +3,7 @@ import { WebSocket } from 'ws';
 import { flat, growing } from '../graphs/workflows.ts';
 import { postPrompt } from './v1-client.ts';
 
-const POST_INTERVAL_MS = 100;
+const POST_INTERVAL_MS = 400;
 const RECONNECT_MS = 100;
 
 type SteadyClientOptions = {

@@ -2,7 +2,7 @@ import type { Graph } from '../../../src/protocol/v2.ts';
 
 /** Workflows in API format that the client tests send; small, so that a suite stays fast. */
 
-export const LASTING_STEPS = 200;
+export const LASTING_STEPS = 140;
 
 const GENERATOR = { width: 64, height: 64, feed: 0.055, kill: 0.062 };
 
