@@ -1,25 +1,17 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { hasBalancer, startBalancer } from '../support/processes/balancer.ts';
-import { bucketMissing, startBucketServer } from '../support/processes/bucket-server.ts';
+import { startBalancer } from '../support/processes/balancer.ts';
+import { startBucketServer } from '../support/processes/bucket-server.ts';
 import { freePort } from '../support/processes/free-port.ts';
 import { startHoldover } from '../support/processes/holdover.ts';
-import { redisMissing, startRedis } from '../support/processes/redis.ts';
+import { startRedis } from '../support/processes/redis.ts';
 import { startWorker } from '../support/processes/worker.ts';
 import { type KillableProcess, killableProcess, killableStore } from './killable.ts';
 
 /** The places where the servers that are called run their jobs. */
 export const TOPOLOGIES = ['embedded', 'redis', 'bucket', 'remote'] as const;
 export type Topology = (typeof TOPOLOGIES)[number];
-
-/** Why a topology cannot be started here; empty when it can. */
-export function missingFor(topology: Topology): string {
-  if (topology === 'embedded' || topology === 'remote') return '';
-  if (topology === 'redis') return redisMissing();
-  const balancerMissing = hasBalancer() ? '' : ' (NOT RUN: there is no haproxy on this machine)';
-  return redisMissing() || bucketMissing() || balancerMissing;
-}
 
 export type TopologyProcesses = {
   readonly killables: readonly KillableProcess[];
