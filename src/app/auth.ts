@@ -1,19 +1,33 @@
-import { type Identify, createAuthenticate } from '../auth/identity.ts';
-import { createKeyring } from '../auth/keyring.ts';
+import type { IncomingMessage, RequestListener } from 'node:http';
+import { type Identify, createAuthenticate, type Authenticate } from '../auth/identity.ts';
+import { createKeyring, type Keyring } from '../auth/keyring.ts';
 import { type Config, isLoopback } from '../config/config.ts';
-import { createDialects } from '../dialects/dialect.ts';
+import { createDialects, type Dialects } from '../dialects/dialect.ts';
 import type { SecretRedactor } from '../observability/secret-redactor.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import type { OpenedUpstream } from './upstream.ts';
 import { OWN_SEGMENTS } from '../config/proxy.ts';
 import { createPrefixRemover } from '../http/prefix.ts';
-import { createPublicAddresses } from '../http/public-address.ts';
-import { createGuard } from '../auth/guard.ts';
+import { createPublicAddresses, type PublicAddresses } from '../http/public-address.ts';
+import { createGuard, type Guard } from '../auth/guard.ts';
 import type { OwnHosts } from '../auth/host-check.ts';
 import { CONSOLE_PATHS } from '../console/console-routes.ts';
 import { pagePaths } from '../pages/home-page.ts';
 
-export type Auth = ReturnType<typeof createAuth>;
+export interface Auth {
+  readonly addresses: PublicAddresses;
+  readonly guard: Guard;
+  readonly prefix: {
+    remove: (request: IncomingMessage) => 'removed' | 'slash_missing' | 'none';
+    before: (listener: RequestListener) => RequestListener;
+  };
+  readonly identify: Identify;
+  /** For APIs that accept every caller who can be identified. */
+  readonly identifyAccepted: (request: Parameters<Identify>[0]) => Caller | undefined;
+  readonly authenticate: Authenticate;
+  readonly keyring: Keyring;
+  readonly dialects: Dialects;
+}
 
 type AuthParts = {
   readonly config: Config;
@@ -24,7 +38,7 @@ type AuthParts = {
 };
 
 /** Identifies callers, finds the public address of each call, and refuses calls by their host and origin. */
-export function createAuth({ config, identify, secrets, runner }: AuthParts) {
+export function createAuth({ config, identify, secrets, runner }: AuthParts): Auth {
   const { corsOrigin, proxy } = config;
   const keyring = createKeyring();
   const addresses = createPublicAddresses(proxy);
@@ -43,8 +57,7 @@ export function createAuth({ config, identify, secrets, runner }: AuthParts) {
       isOwnPath: (path, prefix) => ownPaths.has(path) || OWN_SEGMENTS.has(prefix.slice(1)),
     }),
     identify,
-    /** For APIs that accept every caller who can be identified. */
-    identifyAccepted: (request: Parameters<Identify>[0]): Caller | undefined => {
+    identifyAccepted: (request) => {
       const caller = identify(request);
       secrets.add(caller?.credential);
       return caller;

@@ -1,10 +1,14 @@
 import { packageVersion } from '../config/version.ts';
-import { createLogBuffer } from '../observability/log-buffer.ts';
-import { createLogFeed } from '../observability/log-subscriptions.ts';
+import { createLogBuffer, type LogBuffer } from '../observability/log-buffer.ts';
+import { createLogFeed, type LogFeed } from '../observability/log-subscriptions.ts';
 import type { Logger } from '../observability/log.ts';
 
 /** The log, and the part of it that v1 clients see in their log panel. */
-export type Logs = ReturnType<typeof openLogs>;
+export interface Logs {
+  readonly log: Logger;
+  readonly buffer: LogBuffer;
+  readonly feed: LogFeed;
+}
 
 const START_LINE = `Holdover ${packageVersion()} started`;
 
@@ -12,7 +16,7 @@ const START_LINE = `Holdover ${packageVersion()} started`;
 export function openLogs(
   operatorLog: Logger,
   options: { readonly now: () => number } & Parameters<typeof createLogFeed>[0],
-) {
+): Logs {
   const feed = createLogFeed({ sendTo: options.sendTo });
   const buffer = createLogBuffer({
     now: options.now,

@@ -10,7 +10,12 @@ export type ViewGrant = Pick<FileRow, 'user' | 'type' | 'subfolder' | 'filename'
   readonly rendering: { readonly [parameter: string]: string };
 };
 
-export type ViewSigner = ReturnType<typeof createViewSigner>;
+export interface ViewSigner {
+  /** Returns the query of a link that gives access to this file until it expires. */
+  sign(grant: ViewGrant): string;
+  /** Returns the grant of the link; `undefined` when it was altered or has expired. */
+  verify(query: URLSearchParams): ViewGrant | undefined;
+}
 
 const LIFETIME_MS = 10 * 60_000;
 const RENDERING_PARAMETERS = ['preview', 'channel'] as const;
@@ -21,18 +26,16 @@ export function createViewSigner(options: {
   /** Default: ten minutes. */
   readonly lifetimeMs?: number;
   readonly now: () => number;
-}) {
+}): ViewSigner {
   const { secret, lifetimeMs = LIFETIME_MS, now } = options;
   const signature = createLinkSignature(secret, 'signed view');
   return {
-    /** Returns the query of a link that gives access to this file until it expires. */
-    sign(grant: ViewGrant): string {
+    sign(grant) {
       const claims = claimsOf(grant, Math.ceil((now() + lifetimeMs) / 1000));
       claims.set('signature', signature.sign(claims.toString()));
       return claims.toString();
     },
-    /** Returns the grant of the link; `undefined` when it was altered or has expired. */
-    verify(query: URLSearchParams): ViewGrant | undefined {
+    verify(query) {
       const grant = grantOf(query);
       const expires = Number(query.get('expires'));
       const claims = claimsOf(grant, expires).toString();

@@ -7,7 +7,21 @@ import type { LedgerIdentity } from '../ledger/identity.ts';
 import { holdsFiles } from './set-aside.ts';
 
 /** The paths and ids of an opened `--data-dir`. */
-export type DataDir = Awaited<ReturnType<typeof openDataDir>>;
+export interface DataDir {
+  readonly root: string;
+  /** The id of the bucket with its files; `undefined` when they are in this directory. */
+  readonly bucketId: string | undefined;
+  readonly database: string;
+  readonly spool: string;
+  readonly userData: string;
+  /** The folder with copies of node definitions, which are used after a restart. */
+  readonly objectInfo: string;
+  /**
+   * Signs download links, and derives user ids from keys. It is created once; only the owner of the file can read
+   * it.
+   */
+  readonly secret: Buffer;
+}
 
 /** The length of the secret in `secret.key`. */
 export const SECRET_BYTES: number = 32;
@@ -20,24 +34,18 @@ export async function openDataDir(
   root: string,
   ledger: LedgerIdentity,
   { bucket, ...options }: OpenDirOptions = {},
-) {
+): Promise<DataDir> {
   makeDataDir(root);
   const filesId = bucket
     ? await bindFilesInBucket(root, ledger, { ...options, bucket })
     : await bindFilesInFolder(root, ledger, options);
   return {
     root,
-    /** The id of the bucket with its files; `undefined` when they are in this directory. */
     bucketId: filesId,
     database: databasePath(root),
     spool: join(root, 'spool'),
     userData: join(root, 'userdata'),
-    /** The folder with copies of node definitions, which are used after a restart. */
     objectInfo: join(root, 'object-info'),
-    /**
-     * Signs download links, and derives user ids from keys. It is created once; only the owner of the file can read
-     * it.
-     */
     secret: await loadSecret(root, ledger),
   };
 }

@@ -23,20 +23,22 @@ import { uploadPathOf } from './safe-name.ts';
 export type ResolvedFile = FileMention & { readonly assetId: string; readonly hash: string | null };
 
 /** Finds the files that a graph names among those of its user. */
-export type FileResolver = ReturnType<typeof createFileResolver>;
+export interface FileResolver {
+  resolve(
+    caller: Caller,
+    graph: Graph,
+    subfolder?: DialectRules['subfolder'],
+  ): Promise<readonly ResolvedFile[]>;
+}
 
 export function createFileResolver(options: {
   readonly files: FileStore;
   /** True when v2 may find another user's file under a name that this user does not have. */
   readonly mayFindOthersFiles: boolean;
   readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
-}) {
+}): FileResolver {
   return {
-    async resolve(
-      caller: Caller,
-      graph: Graph,
-      subfolder?: DialectRules['subfolder'],
-    ): Promise<readonly ResolvedFile[]> {
+    async resolve(caller, graph, subfolder) {
       const mentionsInGraph = fileMentions(graph, await options.objectInfo(caller));
       const mentions: FileMention[] = [];
       const found = new Map<string, FoundAsset>();

@@ -46,7 +46,11 @@ export type ReadOptions = {
 };
 
 /** Reads bodies as JSON, whatever their content type. Only the charset of the type counts. */
-export type BodyReader = ReturnType<typeof createBodyReader>;
+export interface BodyReader {
+  /** The bytes that are reserved for bodies in progress. */
+  readonly reservedBytes: () => number;
+  read(httpExchange: HttpExchange, options?: ReadOptions): Promise<JsonBody>;
+}
 
 const DEFAULT_LIMITS = { maxValues: 500_000, maxNodes: 10_000 } as const;
 /** The number of characters that are read before other work gets its turn. */
@@ -64,14 +68,13 @@ export function createBodyReader(readerOptions: {
   readonly maxBytes: number;
   readonly limits?: Omit<JsonLimits, 'maxDepth'>;
   readonly memory?: BodyMemory;
-}) {
+}): BodyReader {
   const { memory = createBodyMemory({ limitBytes: bodyMemoryBytes() }) } = readerOptions;
   const limits = { ...DEFAULT_LIMITS, ...readerOptions.limits, maxDepth: MAX_JSON_DEPTH };
   const readerMaxBytes = Math.min(readerOptions.maxBytes, memory.largestBody);
   return {
-    /** The bytes that are reserved for bodies in progress. */
     reservedBytes: memory.reservedBytes,
-    async read(httpExchange: HttpExchange, options: ReadOptions = {}): Promise<JsonBody> {
+    async read(httpExchange, options: ReadOptions = {}) {
       const maxBytes = Math.min(readerMaxBytes, options.maxBytes ?? readerMaxBytes);
       const refused = refusedByHeaders(httpExchange.req, maxBytes);
       if (refused) return refused;

@@ -26,7 +26,15 @@ export type PublicAddress = {
 type Call = Pick<IncomingMessage, 'headers' | 'socket'>;
 
 /** The only source of public addresses: all code that writes a link uses it. */
-export type PublicAddresses = ReturnType<typeof createPublicAddresses>;
+export interface PublicAddresses {
+  /** `undefined`: the call names no host. */
+  of(call: Call): PublicAddress | undefined;
+  readonly prefixOf: (call: Call) => string;
+  /** The host by which trusted proxies were called; not checked. `undefined`: they state none. */
+  readonly forwardedHostOf: (call: Call) => string | undefined;
+  /** The client's address, if trusted proxies state it. */
+  readonly clientOf: (call: Call) => string | undefined;
+}
 
 /** `publicUrl` has priority over every header. */
 export function createPublicAddresses({
@@ -35,12 +43,11 @@ export function createPublicAddresses({
 }: {
   readonly publicUrl?: Pick<PublicAddress, 'origin' | 'prefix'> | undefined;
   readonly trustedProxies?: readonly string[];
-} = {}) {
+} = {}): PublicAddresses {
   const forwardedOf = createForwardedReader(trustedProxies);
   const fixed = publicUrl && addressOf({ ...publicUrl, isStated: true });
   return {
-    /** `undefined`: the call names no host. */
-    of(call: Call): PublicAddress | undefined {
+    of(call) {
       if (fixed) return fixed;
       const forwarded = forwardedOf(call);
       const scheme = forwarded?.scheme ?? ('encrypted' in call.socket ? 'https' : 'http');
@@ -51,11 +58,9 @@ export function createPublicAddresses({
       );
       return addressOf({ origin, prefix: forwarded?.prefix ?? '', isStated });
     },
-    prefixOf: (call: Call) => fixed?.prefix ?? forwardedOf(call)?.prefix ?? '',
-    /** The host by which trusted proxies were called; not checked. `undefined`: they state none. */
-    forwardedHostOf: (call: Call) => forwardedOf(call)?.host,
-    /** The client's address, if trusted proxies state it. */
-    clientOf: (call: Call) => forwardedOf(call)?.client,
+    prefixOf: (call) => fixed?.prefix ?? forwardedOf(call)?.prefix ?? '',
+    forwardedHostOf: (call) => forwardedOf(call)?.host,
+    clientOf: (call) => forwardedOf(call)?.client,
   };
 }
 

@@ -74,14 +74,17 @@ export type AttemptEnd = 'passed' | 'no capacity' | 'other';
  * A semaphore whose limit follows the answers of the other side. After `no capacity` one attempt at
  * a time is made, and each `passed` doubles the limit again, up to the maximum.
  */
-export type AdaptiveSemaphore = ReturnType<typeof createAdaptiveSemaphore>;
+export interface AdaptiveSemaphore {
+  readonly acquire: () => Promise<void>;
+  release(end: AttemptEnd): void;
+}
 
-export function createAdaptiveSemaphore(max: number) {
+export function createAdaptiveSemaphore(max: number): AdaptiveSemaphore {
   const semaphore = new AsyncSemaphore(max);
   let limit = max;
   return {
-    acquire: async (): Promise<void> => void (await semaphore.acquire()),
-    release(end: AttemptEnd): void {
+    acquire: async () => void (await semaphore.acquire()),
+    release(end) {
       const next = nextLimit(limit, max, end);
       // The value is negative for a while when the limit has fallen below the number of running
       // attempts.

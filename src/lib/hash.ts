@@ -2,7 +2,13 @@ import { createReadStream } from 'node:fs';
 import { createRequire } from 'node:module';
 
 /** Computes BLAKE3 of bytes that are added in pieces. */
-export type Hasher = ReturnType<typeof createHasher>;
+export interface Hasher {
+  readonly update: (chunk: Uint8Array) => void;
+  /** Returns `blake3:<64 hex>`. No further call is allowed. */
+  readonly digest: () => string;
+  /** Releases the memory of an unfinished hash that the garbage collector cannot reach. */
+  readonly discard: () => void;
+}
 
 /** The functions that both implementations have. */
 type Blake3 = {
@@ -21,15 +27,13 @@ let newBlake3: (() => Blake3) | undefined;
  * Creates a hasher. No other module computes BLAKE3. The implementation is loaded when it is first
  * needed.
  */
-export function createHasher() {
+export function createHasher(): Hasher {
   newBlake3 ??= loadBlake3();
   const hash = newBlake3();
   return {
-    update: (chunk: Uint8Array): void => void hash.update(chunk),
-    /** Returns `blake3:<64 hex>`. No further call is allowed. */
-    digest: (): string => `blake3:${hash.digest('hex')}`,
-    /** Releases the memory of an unfinished hash that the garbage collector cannot reach. */
-    discard: (): void => hash.dispose?.(),
+    update: (chunk) => void hash.update(chunk),
+    digest: () => `blake3:${hash.digest('hex')}`,
+    discard: () => hash.dispose?.(),
   };
 }
 

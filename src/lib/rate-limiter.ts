@@ -7,20 +7,22 @@ type Allowance = { left: number; atMs: number };
 const MAX_CALLERS = 100_000;
 const MINUTE_MS = 60_000;
 
-export type RateLimiter = ReturnType<typeof createRateLimiter>;
+export interface RateLimiter {
+  /** Takes one request; otherwise returns the whole seconds until one is available. */
+  take(
+    caller: string,
+    perMinute: number,
+  ): { readonly ok: true } | { readonly ok: false; readonly retryAfterSeconds: number };
+}
 
 /**
  * Creates a limit for requests that refills continuously. A caller is forgotten when its allowance
  * is full again.
  */
-export function createRateLimiter(now: () => number) {
+export function createRateLimiter(now: () => number): RateLimiter {
   const callers = new LRUCache<string, Allowance>({ ...atMost(MAX_CALLERS), ttl: MINUTE_MS });
   return {
-    /** Takes one request; otherwise returns the whole seconds until one is available. */
-    take(
-      caller: string,
-      perMinute: number,
-    ): { readonly ok: true } | { readonly ok: false; readonly retryAfterSeconds: number } {
+    take(caller, perMinute) {
       const atMs = now();
       const before = callers.get(caller) ?? { left: perMinute, atMs };
       const refilled = (Math.max(0, atMs - before.atMs) * perMinute) / MINUTE_MS;
@@ -38,7 +40,13 @@ export function createRateLimiter(now: () => number) {
 type Turn = { readonly dueMs: number; readonly begin: () => void };
 
 /** Gives turns to calls that wait for one. */
-export type TurnQueue = ReturnType<typeof createTurnQueue>;
+export interface TurnQueue {
+  /**
+   * Calls `begin` at its turn, unless the returned function is called before. Turns begin in the
+   * order in which they are due; one that is due later yields to others, but not for ever.
+   */
+  request(dueInMs: number, begin: () => void): () => void;
+}
 
 /**
  * Creates turns that are evenly spaced, at most `perSecond`. `clock` must be monotonic: after a wall
@@ -50,7 +58,7 @@ export function createTurnQueue({
 }: {
   readonly perSecond: number;
   readonly clock: Clock;
-}) {
+}): TurnQueue {
   const waiting = new Set<Turn>();
   let nextAtMs = Number.NEGATIVE_INFINITY;
   let isScheduled = false;
@@ -73,11 +81,7 @@ export function createTurnQueue({
   }
 
   return {
-    /**
-     * Calls `begin` at its turn, unless the returned function is called before. Turns begin in the
-     * order in which they are due; one that is due later yields to others, but not for ever.
-     */
-    request(dueInMs: number, begin: () => void): () => void {
+    request(dueInMs, begin) {
       const turn = { dueMs: clock.now() + dueInMs, begin };
       waiting.add(turn);
       schedule();

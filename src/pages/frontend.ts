@@ -1,3 +1,5 @@
+import type { Caller } from '../protocol/job-api.ts';
+import type { Json } from '../protocol/json.ts';
 import type { Dirent } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
@@ -11,7 +13,14 @@ import { createFileSender } from './send-file.ts';
 import { type Templates, serveTemplateList } from './templates.ts';
 
 /** A browser front end in a folder, as v1's `--front-end-root` mounts one. */
-export type Frontend = ReturnType<typeof createFrontend>;
+export interface Frontend {
+  /** Serves its files where no route of the old API answers. */
+  serve(this: void, ctx: Koa.Context, next: Koa.Next): Promise<void>;
+  /** The list of `/extensions`. */
+  readonly extensions: () => Promise<readonly string[]>;
+  /** The lists of `/workflow_templates`. */
+  readonly workflowTemplates: (this: void, caller: Caller) => Promise<Json>;
+}
 
 /** Names bundlers make from the content, with eight characters of a hash before the extension. */
 const HASHED_NAME = /-(?=[\w-]{0,7}(\d|(?<!-)[A-Z_]))[\w-]{8}(\.\w+){1,2}$/;
@@ -23,7 +32,7 @@ const BUNDLED_FOLDER = fileURLToPath(packageUrl('page/extensions/'));
 
 const MAX_EXTENSIONS = 10_000;
 
-export function createFrontend(root: string, templates: Templates) {
+export function createFrontend(root: string, templates: Templates): Frontend {
   const sendFile = createFileSender();
   const serve = (ctx: Koa.Context, file: StaticFile): Promise<void> => {
     ctx.set(cacheHeadersOf(ctx.path));
@@ -31,8 +40,7 @@ export function createFrontend(root: string, templates: Templates) {
   };
 
   return {
-    /** Serves its files where no route of the old API answers. */
-    async serve(this: void, ctx: Koa.Context, next: Koa.Next): Promise<void> {
+    async serve(this: void, ctx, next) {
       if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
       const file =
         (await findBelow(root, START_PATHS.has(ctx.path) ? '/index.html' : ctx.path)) ??
@@ -42,12 +50,7 @@ export function createFrontend(root: string, templates: Templates) {
       if (ctx.path === '/user.css') return sendEmptyStylesheet(ctx);
       return next();
     },
-    /** The list of `/extensions`. */
-    extensions: async (): Promise<readonly string[]> => [
-      ...(await listExtensions(root)),
-      ...BUNDLED_EXTENSIONS,
-    ],
-    /** The lists of `/workflow_templates`. */
+    extensions: async () => [...(await listExtensions(root)), ...BUNDLED_EXTENSIONS],
     workflowTemplates: templates.packs,
   };
 }

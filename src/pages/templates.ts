@@ -9,7 +9,14 @@ import { sendJson } from '../dialects/errors.ts';
 import { type StaticFile, findBelow } from '../http/static-file.ts';
 
 /** Workflows that need no model, for people who open a front end for the first time. */
-export type Templates = ReturnType<typeof openTemplates>;
+export interface Templates {
+  /** `/templates/index.json` for this caller: those whose classes are there to run them. */
+  index(caller: Caller): Promise<Json>;
+  /** `/workflow_templates` for this caller: the names of each pack's example workflows. */
+  packs(this: void, caller: Caller): Promise<Json>;
+  /** A workflow or its thumbnail by its address below `/templates` or `/workflow_templates`. */
+  find(path: string): Promise<StaticFile | undefined>;
+}
 
 type TemplateOptions = {
   readonly definitions: DefinitionSource;
@@ -30,7 +37,7 @@ const NOTE_CLASSES = new Set(['Note', 'MarkdownNote']);
 const URL_PREFIX = /^\/(?:api\/)?(?:templates|workflow_templates)(?=\/)/;
 
 /** Reads the workflows once; each is listed only for callers whose upstream can run it. */
-export function openTemplates({ definitions, hasExample }: TemplateOptions) {
+export function openTemplates({ definitions, hasExample }: TemplateOptions): Templates {
   const index = JSON.parse(readFileSync(new URL('index.json', FOLDER), 'utf8')) as Category[];
   const requirements = new Map(workflowNames().map((name) => [name, requirementsOf(name)]));
 
@@ -46,16 +53,14 @@ export function openTemplates({ definitions, hasExample }: TemplateOptions) {
   }
 
   return {
-    /** `/templates/index.json` for this caller: those whose classes are there to run them. */
-    async index(caller: Caller): Promise<Json> {
+    async index(caller) {
       const isRunnable = await runnableBy(caller);
       return index.map((category) => ({
         ...category,
         templates: category.templates.filter(({ name }) => isRunnable(name)),
       })) as Json;
     },
-    /** `/workflow_templates` for this caller: the names of each pack's example workflows. */
-    async packs(this: void, caller: Caller): Promise<Json> {
+    async packs(this: void, caller) {
       const isRunnable = await runnableBy(caller);
       const packTemplates = [...requirements.keys()].filter((name) =>
         name.startsWith(`${PACK_NAME}/`),
@@ -65,8 +70,7 @@ export function openTemplates({ definitions, hasExample }: TemplateOptions) {
         .map((name) => name.slice(PACK_NAME.length + 1));
       return names.length === 0 ? {} : { [PACK_NAME]: names };
     },
-    /** A workflow or its thumbnail by its address below `/templates` or `/workflow_templates`. */
-    async find(path: string): Promise<StaticFile | undefined> {
+    async find(path) {
       const isList = !URL_PREFIX.test(path) || TEMPLATE_LIST.test(path);
       return isList ? undefined : findBelow(fileURLToPath(FOLDER), path.replace(URL_PREFIX, ''));
     },

@@ -93,7 +93,13 @@ function notFoundDetail(id: string, known: readonly string[]): string {
 }
 
 /** Page cursors: the last id of a page, signed, so that only issued cursors are accepted. */
-type Cursors = ReturnType<typeof createCursors>;
+interface Cursors {
+  readonly write: (id: string) => string;
+  /**
+   * Returns the id before the next page; `undefined` when this server did not issue the cursor.
+   */
+  read(cursor: string): string | undefined;
+}
 
 const SIGNATURE_BYTES = 16;
 const MAX_CHARS = 512;
@@ -102,7 +108,7 @@ const MAX_CHARS = 512;
  * Creates cursors that name a position in the sort order, not an entry, so they outlive changes of
  * the catalogue.
  */
-export function createCursors(secret: Buffer) {
+export function createCursors(secret: Buffer): Cursors {
   const sign = (id: string): Buffer =>
     createHmac('sha256', secret)
       .update(`model cursor\0${id}`)
@@ -112,10 +118,7 @@ export function createCursors(secret: Buffer) {
     `${Buffer.from(id).toString('base64url')}.${sign(id).toString('base64url')}`;
   return {
     write,
-    /**
-     * Returns the id before the next page; `undefined` when this server did not issue the cursor.
-     */
-    read(cursor: string): string | undefined {
+    read(cursor) {
       if (cursor.length > MAX_CHARS) return undefined;
       const id = Buffer.from(cursor.split('.', 1)[0] ?? '', 'base64url').toString();
       const expected = Buffer.from(write(id));

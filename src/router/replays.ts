@@ -15,7 +15,16 @@ export type KeyHold = {
 };
 
 /** The idempotency keys of all callers. */
-export type Replays = ReturnType<typeof createReplays>;
+export interface Replays {
+  /** Reserves the key for this call, or returns the reply to a retry. */
+  hold(
+    request: Omit<ReplayHolder, 'requestId'> & { requestId: string; fingerprint: string },
+  ): Promise<
+    | { readonly kind: 'held'; readonly hold: KeyHold }
+    | { readonly kind: 'reply'; readonly reply: RouterReply }
+  >;
+  readonly sweep: () => Promise<void>;
+}
 
 type ReplaysOptions = {
   readonly store: ReplayStore;
@@ -45,7 +54,7 @@ const AROUND_RUN_MS = 30_000;
  * Manages the lifetime of an `Idempotency-Key`. A call that no longer runs was ended by a kill, was
  * never answered, and holds no key. A call of another server counts as running until its deadline.
  */
-export function createReplays({ store, now, limits, isShared }: ReplaysOptions) {
+export function createReplays({ store, now, limits, isShared }: ReplaysOptions): Replays {
   /** The time at which each call that runs here took its key. */
   const running = new Map<string, number>();
   const othersRunMs = isShared ? limits.deadlineMs + AROUND_RUN_MS : 0;
@@ -76,13 +85,7 @@ export function createReplays({ store, now, limits, isShared }: ReplaysOptions) 
     return await orUnavailable(store.reserve(row, freeBeforeMs()));
   };
   return {
-    /** Reserves the key for this call, or returns the reply to a retry. */
-    async hold(
-      request: Omit<ReplayHolder, 'requestId'> & { requestId: string; fingerprint: string },
-    ): Promise<
-      | { readonly kind: 'held'; readonly hold: KeyHold }
-      | { readonly kind: 'reply'; readonly reply: RouterReply }
-    > {
+    async hold(request) {
       const row = { ...request, atMs: now() };
       running.set(request.requestId, row.atMs);
       const found = await reserve(row).catch((error: unknown) => {
@@ -93,7 +96,7 @@ export function createReplays({ store, now, limits, isShared }: ReplaysOptions) 
       running.delete(request.requestId);
       return { kind: 'reply', reply: replyToRetry(found, request.fingerprint) };
     },
-    sweep: (): Promise<void> => store.expire(freeBeforeMs()),
+    sweep: () => store.expire(freeBeforeMs()),
   };
 }
 

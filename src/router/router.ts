@@ -50,12 +50,16 @@ export type ModelRouterOptions = {
 };
 
 /** The model router. */
-export type ModelRouter = ReturnType<typeof createModelRouter>;
+export interface ModelRouter {
+  /** Serves the model routes. Other paths continue to the next middleware. */
+  readonly middleware: (ctx: Koa.Context, next: Koa.Next) => Promise<unknown>;
+  close(): Promise<void>;
+}
 
 const MAX_ID_CHARS = MAX_PROVIDER_CHARS + 1 + MAX_MODEL_CHARS;
 
 /** Creates the synchronous model router, over the models that run here. */
-export function createModelRouter(options: ModelRouterOptions) {
+export function createModelRouter(options: ModelRouterOptions): ModelRouter {
   const { models, log, now, limits, ledger } = options;
   const catalog = createCatalog(models, createCursors(options.secret));
   const keys = options.keysFile === undefined ? undefined : readKeys(options.keysFile);
@@ -142,10 +146,8 @@ export function createModelRouter(options: ModelRouterOptions) {
   };
 
   return {
-    /** Serves the model routes. Other paths continue to the next middleware. */
-    middleware: (ctx: Koa.Context, next: Koa.Next) =>
-      MODEL_PATHS.test(ctx.path) ? answer(ctx) : next(),
-    async close(): Promise<void> {
+    middleware: (ctx, next) => (MODEL_PATHS.test(ctx.path) ? answer(ctx) : next()),
+    async close() {
       clearInterval(sweeping);
       await invoke.close();
     },

@@ -194,17 +194,20 @@ type Admission =
   | { readonly ok: false; readonly refusal: ReplyError };
 
 /** Counts running calls. */
-type RunningCalls = ReturnType<typeof createRunningCalls>;
+interface RunningCalls {
+  /** Returns the possible cost of a workspace's running calls, in US cents. */
+  readonly committedCents: (workspace: string) => number;
+  admit(workspace: string, cents: number, ceilings: CallCeilings): Admission;
+}
 
 type Running = { calls: number; cents: number };
 
 /** Counts the running calls of each workspace and their committed cost. */
-function createRunningCalls() {
+function createRunningCalls(): RunningCalls {
   const workspaces = new Map<string, Running>();
   return {
-    /** Returns the possible cost of a workspace's running calls, in US cents. */
-    committedCents: (workspace: string): number => workspaces.get(workspace)?.cents ?? 0,
-    admit(workspace: string, cents: number, ceilings: CallCeilings): Admission {
+    committedCents: (workspace) => workspaces.get(workspace)?.cents ?? 0,
+    admit(workspace, cents, ceilings) {
       const running = workspaces.get(workspace) ?? { calls: 0, cents: 0 };
       const refusal = refuse(running, cents, ceilings);
       if (refusal) return { ok: false, refusal };

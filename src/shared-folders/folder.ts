@@ -1,3 +1,4 @@
+import type { FileHandle } from 'node:fs/promises';
 import { createHash } from 'node:crypto';
 import { type Stats, constants } from 'node:fs';
 import { mkdir, open, readdir, realpath, rename, rm, writeFile, lstat } from 'node:fs/promises';
@@ -11,7 +12,25 @@ import { lstatOrUndefined, statPath } from '../files/folder-paths.ts';
 export type FileName = { readonly subfolder: string; readonly filename: string };
 
 /** A plain folder that other programs of this machine also read and write. */
-export type Folder = Awaited<ReturnType<typeof openFolder>>;
+export interface Folder {
+  /** Identifies the folder by its real path. */
+  readonly id: string;
+  readonly root: string;
+  /** Returns the name relative to the folder. v1 also accepts names with an absolute path. */
+  readonly nameOf: (name: FileName) => FileName;
+  /** Returns true when the folder can be read. Its disk may be unmounted for a while. */
+  readonly isAvailable: () => Promise<boolean>;
+  /** Returns the stats of a file; `undefined` when it does not exist. Never follows links. */
+  look(name: FileName): Promise<Stats | undefined>;
+  /** Returns true when a file, link or folder has this name. */
+  readonly exists: (name: FileName) => Promise<boolean>;
+  readonly open: (name: FileName) => Promise<FileHandle>;
+  readonly list: () => Promise<readonly FolderFile[]>;
+  /** Returns the names directly in a subfolder. */
+  listNames(subfolder: string): Promise<readonly string[]>;
+  /** Writes a file completely or not at all. Returns `taken` when the name exists and must be kept. */
+  readonly place: (name: FileName, content: FileContent) => Promise<'placed' | 'taken'>;
+}
 
 type FileContent = {
   readonly source: Readable;
@@ -29,37 +48,29 @@ const WRITE_FLAGS =
   constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | (constants.O_NOFOLLOW ?? 0);
 
 /** Opens a folder. Creates it if it does not exist. */
-export async function openFolder(path: string) {
+export async function openFolder(path: string): Promise<Folder> {
   await mkdir(path, { recursive: true });
   const root = await realpath(path);
   const pathOf = ({ subfolder, filename }: FileName): string => join(root, subfolder, filename);
   return {
-    /** Identifies the folder by its real path. */
     id: createHash('sha256').update(root).digest('hex').slice(0, 16),
     root,
-    /** Returns the name relative to the folder. v1 also accepts names with an absolute path. */
-    nameOf: (name: FileName) => nameBelow([root, resolve(path)], name),
-    /** Returns true when the folder can be read. Its disk may be unmounted for a while. */
+    nameOf: (name) => nameBelow([root, resolve(path)], name),
     isAvailable: async () => (await lstatOrUndefined(root))?.isDirectory() === true,
-    /** Returns the stats of a file; `undefined` when it does not exist. Never follows links. */
-    async look(name: FileName): Promise<Stats | undefined> {
+    async look(name) {
       if (!isSafe(name)) return undefined;
       const place = await statPath(root, join(name.subfolder, name.filename));
       return place.kind === 'file' ? place.stats : undefined;
     },
-    /** Returns true when a file, link or folder has this name. */
-    exists: async (name: FileName) => (await lstatOrUndefined(pathOf(name))) !== undefined,
-    open: (name: FileName) => open(pathOf(name), READ_FLAGS),
+    exists: async (name) => (await lstatOrUndefined(pathOf(name))) !== undefined,
+    open: (name) => open(pathOf(name), READ_FLAGS),
     list: () => listFilesBelow(root),
-    /** Returns the names directly in a subfolder. */
-    async listNames(subfolder: string): Promise<readonly string[]> {
+    async listNames(subfolder) {
       if (safeFolder(subfolder) === undefined) return [];
       const place = await statPath(root, subfolder);
       return place.kind === 'folder' ? await readdir(place.path) : [];
     },
-    /** Writes a file completely or not at all. Returns `taken` when the name exists and must be kept. */
-    place: (name: FileName, content: FileContent) =>
-      place({ root, target: pathOf(name), name }, content),
+    place: (name, content) => place({ root, target: pathOf(name), name }, content),
   };
 }
 

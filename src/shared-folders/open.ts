@@ -20,7 +20,17 @@ type CounterQuestion = {
 };
 
 /** The files of one user, which plain folders share with other programs. */
-export type SharedFolders = Awaited<ReturnType<typeof openSharedFolders>>;
+export interface SharedFolders {
+  /** The ledger. For this user, its files are those of the folders. */
+  readonly ledger: Ledger;
+  readonly reupload: (
+    user: string,
+    name: FileName & Pick<FileRow, 'type'>,
+  ) => Promise<string | undefined>;
+  /** Starts writing pending files to the folders. */
+  readonly start: () => void;
+  readonly close: () => Promise<void>;
+}
 
 type SharedFoldersOptions = {
   readonly disks: SharedFolderDisks;
@@ -57,7 +67,7 @@ export async function openFolderDisks(
 }
 
 /** Opens the shared folders over a ledger. Nothing is written to them before `start`. */
-export async function openSharedFolders(deps: SharedFoldersOptions) {
+export async function openSharedFolders(deps: SharedFoldersOptions): Promise<SharedFolders> {
   const { disks, ledger } = deps;
   const { files } = ledger;
   const outputs = disks.output && (await openOutputs({ ...deps, folder: disks.output }));
@@ -65,11 +75,9 @@ export async function openSharedFolders(deps: SharedFoldersOptions) {
   const stores: StoresByType = { input: inputs?.store, output: outputs?.store };
   const writers = [outputs?.writer, inputs?.writer].filter((writer) => writer !== undefined);
   return {
-    /** The ledger. For this user, its files are those of the folders. */
     ledger: { ...ledger, files: withFolderStores(files, disks.user, stores) } satisfies Ledger,
-    reupload: async (user: string, name: FileName & Pick<FileRow, 'type'>) =>
+    reupload: async (user, name) =>
       user === disks.user && name.type === 'input' ? inputs?.reupload(name) : undefined,
-    /** Starts writing pending files to the folders. */
     start: () => writers.forEach((writer) => writer.start()),
     close: async () => void (await Promise.all(writers.map((writer) => writer.close()))),
   };

@@ -12,7 +12,24 @@ import {
 } from './pending-file.ts';
 
 /** Writes pending files to a folder. Failed writes are repeated, also after a restart. */
-export type FolderWriter = Awaited<ReturnType<typeof openFolderWriter>>;
+export interface FolderWriter {
+  /** Returns true while a process has to write the file. After `false` it is in the folder, or was removed. */
+  readonly isPending: (row: FileRow) => Promise<boolean>;
+  /** Returns the keys of the pending files of all processes. */
+  readonly pendingKeys: () => Promise<ReadonlySet<string>>;
+  /**
+   * Records the name of a file with `record`, and writes the file. Returns false when `record` refused the name.
+   * Except with the rule `newer`, `record` may wait until it is known that no other process has a pending file of
+   * this name.
+   */
+  writeAfter(row: FileRow, rule: ConflictRule, record: RecordName): Promise<boolean>;
+  /** Makes files pending whose names are already recorded. */
+  readonly addPending: (rows: readonly FileRow[], rule: ConflictRule) => Promise<void>;
+  /** Starts writing the pending files of earlier processes. */
+  readonly start: () => void;
+  /** Stops all writes. Files that are not written stay pending. */
+  close(): Promise<void>;
+}
 
 type FolderWriterOptions = FolderWriteServices & { readonly files: FileStore };
 
@@ -26,7 +43,7 @@ const RETRY_MS = { first: 5_000, last: 5 * 60_000 } as const;
  * Opens a writer. Its pending files are rows of a user that cannot exist, so that the ledger with the files also has
  * them.
  */
-export async function openFolderWriter(deps: FolderWriterOptions) {
+export async function openFolderWriter(deps: FolderWriterOptions): Promise<FolderWriter> {
   const { folder, files, log } = deps;
   const folderOwner = folderUser(folder);
   const stopController = new AbortController();
@@ -129,18 +146,11 @@ export async function openFolderWriter(deps: FolderWriterOptions) {
   }
 
   return {
-    /** Returns true while a process has to write the file. After `false` it is in the folder, or was removed. */
-    isPending: async (row: FileRow) =>
+    isPending: async (row) =>
       pending.has(pathKeyOf(row)) || (await files.get(folderOwner, row)) !== undefined,
-    /** Returns the keys of the pending files of all processes. */
-    pendingKeys: async (): Promise<ReadonlySet<string>> =>
+    pendingKeys: async () =>
       new Set([...pending.keys(), ...(await loadPending(files, folderOwner)).keys()]),
-    /**
-     * Records the name of a file with `record`, and writes the file. Returns false when `record` refused the name.
-     * Except with the rule `newer`, `record` may wait until it is known that no other process has a pending file of
-     * this name.
-     */
-    async writeAfter(row: FileRow, rule: ConflictRule, record: RecordName): Promise<boolean> {
+    async writeAfter(row, rule, record) {
       const key = pathKeyOf(row);
       if (pending.has(key) && rule !== 'newer') return false;
       const pendingFile = { row, rule };
@@ -157,12 +167,9 @@ export async function openFolderWriter(deps: FolderWriterOptions) {
         throw error;
       }
     },
-    /** Makes files pending whose names are already recorded. */
-    addPending: async (rows: readonly FileRow[], rule: ConflictRule) =>
+    addPending: async (rows, rule) =>
       void (await Promise.all(rows.map((row) => savePending({ row, rule })))),
-    /** Starts writing the pending files of earlier processes. */
     start: () => void writeAll(),
-    /** Stops all writes. Files that are not written stay pending. */
     async close() {
       stopController.abort();
       clearTimeout(timer);

@@ -13,12 +13,22 @@ type SpanPrompt = {
   readonly isTakenOver: boolean;
 };
 
-export type PromptSpans = ReturnType<typeof createPromptSpans>;
+export interface PromptSpans {
+  /** To be recorded with a prompt of this caller: its `traceparent`. */
+  readonly traceparentOf: (caller: Caller) => string | undefined;
+  /** Calls in the name of the caller, which is of this prompt alone, belong to its span now. */
+  began(caller: Caller, prompt: SpanPrompt, traceparent?: string): void;
+  /** Its last frame is sent. */
+  readonly ended: (key: string, outcome: string) => void;
+  /** Another process goes on with it, or none does until the next start. */
+  readonly left: (key: string) => void;
+  readonly close: () => void;
+}
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** One span for each prompt that this process leads, until its last frame. */
-export function createPromptSpans({ api, tracer, contexts }: PromptSpansOptions) {
+export function createPromptSpans({ api, tracer, contexts }: PromptSpansOptions): PromptSpans {
   const spans = new Map<string, Span>();
 
   function start(parent: Context, { promptId, isTakenOver }: Omit<SpanPrompt, 'key'>) {
@@ -35,10 +45,8 @@ export function createPromptSpans({ api, tracer, contexts }: PromptSpansOptions)
   }
 
   return {
-    /** To be recorded with a prompt of this caller: its `traceparent`. */
-    traceparentOf: (caller: Caller): string | undefined => contexts.traceparentOf(caller),
-    /** Calls in the name of the caller, which is of this prompt alone, belong to its span now. */
-    began(caller: Caller, prompt: SpanPrompt, traceparent?: string): void {
+    traceparentOf: (caller) => contexts.traceparentOf(caller),
+    began(caller, prompt, traceparent) {
       const recorded =
         traceparent === undefined ? undefined : contexts.fromHeaders({ traceparent });
       const parent = recorded ?? contexts.ofCaller(caller);
@@ -47,11 +55,9 @@ export function createPromptSpans({ api, tracer, contexts }: PromptSpansOptions)
       spans.set(prompt.key, span);
       contexts.linkCause(caller, context);
     },
-    /** Its last frame is sent. */
-    ended: (key: string, outcome: string): void => end(key, { 'holdover.prompt.outcome': outcome }),
-    /** Another process goes on with it, or none does until the next start. */
-    left: (key: string): void => end(key, { 'holdover.prompt.outcome': 'left' }),
-    close: (): void => [...spans.keys()].forEach((key) => end(key, LEFT)),
+    ended: (key, outcome) => end(key, { 'holdover.prompt.outcome': outcome }),
+    left: (key) => end(key, { 'holdover.prompt.outcome': 'left' }),
+    close: () => [...spans.keys()].forEach((key) => end(key, LEFT)),
   };
 }
 

@@ -1,17 +1,31 @@
+import type { AsyncLocalStorage } from 'node:async_hooks';
+import type Koa from 'koa';
 import type { TracingSettings } from '../config/tracing.ts';
 import type { CallCauses } from '../observability/call-causes.ts';
 import type { Logger } from '../observability/log.ts';
-import type { PortSubscriber } from '../observability/observed-port.ts';
+import type { PortSubscriber, PortCall } from '../observability/observed-port.ts';
 import type { JobApi } from '../protocol/job-api.ts';
 import { type OpenTelemetry, openTelemetry } from './open-telemetry.ts';
-import { TraceparentJobs, createJobSpans } from './job-spans.ts';
-import { createPromptSpans } from './prompt-spans.ts';
-import { TraceContexts } from './trace-contexts.ts';
+import { TraceparentJobs, createJobSpans, type JobSpans } from './job-spans.ts';
+import { createPromptSpans, type PromptSpans } from './prompt-spans.ts';
+import { TraceContexts, type TraceHeaders } from './trace-contexts.ts';
 import { traceCalls } from './traced-calls.ts';
 import { traceRequests } from './traced-requests.ts';
 
 /** One trace from a v1 call through its v2 calls to the last frame of its prompt. */
-export type Tracing = ReturnType<typeof createTracing>;
+export interface Tracing {
+  readonly requests: Koa.Middleware;
+  readonly prompts: PromptSpans;
+  readonly runs: JobSpans;
+  /** Jobs of these calls are run in the trace of their caller, by whichever process runs them. */
+  readonly record: (jobs: JobApi) => JobApi;
+  /** Headers for the service itself, and for no other host. */
+  readonly headers: () => TraceHeaders;
+  /** The v2 call that is being made. `headers` and `record` need it. */
+  readonly currentCall: AsyncLocalStorage<PortCall>;
+  readonly calls: (isRemote: boolean) => PortSubscriber;
+  close(): Promise<void>;
+}
 
 /** `undefined`: the environment asks for no traces, or for some that cannot be made. */
 export async function openTracing(
@@ -26,7 +40,7 @@ export async function openTracing(
   return telemetry && createTracing(telemetry, options.causes);
 }
 
-function createTracing(telemetry: OpenTelemetry, causes: CallCauses) {
+function createTracing(telemetry: OpenTelemetry, causes: CallCauses): Tracing {
   const contexts = new TraceContexts({ ...telemetry, causes });
   const parts = { ...telemetry, contexts };
   const prompts = createPromptSpans(parts);
@@ -34,14 +48,11 @@ function createTracing(telemetry: OpenTelemetry, causes: CallCauses) {
     requests: traceRequests(parts),
     prompts,
     runs: createJobSpans(parts),
-    /** Jobs of these calls are run in the trace of their caller, by whichever process runs them. */
-    record: (jobs: JobApi): JobApi => new TraceparentJobs(jobs, contexts).jobs,
-    /** Headers for the service itself, and for no other host. */
+    record: (jobs) => new TraceparentJobs(jobs, contexts).jobs,
     headers: contexts.currentHeaders,
-    /** The v2 call that is being made. `headers` and `record` need it. */
     currentCall: contexts.currentCall,
-    calls: (isRemote: boolean): PortSubscriber => traceCalls({ ...parts, isRemote }),
-    async close(): Promise<void> {
+    calls: (isRemote) => traceCalls({ ...parts, isRemote }),
+    async close() {
       prompts.close();
       await telemetry.close();
     },

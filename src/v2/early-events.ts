@@ -13,13 +13,31 @@ type Reader = (typeof READERS)[number];
 
 type Recipient = { readonly jobId: string; readonly reader: Reader };
 
-export type EarlyEvents = ReturnType<typeof createEarlyEvents>;
+export interface EarlyEvents {
+  /** Subscribes, and gives up after `BUFFER_MS`. Never rejects. */
+  open(caller: Caller, jobId: string): Promise<void>;
+  /**
+   * Removes the events for a reader that knows the end of the job: it must get no earlier status.
+   */
+  forget(caller: Caller, recipient: Recipient): void;
+  /**
+   * Returns all events since `open`, for the first request of each reader. Ends with the signal.
+   */
+  take(
+    caller: Caller,
+    recipient: Recipient,
+    signal: AbortSignal,
+  ): AsyncIterable<JobEvent> | undefined;
+}
 
 /**
  * Subscribes to a new job for the client that submitted it. A job that starts at once is ahead of
  * its `201` and of the stream that is opened after it, and a stream does not repeat missed events.
  */
-export function createEarlyEvents(jobs: Pick<JobApi, 'events'>, clock: Clock = systemClock) {
+export function createEarlyEvents(
+  jobs: Pick<JobApi, 'events'>,
+  clock: Clock = systemClock,
+): EarlyEvents {
   const newJobs = new Map<string, NewJob>();
 
   function expire(name: string): void {
@@ -51,8 +69,7 @@ export function createEarlyEvents(jobs: Pick<JobApi, 'events'>, clock: Clock = s
   }
 
   return {
-    /** Subscribes, and gives up after `BUFFER_MS`. Never rejects. */
-    async open(caller: Caller, jobId: string): Promise<void> {
+    async open(caller, jobId) {
       const name = nameOf(caller, jobId);
       if (newJobs.has(name)) return;
       const streams = READERS.map((reader) => ({ reader, controller: new AbortController() }));
@@ -60,21 +77,11 @@ export function createEarlyEvents(jobs: Pick<JobApi, 'events'>, clock: Clock = s
       newJobs.set(name, { streams: [...streams], cancelExpiry });
       await Promise.all(streams.map((stream) => subscribe(caller, jobId, stream)));
     },
-    /**
-     * Removes the events for a reader that knows the end of the job: it must get no earlier status.
-     */
-    forget(caller: Caller, recipient: Recipient): void {
+    forget(caller, recipient) {
       const stream = remove(caller, recipient);
       if (stream) close(stream);
     },
-    /**
-     * Returns all events since `open`, for the first request of each reader. Ends with the signal.
-     */
-    take(
-      caller: Caller,
-      recipient: Recipient,
-      signal: AbortSignal,
-    ): AsyncIterable<JobEvent> | undefined {
+    take(caller, recipient, signal) {
       const stream = remove(caller, recipient);
       if (!stream) return undefined;
       const { controller, events } = stream;

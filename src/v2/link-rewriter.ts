@@ -4,7 +4,11 @@ import type { Asset, Job } from '../protocol/v2.ts';
 import { createLinkSignature } from '../auth/link-signature.ts';
 import { isoTime } from '../engine/job-links.ts';
 
-export type LinkRewriter = ReturnType<typeof createLinkRewriter>;
+export interface LinkRewriter {
+  readonly asset: (asset: Asset) => Asset;
+  readonly job: (job: Job) => Job;
+  readonly event: (event: JobEvent) => JobEvent;
+}
 
 type LinkedFile = { readonly id: string; readonly url: string; readonly url_expires_at: string };
 
@@ -18,7 +22,7 @@ export function createLinkRewriter(options: {
   readonly address: PublicAddress | undefined;
   /** Signs a link to the bytes of an asset that the caller owns. */
   readonly sign?: ((assetId: string) => { query: string; expiresAt: string }) | undefined;
-}) {
+}): LinkRewriter {
   const { address, sign } = options;
   const link = (url: string): string =>
     absolute(url, address?.isStated === true ? address.base : undefined);
@@ -30,8 +34,8 @@ export function createLinkRewriter(options: {
     return { ...file, url: `${url}?${signed.query}`, url_expires_at: signed.expiresAt };
   };
   return {
-    asset: (asset: Asset): Asset => linked(asset),
-    job: (job: Job): Job => ({
+    asset: (asset) => linked(asset),
+    job: (job) => ({
       ...job,
       outputs: job.outputs.map(linked),
       urls: {
@@ -40,8 +44,7 @@ export function createLinkRewriter(options: {
         cancel: link(job.urls.cancel),
       },
     }),
-    event: (event: JobEvent): JobEvent =>
-      event.event === 'output' ? { ...event, data: linked(event.data) } : event,
+    event: (event) => (event.event === 'output' ? { ...event, data: linked(event.data) } : event),
   };
 }
 

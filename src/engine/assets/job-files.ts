@@ -3,11 +3,11 @@ import type { Clock } from '../../lib/clock.ts';
 import { packageUrl } from '../../lib/package-url.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { NodeDef } from '../../nodes/node.ts';
-import { type AssetOptions, Assets } from './assets.ts';
+import { type AssetOptions, Assets, type HeldAssets } from './assets.ts';
 import type { Blobs } from '../../blobs/blobs.ts';
-import { createOutputRetention } from './retention.ts';
-import { createKeyedMutex } from '../../lib/concurrency.ts';
-import { type OutputNames, type OutputOptions, createOutputs } from './outputs.ts';
+import { createOutputRetention, type OutputRetention } from './retention.ts';
+import { createKeyedMutex, type KeyedMutex } from '../../lib/concurrency.ts';
+import { type OutputNames, type OutputOptions, createOutputs, type Outputs } from './outputs.ts';
 import type { FileLookup } from '../jobs/resolve-files.ts';
 
 export type JobFilesOptions = Pick<AssetOptions, 'isInUse'> &
@@ -21,9 +21,18 @@ export type JobFilesOptions = Pick<AssetOptions, 'isInUse'> &
   };
 
 /** The files that jobs read and make, with their names and their retention. */
-export type JobFiles = ReturnType<typeof createJobFiles>;
+export interface JobFiles {
+  readonly withLock: KeyedMutex;
+  readonly blobs: Blobs;
+  readonly assets: Assets;
+  readonly outputs: Outputs;
+  readonly outputRetention: OutputRetention;
+  /** `reads`: the assets of an accepted job, which stay although they expire. */
+  readonly fileLookupOf: (user: string, reads?: ReadonlySet<string>) => FileLookup;
+  readonly holdAssets: (ids: ReadonlySet<string>) => Promise<HeldAssets>;
+}
 
-export function createJobFiles(deps: JobFilesOptions) {
+export function createJobFiles(deps: JobFilesOptions): JobFiles {
   const { ledger, blobs, nodes } = deps;
   const withLock = createKeyedMutex();
   const assets = new Assets({ ...deps, withLock });
@@ -33,13 +42,12 @@ export function createJobFiles(deps: JobFilesOptions) {
     assets,
     outputs: createOutputs({ ...deps, withLock }),
     outputRetention: createOutputRetention({ ...deps, ledger, withLock }),
-    /** `reads`: the assets of an accepted job, which stay although they expire. */
-    fileLookupOf: (user: string, reads?: ReadonlySet<string>): FileLookup => ({
+    fileLookupOf: (user, reads) => ({
       nodes,
       byId: (id) => assets.find(user, id, reads),
       byPath: (filePath) => assets.findByPath(user, filePath, reads),
     }),
-    holdAssets: (ids: ReadonlySet<string>) => assets.hold(ids),
+    holdAssets: (ids) => assets.hold(ids),
   };
 }
 

@@ -45,7 +45,22 @@ export type OutputOptions = {
 };
 
 /** The files that jobs make, named as v1 names them. */
-export type Outputs = ReturnType<typeof createOutputs>;
+export interface Outputs {
+  /**
+   * Returns the number after the highest one used or reserved, so that parallel jobs never get
+   * the same.
+   */
+  readonly nextCounter: (
+    maker: { readonly user: string; readonly jobId: string },
+    request: CounterRequest,
+  ) => Promise<number>;
+  /**
+   * Makes a written file an asset of the job. It survives `kill -9` when this resolves. Returns
+   * `null` when the bytes were removed meanwhile, together with the last record of the same
+   * bytes.
+   */
+  readonly commit: (madeFile: MadeFile & { readonly user: string }) => Promise<StoredOutput | null>;
+}
 
 const MAX_COUNTER_BYTES = 4 * 1024 * 1024;
 /**
@@ -56,7 +71,7 @@ const FLOOR_VALID_MS = 1000;
 const COUNTED_NAME = /^(.*)_\d{5,}_(\.[^.]*)?$/s;
 
 /** Creates files with names that are unique for each user. */
-export function createOutputs(deps: OutputOptions) {
+export function createOutputs(deps: OutputOptions): Outputs {
   const { ledger, blobs, withLock, names, clock, highestUsedElsewhere } = deps;
   const recentFloors = new LRUCache<string, { readonly floor: number; readonly atMs: number }>(
     bytesAtMost(MAX_COUNTER_BYTES),
@@ -117,24 +132,9 @@ export function createOutputs(deps: OutputOptions) {
       withLock(row.hash, recordAndUnmark).catch(reject);
     });
   return {
-    /**
-     * Returns the number after the highest one used or reserved, so that parallel jobs never get
-     * the same.
-     */
-    nextCounter: (
-      maker: { readonly user: string; readonly jobId: string },
-      request: CounterRequest,
-    ): Promise<number> =>
+    nextCounter: (maker, request) =>
       withLock(namesLockKey(maker.user), () => nextCounterOfJob(maker, request)),
-    /**
-     * Makes a written file an asset of the job. It survives `kill -9` when this resolves. Returns
-     * `null` when the bytes were removed meanwhile, together with the last record of the same
-     * bytes.
-     */
-    commit: ({
-      user,
-      ...made
-    }: MadeFile & { readonly user: string }): Promise<StoredOutput | null> =>
+    commit: ({ user, ...made }) =>
       withLock(namesLockKey(user), async () => {
         const { jobId, file } = made;
         const name = await findFreeName(user, file);

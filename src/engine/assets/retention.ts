@@ -131,7 +131,15 @@ export function jobLock(jobId: string): string {
 }
 
 /** Retains outputs that a later job reuses from the cache: it retains the job that made them. */
-export type OutputRetention = ReturnType<typeof createOutputRetention>;
+export interface OutputRetention {
+  /**
+   * Returns the ids of the outputs that still exist, and retains these for the full time from
+   * now.
+   */
+  retain(outputs: readonly StoredOutput[], user: string): Promise<readonly string[]>;
+  /** Retains the jobs whose outputs this job lists, at least as long as this job. */
+  extend(job: LiveJob): Promise<void>;
+}
 
 /**
  * Creates the retention. It is stored as the `expires_at` of the job that made the outputs, so it
@@ -142,7 +150,7 @@ export function createOutputRetention(deps: {
   readonly withLock: KeyedMutex;
   readonly retentionMs: number;
   readonly clock: TimeSource;
-}) {
+}): OutputRetention {
   const { ledger, withLock } = deps;
   const extendTo = (jobId: string, untilMs: number): Promise<boolean> =>
     withLock(jobLock(jobId), async () => {
@@ -152,11 +160,7 @@ export function createOutputRetention(deps: {
       return row !== undefined;
     });
   return {
-    /**
-     * Returns the ids of the outputs that still exist, and retains these for the full time from
-     * now.
-     */
-    async retain(outputs: readonly StoredOutput[], user: string): Promise<readonly string[]> {
+    async retain(outputs, user) {
       const untilMs = deps.clock.now() + deps.retentionMs;
       const retained: string[] = [];
       for (const { id, job_id: producer } of outputs) {
@@ -166,8 +170,7 @@ export function createOutputRetention(deps: {
       }
       return retained;
     },
-    /** Retains the jobs whose outputs this job lists, at least as long as this job. */
-    async extend(job: LiveJob): Promise<void> {
+    async extend(job) {
       const producers = new Set(job.outputs.map((output) => output.job_id));
       for (const producer of producers) {
         if (producer !== job.id) await extendTo(producer, job.expiresAtMs);

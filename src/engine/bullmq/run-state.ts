@@ -32,13 +32,36 @@ export type PublishItem =
 type RunFields = Readonly<Record<string, string>>;
 
 /** The states of runs, which all processes share. */
-export type RunStates = ReturnType<typeof createRunStates>;
+export interface RunStates {
+  readonly claim: (id: string, nowMs: number) => Promise<Claim>;
+  /** Claims a job only to end it. A worker that has it can then write no more. */
+  readonly seize: (id: string) => Promise<Claim>;
+  /** Counts an attempt. Call it before the first node begins: the count is durable when this resolves. */
+  readonly begin: (job: FencedJob) => Promise<WriteResult>;
+  /** Takes back the attempt of a worker that had this job under an earlier fence and did not crash. */
+  readonly stillAlive: (fencedJob: FencedJob) => Promise<void>;
+  /** Stores and publishes events, and stores the fields that they change. */
+  append(job: FencedJob, items: readonly PublishItem[]): Promise<WriteResult>;
+  /** Decides the end of a job; `ok` also when an end was decided before. */
+  readonly end: (
+    job: FencedJob,
+    patch: EndPatch & { readonly status: string },
+  ) => Promise<WriteResult>;
+  /** Returns a claimed job to the queue. `attemptsReturned`: 1 if the attempt is not counted. */
+  readonly requeue: (job: FencedJob, attemptsReturned: 0 | 1) => Promise<WriteResult>;
+  /** True while this claim of a job is the current one and the job has not ended. */
+  isCurrent(fencedJob: FencedJob): Promise<boolean>;
+  /** Call when the end is in the ledger: the keys of the job expire after five minutes. */
+  expire(id: string): Promise<void>;
+  /** The states of runs, in the order of the ids; `undefined` for unknown jobs. */
+  read(ids: readonly string[]): Promise<readonly (RunState | undefined)[]>;
+}
 
 /**
  * Creates the functions for the states of runs in Redis; each change is one script. `worker`: the name under which
  * this process claims jobs, and to which requests to cancel them are sent.
  */
-export function createRunStates(redis: Redis, keys: QueueKeys, worker: string) {
+export function createRunStates(redis: Redis, keys: QueueKeys, worker: string): RunStates {
   const scripts = defineQueueScripts(redis, keys);
   const write = (
     act: 'begin' | 'append' | 'end' | 'requeue',
@@ -46,16 +69,11 @@ export function createRunStates(redis: Redis, keys: QueueKeys, worker: string) {
     ...args: ScriptArgument[]
   ): Promise<WriteResult> => scripts[act](id, fence, ...args);
   return {
-    claim: async (id: string, nowMs: number): Promise<Claim> =>
-      toClaim(await scripts.claim(id, nowMs, MAX_ATTEMPTS, worker)),
-    /** Claims a job only to end it. A worker that has it can then write no more. */
-    seize: async (id: string): Promise<Claim> => toClaim(await scripts.claim(id, 0, '')),
-    /** Counts an attempt. Call it before the first node begins: the count is durable when this resolves. */
-    begin: (job: FencedJob) => write('begin', job),
-    /** Takes back the attempt of a worker that had this job under an earlier fence and did not crash. */
-    stillAlive: ({ id, fence = 0 }: FencedJob): Promise<void> => scripts.stillAlive(id, fence),
-    /** Stores and publishes events, and stores the fields that they change. */
-    append(job: FencedJob, items: readonly PublishItem[]): Promise<WriteResult> {
+    claim: async (id, nowMs) => toClaim(await scripts.claim(id, nowMs, MAX_ATTEMPTS, worker)),
+    seize: async (id) => toClaim(await scripts.claim(id, 0, '')),
+    begin: (job) => write('begin', job),
+    stillAlive: ({ id, fence = 0 }) => scripts.stillAlive(id, fence),
+    append(job, items) {
       const changed = items.map((item) => (item.kind === 'e' ? item.fields : {}));
       const pairs = Object.entries(Object.assign({}, ...changed) as RunFields);
       const args = items.flatMap((item): ScriptArgument[] =>
@@ -63,24 +81,19 @@ export function createRunStates(redis: Redis, keys: QueueKeys, worker: string) {
       );
       return write('append', job, pairs.length, ...pairs.flat(), ...args);
     },
-    /** Decides the end of a job; `ok` also when an end was decided before. */
-    end: (job: FencedJob, patch: EndPatch & { readonly status: string }) =>
+    end: (job, patch) =>
       write('end', job, patch.status, JSON.stringify(patch), statusEvent(patch.status, null)),
-    /** Returns a claimed job to the queue. `attemptsReturned`: 1 if the attempt is not counted. */
-    requeue: (job: FencedJob, attemptsReturned: 0 | 1) =>
+    requeue: (job, attemptsReturned) =>
       write('requeue', job, statusEvent('queued', 0), attemptsReturned),
-    /** True while this claim of a job is the current one and the job has not ended. */
-    async isCurrent({ id, fence = 0 }: FencedJob): Promise<boolean> {
+    async isCurrent({ id, fence = 0 }) {
       const [current, end] = await redis.hmget(keys.run(id), 'fence', 'end');
       return Number(current) === fence && end === null;
     },
-    /** Call when the end is in the ledger: the keys of the job expire after five minutes. */
-    async expire(id: string): Promise<void> {
+    async expire(id) {
       const all = [keys.run(id), keys.eventStream(id)];
       await Promise.all(all.map((key) => redis.pexpire(key, ENDED_TTL_MS)));
     },
-    /** The states of runs, in the order of the ids; `undefined` for unknown jobs. */
-    async read(ids: readonly string[]): Promise<readonly (RunState | undefined)[]> {
+    async read(ids) {
       return (await Promise.all(ids.map((id) => redis.hgetall(keys.run(id))))).map(stateOf);
     },
   };

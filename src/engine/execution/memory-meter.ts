@@ -10,7 +10,11 @@ import {
  * Limits the memory of a job: the reservations of the running call, and the pixels and texts that
  * finished calls returned.
  */
-export type MemoryMeter = ReturnType<typeof createMemoryMeter>;
+export interface MemoryMeter {
+  reserve(bytes: number): void;
+  /** Ends a call: its reservations are replaced by the buffers and texts that it returned. */
+  settle(values: readonly Value[]): void;
+}
 
 /** Shorter texts are not counted, since the number of nodes is limited. */
 const MIN_COUNTED_CHARS = 1024;
@@ -18,19 +22,18 @@ const MIN_COUNTED_CHARS = 1024;
 const MAX_TEXTS_PER_LENGTH = 4;
 
 /** Starts an empty meter. */
-export function createMemoryMeter(limitBytes: number) {
+export function createMemoryMeter(limitBytes: number): MemoryMeter {
   const counted = new Set<object>();
   const isNewText = createNewTextCheck();
   let heldBytes = 0;
   let reservedBytes = 0;
   return {
-    reserve(bytes: number): void {
+    reserve(bytes) {
       if (heldBytes + reservedBytes + bytes > limitBytes)
         throw outOfMemory(heldBytes + reservedBytes, bytes, limitBytes);
       reservedBytes += bytes;
     },
-    /** Ends a call: its reservations are replaced by the buffers and texts that it returned. */
-    settle(values: readonly Value[]): void {
+    settle(values) {
       reservedBytes = 0;
       for (const [buffer, bytes] of buffersOf(values)) {
         if (counted.has(buffer)) continue;

@@ -17,13 +17,18 @@ export type NodeRecord = {
 export type NodeRecords = Map<string, NodeRecord>;
 
 /** Keeps the results of each user's previous prompt, and of no earlier one, as v1 does. */
-export type NodeCache = ReturnType<typeof createNodeCache>;
+export interface NodeCache {
+  take(user: string): NodeRecords;
+  put(user: string, records: NodeRecords): void;
+  /** Drops the results of a user, and those that a running job of the user is about to store. */
+  forget(user: string): void;
+}
 
 /** The size that a value without pixels and text counts for. It only has to be above zero. */
 const OVERHEAD_BYTES = 1024;
 
 /** Above `maxBytes`, the results of the users who have been idle for longest are dropped. */
-export function createNodeCache({ maxBytes }: { readonly maxBytes: number }) {
+export function createNodeCache({ maxBytes }: { readonly maxBytes: number }): NodeCache {
   const users = new LRUCache<string, NodeRecords>({
     maxSize: Math.max(1, maxBytes),
     sizeCalculation: sizeOf,
@@ -35,18 +40,17 @@ export function createNodeCache({ maxBytes }: { readonly maxBytes: number }) {
   const inUse = new Set<string>();
   const toDrop = new Set<string>();
   return {
-    take(user: string): NodeRecords {
+    take(user) {
       const records = users.get(user) ?? new Map();
       users.delete(user);
       inUse.add(user);
       return records;
     },
-    put(user: string, records: NodeRecords): void {
+    put(user, records) {
       inUse.delete(user);
       if (!toDrop.delete(user)) users.set(user, records);
     },
-    /** Drops the results of a user, and those that a running job of the user is about to store. */
-    forget(user: string): void {
+    forget(user) {
       users.delete(user);
       if (inUse.has(user)) toDrop.add(user);
     },

@@ -9,7 +9,13 @@ import type { FromWorker, StoredOutput } from './worker-protocol.ts';
 type WorkerEvent = Exclude<FromWorker, { type: 'end' | 'question' }>;
 
 /** Applies the messages of a worker to the job's state, and emits its events in the same order. */
-export type RunReporter = ReturnType<typeof createRunReporter>;
+export interface RunReporter {
+  readonly apply: (message: WorkerEvent) => void;
+  readonly output: (stored: StoredOutput) => void;
+  /** Emits the last progress of a job when all its nodes are done. */
+  complete(): void;
+  readonly current: () => { readonly nodeId: string | null; readonly classType: string | null };
+}
 
 type State = {
   done: number;
@@ -19,7 +25,7 @@ type State = {
 };
 
 /** Creates the reporter of one run of a job. */
-export function createRunReporter(job: LiveJob, clock: Clock) {
+export function createRunReporter(job: LiveJob, clock: Clock): RunReporter {
   const state: State = { done: 0, total: 0, value: 0, node: null };
   const emit = (event: JobEvent): void => job.feed.emit(event);
   const progress = (at: { readonly step?: number; readonly steps?: number } = {}): void => {
@@ -63,15 +69,13 @@ export function createRunReporter(job: LiveJob, clock: Clock) {
     },
   };
   return {
-    apply: (message: WorkerEvent): void =>
-      (handlers[message.type] as (message: WorkerEvent) => void)(message),
+    apply: (message) => (handlers[message.type] as (message: WorkerEvent) => void)(message),
     output,
-    /** Emits the last progress of a job when all its nodes are done. */
-    complete(): void {
+    complete() {
       state.node = null;
       progress();
     },
-    current: (): { readonly nodeId: string | null; readonly classType: string | null } => ({
+    current: () => ({
       nodeId: state.node?.id ?? null,
       classType: state.node?.classType ?? null,
     }),

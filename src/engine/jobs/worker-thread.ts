@@ -9,7 +9,18 @@ export type ThreadEnd =
   | { readonly kind: 'lost'; readonly reason: string; readonly outOfMemory: boolean };
 
 /** One worker thread, which is used for one job after the other and started again when it exits. */
-export type WorkerThread = ReturnType<typeof createWorkerThread>;
+export interface WorkerThread {
+  /** Runs a job. Only one job may run at a time. */
+  run(
+    request: RunRequest,
+    onMessage: (message: Exclude<FromWorker, { type: 'end' }>) => void,
+  ): Promise<ThreadEnd>;
+  readonly reply: (message: Extract<ToWorker, { type: 'reply' }>) => void;
+  /** Drops the results that the thread keeps for a user. */
+  readonly forget: (user: string) => void;
+  /** Terminates the thread now. A running job ends as lost. */
+  terminate(): Promise<void>;
+}
 
 type CurrentRun = {
   readonly worker: Worker;
@@ -18,7 +29,7 @@ type CurrentRun = {
 };
 
 /** Creates a worker. Its thread does not exist before `start` or `run`. */
-export function createWorkerThread(setup: WorkerSetup) {
+export function createWorkerThread(setup: WorkerSetup): WorkerThread {
   let worker: Worker | undefined;
   let current: CurrentRun | undefined;
   const finish = (ending: Worker, end: ThreadEnd): void => {
@@ -47,22 +58,14 @@ export function createWorkerThread(setup: WorkerSetup) {
     return started;
   };
   return {
-    /** Runs a job. Only one job may run at a time. */
-    run(
-      request: RunRequest,
-      onMessage: (message: Exclude<FromWorker, { type: 'end' }>) => void,
-    ): Promise<ThreadEnd> {
+    run(request, onMessage) {
       const used = (worker ??= spawn());
       used.postMessage(request);
       return new Promise((resolve) => (current = { worker: used, onMessage, end: resolve }));
     },
-    reply: (message: Extract<ToWorker, { type: 'reply' }>): void =>
-      current?.worker.postMessage(message),
-    /** Drops the results that the thread keeps for a user. */
-    forget: (user: string): void =>
-      worker?.postMessage({ type: 'forget', user } satisfies ToWorker),
-    /** Terminates the thread now. A running job ends as lost. */
-    async terminate(): Promise<void> {
+    reply: (message) => current?.worker.postMessage(message),
+    forget: (user) => worker?.postMessage({ type: 'forget', user } satisfies ToWorker),
+    async terminate() {
       const ending = worker;
       worker = undefined;
       await ending?.terminate();

@@ -2,7 +2,17 @@ import { totalmem } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
 
 /** The memory for bodies that this process has received and not finished. */
-export type BodyMemory = ReturnType<typeof createBodyMemory>;
+export interface BodyMemory {
+  /** The size of the largest body that is ever accepted. */
+  readonly largestBody: number;
+  /** The bytes that are reserved now. */
+  readonly reservedBytes: () => number;
+  /**
+   * Waits for memory, for a limited time. `undefined` when there is none. The reservation of a
+   * body without a length grows as it arrives.
+   */
+  reserve(bodyBytes: number): Promise<MemoryReservation | undefined>;
+}
 
 /** A part of the memory, which is released once. */
 export type MemoryReservation = { release(): void };
@@ -52,7 +62,7 @@ type Waiting = {
 };
 
 /** Serves callers in the order of their arrival. A single body is always accepted. */
-export function createBodyMemory(options: BodyMemoryOptions) {
+export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
   const { limitBytes, queuedBytes = () => 0, waitMs = WAIT_MS } = options;
   const waiting: Waiting[] = [];
   let reserved = 0;
@@ -106,15 +116,9 @@ export function createBodyMemory(options: BodyMemoryOptions) {
   }
 
   return {
-    /** The size of the largest body that is ever accepted. */
     largestBody: Math.floor(limitBytes / MEMORY_PER_BODY_BYTE),
-    /** The bytes that are reserved now. */
     reservedBytes: () => reserved,
-    /**
-     * Waits for memory, for a limited time. `undefined` when there is none. The reservation of a
-     * body without a length grows as it arrives.
-     */
-    async reserve(bodyBytes: number): Promise<MemoryReservation | undefined> {
+    async reserve(bodyBytes) {
       const bytes = bodyBytes * MEMORY_PER_BODY_BYTE;
       const isSmall = bodyBytes <= SMALL_BYTES;
       if (hasRoom(bytes) && (isSmall || waiting.length === 0)) return reserveNow(bytes);

@@ -32,7 +32,9 @@ export type CredentialRefusal = {
   isBeingChecked: boolean;
 };
 
-export type Accounts = ReturnType<typeof createAccounts>;
+export interface Accounts {
+  of(caller: Caller): Result<Account>;
+}
 
 const MAX_BYTES = 32 * 1024 * 1024;
 /** The assumed memory of an account beside its key. */
@@ -44,7 +46,7 @@ const HEADER_VALUE = /^[\x21-\x7e]+$/;
 export function createAccounts(
   credential: Credential,
   options: { readonly clock: Clock; readonly maxConcurrentSubmissions: number },
-) {
+): Accounts {
   const secret = randomBytes(32);
   const accounts = new LRUCache<string, Account>({
     maxSize: MAX_BYTES,
@@ -61,7 +63,7 @@ export function createAccounts(
     credentialRefusal: undefined,
   });
   return {
-    of(caller: Caller): Result<Account> {
+    of(caller) {
       const key = credential.mode === 'fixed' ? credential.key : caller.credential;
       if (key !== undefined && !HEADER_VALUE.test(key)) {
         return refuse(401, 'unauthorized', 'This key has characters that a header cannot carry.');
@@ -87,26 +89,27 @@ export function withAccount(accounts: Accounts) {
 }
 
 /** Stops the calls of an account until the upstream accepts them again. */
-type RateGate = ReturnType<typeof createRateGate>;
+interface RateGate {
+  readonly waitMs: () => number;
+  readonly closeFor: (forMs: number) => void;
+  /** Waits until the gate is open, with a little jitter. False when that would take too long. */
+  waitUntilOpen(options: {
+    readonly budgetMs: number;
+    readonly signal?: AbortSignal;
+  }): Promise<boolean>;
+}
 
 /** Waiting calls continue spread over a fifth of the wait, not all at once. */
 const JITTER = 0.2;
 
 /** @internal */
-export function createRateGate(clock: Clock) {
+export function createRateGate(clock: Clock): RateGate {
   let opensAtMs = Number.NEGATIVE_INFINITY;
   const waitMs = (): number => Math.max(0, opensAtMs - clock.now());
   return {
     waitMs,
-    closeFor: (forMs: number): void => void (opensAtMs = Math.max(opensAtMs, clock.now() + forMs)),
-    /** Waits until the gate is open, with a little jitter. False when that would take too long. */
-    async waitUntilOpen({
-      budgetMs,
-      signal,
-    }: {
-      readonly budgetMs: number;
-      readonly signal?: AbortSignal;
-    }): Promise<boolean> {
+    closeFor: (forMs) => void (opensAtMs = Math.max(opensAtMs, clock.now() + forMs)),
+    async waitUntilOpen({ budgetMs, signal }) {
       const deadlineMs = clock.now() + budgetMs;
       for (let ms = waitMs(); ms > 0; ms = waitMs()) {
         if (clock.now() + ms > deadlineMs) return false;

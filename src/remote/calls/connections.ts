@@ -30,7 +30,12 @@ export type HttpRequest = {
 };
 
 /** The connections to one origin. */
-export type Connections = ReturnType<typeof createConnections>;
+export interface Connections {
+  readonly send: (request: HttpRequest) => Promise<HttpAnswer>;
+  /** Sends a request and reads the whole body of its answer. */
+  readonly sendAndCollect: (request: HttpRequest) => Promise<WholeAnswer>;
+  close(): Promise<void>;
+}
 
 /** Opens connections. This client follows no redirects, so credentials cannot leave the origin. */
 export function createConnections(
@@ -38,7 +43,7 @@ export function createConnections(
   limits: RemoteLimits,
   /** `undefined`: no call is traced. */
   traceHeaders?: () => HttpRequest['headers'],
-) {
+): Connections {
   const connect = { timeout: limits.connectTimeoutMs };
   const pools = {
     calls: new Pool(origin, { connect, connections: limits.connections, pipelining: 1 }),
@@ -61,12 +66,11 @@ export function createConnections(
     };
   }
   return {
-    send: (request: HttpRequest): Promise<HttpAnswer> => {
+    send: (request) => {
       const { pool, signal = null } = request;
       return openAnswer(pools[pool], { ...optionsOf(request), signal });
     },
-    /** Sends a request and reads the whole body of its answer. */
-    sendAndCollect: (request: HttpRequest): Promise<WholeAnswer> =>
+    sendAndCollect: (request) =>
       new Promise((resolve) => {
         const exchange = new WholeExchange(resolve, request.signal, bounds);
         try {
@@ -75,7 +79,7 @@ export function createConnections(
           exchange.fail(error instanceof Error ? error : new Error(String(error)));
         }
       }),
-    async close(): Promise<void> {
+    async close() {
       await Promise.all([pools.calls.destroy(), pools.bodies.destroy()]);
     },
   };

@@ -132,17 +132,20 @@ export class AnswerTooLarge extends Error {
 }
 
 /** The limit for the bytes of all answers that are being read. */
-type ByteBudget = ReturnType<typeof createByteBudget>;
+interface ByteBudget {
+  /** Reserves bytes. False when the limit is reached. */
+  reserve(bytes: number): boolean;
+  readonly release: (bytes: number) => void;
+}
 
-export function createByteBudget(maxBytes: number) {
+export function createByteBudget(maxBytes: number): ByteBudget {
   let reservedBytes = 0;
   return {
-    /** Reserves bytes. False when the limit is reached. */
-    reserve(bytes: number): boolean {
+    reserve(bytes) {
       if (reservedBytes + bytes > maxBytes) return false;
       reservedBytes += bytes;
       return true;
     },
-    release: (bytes: number): void => void (reservedBytes -= bytes),
+    release: (bytes) => void (reservedBytes -= bytes),
   };
 }

@@ -1,10 +1,16 @@
 /** Builds the request targets of one upstream. */
-export type UpstreamLinks = ReturnType<typeof createLinks>;
+export interface UpstreamLinks {
+  readonly origin: string;
+  /** Returns the request target of an operation without a link. Segments are encoded. */
+  readonly target: (...segments: readonly string[]) => string;
+  /** Returns the request target of a link; `undefined` when it leads to another origin. */
+  targetOf(link: string | undefined): string | undefined;
+}
 
 const API_PATH = '/api/v2';
 
 /** Creates the targets. Throws on an address that is not a plain http(s) URL. */
-export function createLinks(baseUrl: string) {
+export function createLinks(baseUrl: string): UpstreamLinks {
   const base = new URL(baseUrl);
   if (!isPlainHttp(base))
     throw new Error('an upstream must be an http or https URL without a login');
@@ -12,11 +18,8 @@ export function createLinks(baseUrl: string) {
   const prefix = mount.endsWith(API_PATH) ? mount : mount + API_PATH;
   return {
     origin: base.origin,
-    /** Returns the request target of an operation without a link. Segments are encoded. */
-    target: (...segments: readonly string[]): string =>
-      [prefix, ...segments.map(encodeURIComponent)].join('/'),
-    /** Returns the request target of a link; `undefined` when it leads to another origin. */
-    targetOf(link: string | undefined): string | undefined {
+    target: (...segments) => [prefix, ...segments.map(encodeURIComponent)].join('/'),
+    targetOf(link) {
       // `//host/…` names another host, and the contract has no other forms.
       if (link === undefined || !/^(https?:\/\/|\/(?!\/))/i.test(link)) return undefined;
       const url = resolveUrl(link, base.origin);

@@ -2,7 +2,13 @@
 const STATE_EVENTS = 2;
 
 /** Watches one open stream. */
-export type SilenceWatch = ReturnType<typeof watchSilence>;
+export interface SilenceWatch {
+  /** Restarts the time of silence: the stream has sent something. */
+  noteActivity(): void;
+  /** Calls `onSilence` after this time: the read before has failed. */
+  checkAgainIn(ms: number): void;
+  readonly close: () => void;
+}
 
 /**
  * Calls `onSilence` when a stream was silent for `first` ms, then after twice the time, up to every
@@ -21,7 +27,7 @@ export function watchSilence(
     readonly jitter: (ms: number) => number;
   },
   onSilence: () => void,
-) {
+): SilenceWatch {
   const { opening, first, last, requestTurn, jitter } = options;
   let waitMs = first;
   let timer = setTimeout(scheduleCheck, jitter(waitMs));
@@ -52,16 +58,14 @@ export function watchSilence(
   }
 
   return {
-    /** Restarts the time of silence: the stream has sent something. */
-    noteActivity(): void {
+    noteActivity() {
       const startMs = events++ < STATE_EVENTS ? opening : first;
       if (isFirst && waitMs === startMs) return void timer.refresh();
       waitMs = startMs;
       isFirst = true;
       restart(startMs);
     },
-    /** Calls `onSilence` after this time: the read before has failed. */
-    checkAgainIn(ms: number): void {
+    checkAgainIn(ms) {
       isFirst = false;
       restart(ms);
     },

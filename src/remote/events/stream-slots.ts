@@ -13,12 +13,27 @@ export type StreamCandidate = {
  * The event streams of one upstream. Their number is limited; watched jobs and running jobs get
  * them first.
  */
-export type StreamSlots = ReturnType<typeof createStreamSlots>;
+export interface StreamSlots {
+  /** Takes a slot. True: open a stream, and call `release` when it is over. */
+  acquire(candidate: StreamCandidate): boolean;
+  readonly release: (candidate: StreamCandidate) => void;
+  /** Removes a candidate that needs no stream any more, or may open none now. */
+  remove(candidate: StreamCandidate): void;
+  /**
+   * Notes that the upstream opens no more streams for this time. The candidate has released its
+   * slot.
+   */
+  noteLimit(forMs: number): void;
+  readonly openCount: () => number;
+}
 
 /** The tens digit of a rank says if a client watches the job. */
 export const RANK = { unwatched: 10, queued: 1 } as const;
 
-export function createStreamSlots(options: { readonly max: number; readonly clock: Clock }) {
+export function createStreamSlots(options: {
+  readonly max: number;
+  readonly clock: Clock;
+}): StreamSlots {
   const holders = new Set<StreamCandidate>();
   const waiting = new Set<StreamCandidate>();
   let knownLimit = options.max;
@@ -61,8 +76,7 @@ export function createStreamSlots(options: { readonly max: number; readonly cloc
   }
 
   return {
-    /** Takes a slot. True: open a stream, and call `release` when it is over. */
-    acquire(candidate: StreamCandidate): boolean {
+    acquire(candidate) {
       waiting.add(candidate);
       const free = currentLimit() - holders.size;
       if (free <= 0) preemptLowest(candidate);
@@ -77,21 +91,16 @@ export function createStreamSlots(options: { readonly max: number; readonly cloc
       return true;
     },
     release,
-    /** Removes a candidate that needs no stream any more, or may open none now. */
-    remove(candidate: StreamCandidate): void {
+    remove(candidate) {
       if (waiting.delete(candidate)) wakeNext();
       release(candidate);
     },
-    /**
-     * Notes that the upstream opens no more streams for this time. The candidate has released its
-     * slot.
-     */
-    noteLimit(forMs: number): void {
+    noteLimit(forMs) {
       knownLimit = Math.min(knownLimit, holders.size);
       pauseMs = forMs;
       growsAtMs = options.clock.now() + forMs;
     },
-    openCount: (): number => holders.size,
+    openCount: () => holders.size,
   };
 }
 

@@ -108,7 +108,18 @@ export type RedirectHost = { readonly hostname: string; readonly port?: string |
  * Reads the targets of the links of an upstream, without a credential and without headers of the
  * caller.
  */
-export type ForeignLinks = ReturnType<typeof createForeignLinks>;
+export interface ForeignLinks {
+  /**
+   * Returns why a link may not be followed, as far as its text shows; `undefined` when it may.
+   */
+  readonly refusalReason: (link: string) => string | undefined;
+  /**
+   * Returns the head of the answer at the end of the link. A link to a forbidden address is a
+   * lost call with the cause `AddressRefused`.
+   */
+  readonly open: (link: string, headers: Readonly<Record<string, string>>) => Promise<HttpAnswer>;
+  close(): Promise<void>;
+}
 
 type Limits = Pick<RemoteLimits, 'connectTimeoutMs' | 'readTimeoutMs' | 'bodyIdleTimeoutMs'>;
 
@@ -138,7 +149,7 @@ export function createForeignLinks(
     hosts = [],
     resolve,
   }: { readonly hosts?: readonly RedirectHost[]; readonly resolve?: typeof lookup } = {},
-) {
+): ForeignLinks {
   const upstream = new URL(origin);
   const agentFor = (kind: LinkKind): Agent => {
     const guarded = { lookup: guardedLookup(ALLOWED_SCOPES[kind], resolve) };
@@ -192,17 +203,9 @@ export function createForeignLinks(
   }
 
   return {
-    /**
-     * Returns why a link may not be followed, as far as its text shows; `undefined` when it may.
-     */
-    refusalReason: (link: string): string | undefined => refusalReasonOf(new URL(link)),
-    /**
-     * Returns the head of the answer at the end of the link. A link to a forbidden address is a
-     * lost call with the cause `AddressRefused`.
-     */
-    open: (link: string, headers: Readonly<Record<string, string>>): Promise<HttpAnswer> =>
-      follow(link, headers).catch((cause: Error) => failedAnswer(cause)),
-    async close(): Promise<void> {
+    refusalReason: (link) => refusalReasonOf(new URL(link)),
+    open: (link, headers) => follow(link, headers).catch((cause: Error) => failedAnswer(cause)),
+    async close() {
       await Promise.all(Object.values(agents).map((agent) => agent.destroy()));
     },
   };

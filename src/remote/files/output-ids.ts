@@ -9,7 +9,12 @@ import { bytesAtMost } from '../../lib/lru-size.ts';
  * The current ids of outputs. The self-hosted server signs them with a secret that it loses at a
  * restart, unless it has a state directory. The job then lists the same files under other ids.
  */
-export type OutputIds = ReturnType<typeof createOutputIds>;
+export interface OutputIds {
+  /** Returns the known current id of the file. */
+  readonly current: (account: Account, assetId: string) => string;
+  /** Reads the job that made the file. `undefined`: the file has no other id. */
+  renew(account: Account, assetId: string): Promise<string | undefined>;
+}
 
 const MAX_BYTES = 4 * 1024 * 1024;
 
@@ -19,14 +24,11 @@ export function createOutputIds({
 }: {
   readonly snapshots: Snapshots;
   readonly capabilities: UpstreamCapabilities;
-}) {
+}): OutputIds {
   const currentIds = new LRUCache<string, string>(bytesAtMost(MAX_BYTES));
   return {
-    /** Returns the known current id of the file. */
-    current: ({ id }: Account, assetId: string): string =>
-      currentIds.get(`${id} ${assetId}`) ?? assetId,
-    /** Reads the job that made the file. `undefined`: the file has no other id. */
-    async renew(account: Account, assetId: string): Promise<string | undefined> {
+    current: ({ id }, assetId) => currentIds.get(`${id} ${assetId}`) ?? assetId,
+    async renew(account, assetId) {
       const jobId = engineFileOf(assetId)?.jobId;
       if (jobId === undefined) return undefined;
       const read = await snapshots.refresh(account, jobId);

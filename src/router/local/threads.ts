@@ -3,13 +3,17 @@ import type { Logger } from '../../observability/log.ts';
 import type { Task, TaskEnd } from './thread-model.ts';
 
 /** The worker threads that run models. */
-export type ModelThreads = ReturnType<typeof createModelThreads>;
+export interface ModelThreads {
+  /** Runs a task. `busy`: too many tasks wait already. An abort ends the thread of the task. */
+  run(task: Task, signal: AbortSignal): Promise<TaskEnd | 'busy'>;
+  readonly close: () => Promise<void>;
+}
 
 /** Creates the threads. They start with the first task and are kept. */
 export function createModelThreads(options: {
   readonly limits: { readonly threads: number; readonly maxWaiting: number };
   readonly log: Logger;
-}) {
+}): ModelThreads {
   const { threads: count, maxWaiting } = options.limits;
   const threads = createThreads({
     module: 'dist/router/local/thread-worker.js',
@@ -21,8 +25,7 @@ export function createModelThreads(options: {
   });
   let tasks = 0;
   return {
-    /** Runs a task. `busy`: too many tasks wait already. An abort ends the thread of the task. */
-    async run(task: Task, signal: AbortSignal): Promise<TaskEnd | 'busy'> {
+    async run(task, signal) {
       if (tasks >= count + maxWaiting) return 'busy';
       tasks++;
       try {
