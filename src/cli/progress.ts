@@ -1,10 +1,9 @@
 import { SingleBar } from 'cli-progress';
+import { forEachConcurrently } from '../lib/concurrency.ts';
 import { megabytes } from './printable-name.ts';
 
-/** The whole work: files to read, or records of a ledger. */
-type ProgressTotal =
-  | { readonly files: number; readonly bytes: number }
-  | { readonly records: number };
+/** The number of files to read and their size. */
+type ProgressTotal = ReturnType<typeof totalOf>;
 
 /** Returns the number of files and their size. */
 export function totalOf(files: readonly { readonly sizeBytes: number }[]) {
@@ -12,7 +11,22 @@ export function totalOf(files: readonly { readonly sizeBytes: number }[]) {
 }
 
 /** Called when the size of a part of the work is known. The caller calls the returned function after each item. */
-export type StartProgress = (total: ProgressTotal) => (bytes: number) => void;
+type StartProgress = (total: ProgressTotal) => (bytes: number) => void;
+
+const MAX_CONCURRENT = 8;
+
+/** Acts on files, some at a time, and shows the progress. The first failure stops the rest. */
+export async function forEachFile<File extends { readonly sizeBytes: number }>(
+  files: readonly File[],
+  act: (file: File) => Promise<void>,
+): Promise<void> {
+  const progress = createProgress();
+  const onFile = progress.start(totalOf(files));
+  await forEachConcurrently(MAX_CONCURRENT, files, async (file) => {
+    await act(file);
+    onFile(file.sizeBytes);
+  }).finally(progress.stop);
+}
 
 type Shown = { show(text: string, value: number): void; stop(): void };
 
@@ -43,8 +57,7 @@ function bar(stream: NodeJS.WriteStream, total: ProgressTotal): Shown {
     etaBuffer: 200,
   });
   // Each file counts for one, so that empty files also move the bar.
-  const length = 'records' in total ? total.records : total.bytes + total.files;
-  shown.start(length, 0, { done: textOf(total, 0, 0) });
+  shown.start(total.bytes + total.files, 0, { done: textOf(total, 0, 0) });
   return { show: (done, value) => shown.update(value, { done }), stop: () => shown.stop() };
 }
 
@@ -63,6 +76,5 @@ function lines(out: NodeJS.WriteStream): Shown {
 }
 
 function textOf(total: ProgressTotal, items: number, bytes: number): string {
-  if ('records' in total) return `${items} of ${total.records} records`;
   return `${items} of ${total.files} files, ${megabytes(bytes)}`;
 }

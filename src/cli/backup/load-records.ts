@@ -1,6 +1,7 @@
 import { END_NAMES } from '../../ledger/columns.ts';
 import type { Ledger, PromptOutcome } from '../../ledger/ledger.ts';
 import type { RecordKind, RecordRows, StoredRecord } from '../../ledger/records.ts';
+import { reached } from '../../lib/crash-point.ts';
 
 /** Writes that are sent together share one sync to the disk. */
 const ROWS_AT_A_TIME = 100;
@@ -9,7 +10,6 @@ const ROWS_AT_A_TIME = 100;
 export async function loadRecords(
   records: AsyncIterable<StoredRecord>,
   ledger: Ledger,
-  onRecord: () => void,
 ): Promise<void> {
   const batch: StoredRecord[] = [];
   const flush = async (): Promise<void> => {
@@ -19,7 +19,7 @@ export async function loadRecords(
     batch.push(record);
     // History is in the order in which prompts ended: write one after the other.
     if (record.kind === 'prompts' || batch.length === ROWS_AT_A_TIME) await flush();
-    onRecord();
+    reached('restore-record');
   }
   await flush();
 }

@@ -1,21 +1,23 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { openBucketOf } from '../../app/stored-files.ts';
 import { filesSource } from '../../config/files.ts';
 import { databasePath, refuseOtherPlace } from '../../data-folder/data-dir.ts';
+import type { RecordKind, StoredRecord } from '../../ledger/records.ts';
 import type { SharedRedis } from '../../ledger/redis/open-shared.ts';
+import { readRedisRecords } from '../../ledger/redis/records.ts';
 import {
   type InspectedDatabase,
   inspectDatabase,
   ledgerIdIn,
 } from '../../ledger/sqlite/inspect.ts';
 import { readSqliteRecords } from '../../ledger/sqlite/records.ts';
-import type { RecordKind, StoredRecord } from '../../ledger/records.ts';
 import { silentLogger } from '../../observability/log.ts';
 import type { Blobs } from '../../blobs/blobs.ts';
 import { createFolderBlobs } from '../../blobs/folder/folder-blobs.ts';
 import { type DataLocation, withRedis } from '../shared-options.ts';
 import { withOpen } from '../with-open.ts';
-import { type FilesPlace, placeInBucket, placeInFolder } from './places.ts';
+import { type FilesPlace, placeInFolder } from './places.ts';
 
 /** A ledger and its files, in a data folder, Redis and a bucket. A server may use them meanwhile. */
 export type OpenedData = {
@@ -31,8 +33,7 @@ export type OpenedData = {
 };
 
 /** The records of a ledger. */
-export type LedgerRecords = {
-  readonly kind: 'sqlite' | 'redis';
+type LedgerRecords = {
   readonly id: () => string;
   readonly inspect: () => InspectedDatabase;
   /** Reads all records as they are now, or those of some kinds. */
@@ -40,47 +41,42 @@ export type LedgerRecords = {
 };
 
 /**
- * Calls `work` with the data of these settings, and closes them afterwards. Throws when the files are in another
- * place, or are not complete there.
+ * Calls `work` with the data of these settings, and closes them afterwards. Throws when there is no data folder, and
+ * when the files are in another place, or are not complete there.
  */
 export async function withData<T>(
   settings: DataLocation,
   work: (opened: OpenedData) => Promise<T>,
 ): Promise<T> {
   const { dataDir } = settings;
+  if (!existsSync(dataDir)) throw new Error(`there is no data folder ${dataDir}`);
   const files = filesSource(settings, process.env);
   return withRedis(settings, async (redis) =>
     withOpen(await openBucketOf(files, silentLogger()), async (bucket) => {
       await refuseOtherPlace(dataDir, bucket?.identity);
-      const ledger = redis ? await recordsInRedis(redis) : recordsInDatabase(dataDir);
-      const place = bucket ? placeInBucket(bucket) : placeInFolder(dataDir);
+      const ledger = redis ? recordsInRedis(redis) : recordsInDatabase(databasePath(dataDir));
+      const place = bucket?.objects ?? placeInFolder(dataDir);
       const blobs =
         bucket?.blobs ?? createFolderBlobs(join(dataDir, 'blobs'), join(dataDir, 'spool'));
-      const belongs = async (): Promise<boolean> => {
-        const recordedBy = await place.readId('ledger.id');
-        return recordedBy === undefined || recordedBy === ledger.id();
-      };
+      const belongs = async (): Promise<boolean> =>
+        [undefined, ledger.id()].includes(await place.text('ledger.id'));
       return await work({ dataDir, redis, ledger, place, blobs, belongs });
     }),
   );
 }
 
-function recordsInDatabase(dataDir: string): LedgerRecords {
-  const path = databasePath(dataDir);
+function recordsInDatabase(path: string): LedgerRecords {
   return {
-    kind: 'sqlite',
     id: () => ledgerIdIn(path),
     inspect: () => inspectDatabase(path),
     records: (kinds) => readSqliteRecords(path, kinds),
   };
 }
 
-async function recordsInRedis({ links, identity }: SharedRedis): Promise<LedgerRecords> {
-  const { readRedisRecords } = await import('../../ledger/redis/records.ts');
+function recordsInRedis({ links, identity }: SharedRedis): LedgerRecords {
   return {
-    kind: 'redis',
     id: () => identity.id,
-    inspect: () => ({ state: 'ok', errors: [] }),
+    inspect: () => ({ state: 'ok', why: '' }),
     records: (kinds) => readRedisRecords(links, kinds),
   };
 }

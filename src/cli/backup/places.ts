@@ -1,89 +1,114 @@
-import { createReadStream, existsSync, readFileSync } from 'node:fs';
-import { lstat, utimes } from 'node:fs/promises';
-import { join } from 'node:path';
+import { randomUUID } from 'node:crypto';
+import { copyFile, open, readFile, readdir, rm, stat, utimes } from 'node:fs/promises';
+import { join, resolve, sep } from 'node:path';
 import type { Readable } from 'node:stream';
+import { isWithin, realPathOf } from '../../config/shared-folders.ts';
 import { UNFINISHED_COPY } from '../../data-folder/bind-bucket.ts';
 import { writeFileAtomically } from '../../data-folder/bind-ledger.ts';
+import { UNFINISHED_RESTORE } from '../../data-folder/data-dir.ts';
 import { undefinedIfAbsent } from '../../lib/absent-file.ts';
+import { syncPath } from '../../lib/durability.ts';
 import { moveIntoPlace } from '../../lib/rename-new.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
 import type { OpenedBucket } from '../../blobs/bucket/open-bucket.ts';
-import { filesBelow } from './copy.ts';
 
-type Id = 'folder.id' | 'ledger.id';
+type Key = { readonly key: string };
 
-/** A file that a front end has saved, by its path below `userdata`. */
-export type SavedFile = { readonly path: string; readonly modifiedAtMs: number };
-
-/** The place of the files of a ledger: a data folder or a bucket. Paths are the same in both. */
+/** The place of the files of a ledger: a data folder or a bucket. Keys, which are paths below it, are the same in both. */
 export type FilesPlace = {
-  open(path: string): Promise<Readable | undefined>;
-  /** Lists the files below `userdata`. */
-  saved(): AsyncIterable<SavedFile>;
-  readId(name: Id): Promise<string | undefined>;
-  /** Prepares an empty place for a restore. No server starts on a bucket before `finish`. Throws when it is in use. */
-  begin(): Promise<void>;
-  /** Stores a file completely or not at all. A data folder moves the given file. */
-  put(path: string, file: SpooledFile, modifiedAtMs?: number): Promise<void>;
-  writeId(name: Id, id: string): Promise<void>;
-  finish(): Promise<void>;
+  open(key: string): Promise<Readable | undefined>;
+  /** Reads an id or a mark. */
+  text(key: string): Promise<string | undefined>;
+  list(folder: string): AsyncIterable<Key & { readonly modifiedAtMs: number }>;
+  /** Writes an id or a mark. */
+  put(key: string, bytes: Buffer): Promise<unknown>;
+  /** Stores a copy of a file completely or not at all. */
+  putFile(key: string, file: SpooledFile, modifiedAtMs?: number): Promise<void>;
+  remove(key: string): Promise<void>;
 };
 
-/** Returns the files in a data folder as a place. For a restore, the folder is a new one. */
+/** Returns the files in a data folder as a place. */
 export function placeInFolder(root: string): FilesPlace {
-  const pathOf = (path: string): string => join(root, ...path.split('/'));
+  const pathOf = (key: string): string => join(root, ...key.split('/'));
   return {
-    async open(path) {
-      const stats = await undefinedIfAbsent(lstat(pathOf(path)));
-      return stats && createReadStream(pathOf(path));
-    },
-    async *saved() {
-      for (const path of await filesBelow(join(root, 'userdata'))) {
-        const stats = await undefinedIfAbsent(lstat(pathOf(`userdata/${path}`)));
-        if (stats) yield { path, modifiedAtMs: Math.round(stats.mtimeMs) };
+    open: async (key) => (await undefinedIfAbsent(open(pathOf(key))))?.createReadStream(),
+    text: (key) => undefinedIfAbsent(readFile(pathOf(key), 'utf8')),
+    async *list(folder) {
+      for (const path of await filesBelow(pathOf(folder))) {
+        const stats = await undefinedIfAbsent(stat(pathOf(folder + path)));
+        if (stats) yield { key: folder + path, modifiedAtMs: Math.round(stats.mtimeMs) };
       }
     },
-    async readId(name) {
-      return existsSync(join(root, name)) ? readFileSync(join(root, name), 'utf8') : undefined;
+    async put(key, bytes) {
+      writeFileAtomically(pathOf(key), bytes);
+      await syncPath(root);
     },
-    begin: async () => {},
-    async put(path, file, modifiedAtMs) {
-      if (modifiedAtMs !== undefined)
-        await utimes(file.path, modifiedAtMs / 1000, modifiedAtMs / 1000);
-      await moveIntoPlace(file, pathOf(path));
+    async putFile(key, file, modifiedAtMs) {
+      const copy = join(root, randomUUID());
+      await copyFile(file.path, copy);
+      if (modifiedAtMs !== undefined) await utimes(copy, modifiedAtMs / 1000, modifiedAtMs / 1000);
+      await moveIntoPlace({ path: copy }, pathOf(key));
     },
-    writeId: async (name, id) => writeFileAtomically(join(root, name), id),
-    finish: async () => {},
+    remove: (key) => rm(pathOf(key), { recursive: true, force: true }),
   };
 }
 
-const FOLDERS = ['blobs/', 'blobs-unrecorded/', 'blobs-leaving/', 'userdata/'] as const;
+/** Prepares a data folder for a restore, and keeps servers out of it until its mark is removed. */
+export async function claimFolder(root: string): Promise<void> {
+  const other = /^(restore-unfinished|holdover\.db\.lock(-journal)?|lost\+found|set-aside)$/;
+  await claim(placeInFolder(root), {
+    mark: UNFINISHED_RESTORE,
+    found: (await readdir(root)).map((key) => ({ key })),
+    isOurs: (name) => !other.test(name),
+    text: `the data folder ${root} is not empty: give another --data-dir, or move its content into its folder set-aside`,
+  });
+}
 
-/** Returns the files in a bucket as a place. */
-export function placeInBucket({ objects, identity: { url } }: OpenedBucket): FilesPlace {
-  async function* keys(): AsyncGenerator<string> {
-    for (const folder of FOLDERS) for await (const { key } of objects.list(folder)) yield key;
+/** Prepares a bucket for a restore, and keeps servers out of it until its mark is removed. */
+export async function claimBucket({ objects, identity }: OpenedBucket): Promise<void> {
+  const ours = /^(folder\.id|ledger\.id|(blobs|blobs-unrecorded|blobs-leaving|userdata)\/.*)$/s;
+  await claim(objects, {
+    mark: UNFINISHED_COPY,
+    found: objects.list(''),
+    isOurs: (key) => ours.test(key),
+    text: `--files ${identity.url} is not empty: use another PREFIX`,
+  });
+}
+
+type Claim = {
+  readonly mark: string;
+  readonly found: Iterable<Key> | AsyncIterable<Key>;
+  /** True for the names that a restore removes when it begins again. */
+  readonly isOurs: (key: string) => boolean;
+  readonly text: string;
+};
+
+/** Removes what an interrupted restore has left. Throws when the place has other files. */
+async function claim(place: FilesPlace, { mark, found, isOurs, text }: Claim): Promise<void> {
+  const isUnfinished = (await place.text(mark)) !== undefined;
+  for await (const { key } of found) {
+    if (!isOurs(key)) continue;
+    if (!isUnfinished) throw new Error(text);
+    await place.remove(key);
   }
-  return {
-    open: (path) => objects.open(path),
-    async *saved() {
-      for await (const { key, modifiedAtMs } of objects.list('userdata/'))
-        if (!key.endsWith('/')) yield { path: key.slice('userdata/'.length), modifiedAtMs };
-    },
-    readId: (name) => objects.text(name),
-    async begin() {
-      const isUnfinished = (await objects.text(UNFINISHED_COPY)) !== undefined;
-      if (!isUnfinished && (await objects.text('folder.id')) !== undefined)
-        throw new Error(`--files ${url} belongs to a ledger already: use another PREFIX`);
-      for await (const key of keys()) {
-        if (!isUnfinished) throw new Error(`--files ${url} is not empty: it has ${key}`);
-        // Everything here is from a restore that was interrupted, as the place was empty before.
-        await objects.remove(key);
-      }
-      await objects.put(UNFINISHED_COPY, Buffer.from('restore'));
-    },
-    put: (path, file) => objects.putFile(path, file),
-    writeId: async (name, id) => void (await objects.put(name, Buffer.from(id))),
-    finish: () => objects.remove(UNFINISHED_COPY),
-  };
+  await place.put(mark, Buffer.from('restore'));
+}
+
+/** Returns the plain files below a folder, as paths relative to it with `/`. Returns none when it does not exist. */
+export async function filesBelow(folder: string): Promise<readonly string[]> {
+  const root = resolve(folder);
+  const entries = await undefinedIfAbsent(readdir(root, { recursive: true, withFileTypes: true }));
+  return (entries ?? [])
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1))
+    .map((path) => path.split(sep).join('/'));
+}
+
+/** Throws when one folder is inside the other: a backup inside the data folder would be lost with it. */
+export function refuseNested(backup: string, dataDir: string): void {
+  const [one, other] = [realPathOf(resolve(backup)), realPathOf(resolve(dataDir))];
+  if (!isWithin(one, other) && !isWithin(other, one)) return;
+  throw new Error(
+    `backup (${backup}) and data folder (${dataDir}) must be separate: one is inside the other`,
+  );
 }

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { posix } from 'node:path';
 import { readAtMost } from '../../lib/read-at-most.ts';
-import type { Blobs } from '../../blobs/blobs.ts';
+import type { Blobs, StoredBlob } from '../../blobs/blobs.ts';
 import { importedAsset } from '../../engine/imported-asset.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
-import type { Orphan } from './check.ts';
 
 /** The record that a file without one was given. */
 export type NewRecord = {
@@ -18,7 +17,6 @@ type RecordOrphansOptions = {
   readonly ledger: Ledger;
   /** The user who gets the files. */
   readonly user: string;
-  readonly now: () => number;
 };
 
 /** Known first bytes of files: hex digits, their offset in bytes, extension, content type. */
@@ -28,7 +26,6 @@ const SIGNATURES: readonly (readonly [string, number, string, string])[] = [
   ['47494638', 0, '.gif', 'image/gif'],
   ['57454250', 8, '.webp', 'image/webp'],
   ['57415645', 8, '.wav', 'audio/wav'],
-  ['424d', 0, '.bmp', 'image/bmp'],
   ['664c6143', 0, '.flac', 'audio/flac'],
   ['4f676753', 0, '.ogg', 'audio/ogg'],
   ['66747970', 4, '.mp4', 'video/mp4'],
@@ -37,32 +34,26 @@ const SIGNATURES: readonly (readonly [string, number, string, string])[] = [
 const SIGNATURE_BYTES = 12;
 const UNKNOWN = ['.bin', 'application/octet-stream'] as const;
 
-/** Records files that have no record in the ledger, as outputs with new names. Skips damaged files. */
+/** Records undamaged files that have no record in the ledger, as outputs with new names. */
 export async function recordOrphans(
-  options: RecordOrphansOptions,
-  orphans: readonly Orphan[],
+  { blobs, ledger, user }: RecordOrphansOptions,
+  orphans: readonly StoredBlob[],
 ): Promise<readonly NewRecord[]> {
   const recorded: NewRecord[] = [];
-  for (const orphan of orphans.filter(({ whole }) => whole))
-    recorded.push(await recordOrphan(options, orphan));
+  for (const { hash, sizeBytes, modifiedAtMs } of orphans) {
+    const [extension, contentType] = sizeBytes === 0 ? UNKNOWN : await detectType(blobs, hash);
+    const filename = `${hash.slice('blake3:'.length, 'blake3:'.length + 16)}${extension}`;
+    const [type, subfolder] = ['output', 'recovered'] as const;
+    const filePath = posix.join(type, subfolder, filename);
+    const [id, file] = [randomUUID(), { user, hash, sizeBytes, contentType }];
+    const name = { type, subfolder, filename, modifiedAtMs: Math.round(modifiedAtMs) };
+    await Promise.all([
+      ledger.assets.insert(importedAsset({ ...file, id, filePath, createdAtMs: Date.now() })),
+      ledger.files.put({ ...file, ...name, assetId: id }),
+    ]);
+    recorded.push({ hash, user, filePath });
+  }
   return recorded;
-}
-
-async function recordOrphan(
-  { blobs, ledger, user, now }: RecordOrphansOptions,
-  { hash, sizeBytes, modifiedAtMs }: Orphan,
-): Promise<NewRecord> {
-  const [extension, contentType] = sizeBytes === 0 ? UNKNOWN : await detectType(blobs, hash);
-  const filename = `${hash.slice('blake3:'.length, 'blake3:'.length + 16)}${extension}`;
-  const [type, subfolder] = ['output', 'recovered'] as const;
-  const filePath = posix.join(type, subfolder, filename);
-  const file = { user, hash, sizeBytes, contentType };
-  const id = randomUUID();
-  await Promise.all([
-    ledger.assets.insert(importedAsset({ ...file, id, filePath, createdAtMs: now() })),
-    ledger.files.put({ ...file, type, subfolder, filename, assetId: id, modifiedAtMs }),
-  ]);
-  return { hash, user, filePath };
 }
 
 async function detectType(blobs: Blobs, hash: string): Promise<readonly [string, string]> {

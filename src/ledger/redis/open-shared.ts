@@ -7,7 +7,7 @@ import { completesWithin } from '../../lib/completes-within.ts';
 import type { LedgerIdentity } from '../identity.ts';
 import { type WriteTokens, NO_LEADER } from './write-tokens.ts';
 import { openRedisLedger } from './redis-ledger.ts';
-import { RESTORE_KEY } from './stored-keys.ts';
+import { RESTORE_KEY, beginRestore, finishRestore } from './stored-keys.ts';
 
 export type SharedRedis = ReturnType<typeof createSharedRedis>;
 
@@ -44,7 +44,7 @@ type OpenOptions = {
   readonly log: Logger;
   readonly reachWithinMs?: number;
   /** For `holdover restore`, which may follow an interrupted one: the id of the ledger, if it is new. */
-  readonly restore?: { readonly ledgerId: string | undefined };
+  readonly restore?: { readonly newId: string | undefined };
 };
 
 async function open(
@@ -56,9 +56,9 @@ async function open(
     await connectWithin(links, reachWithinMs);
     await refuseCluster(links);
     await refuseOtherVersion(links);
-    if (!restore) await refuseUnfinishedRestore(links);
+    await (restore ? beginRestore(links) : refuseUnfinishedRestore(links));
     await warnOfLoss(links.commands, log);
-    const newId = Buffer.from(restore?.ledgerId ?? randomUUID());
+    const newId = Buffer.from(restore?.newId ?? randomUUID());
     const id = (await setOnce(links, 'id', newId)).toString();
     return createSharedRedis(links, id);
   } catch (error) {
@@ -83,6 +83,7 @@ function createSharedRedis(links: RedisConnections, id: string) {
     lost: watch.lost,
     /** Makes later writes to prompts use these tokens. */
     useWriteTokens: (given: WriteTokens): void => void (writeTokens = given),
+    finishRestore: (): Promise<void> => finishRestore(links),
     async close(): Promise<void> {
       watch.close();
       await ledger.close();

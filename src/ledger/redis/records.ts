@@ -5,8 +5,13 @@ import { createLedgerConnection } from './connection.ts';
 import { keysLike } from './stored-keys.ts';
 import { createTable } from './table.ts';
 
-/** The kinds whose rows have a number `seq`, which gives their order. */
-const NUMBERED: ReadonlySet<RecordKind> = new Set(['assets', 'files', 'jobs']);
+/** The lists whose order a restored ledger has, too. A member may begin with a number of 16 digits. */
+const LISTS: { readonly [kind in RecordKind]?: readonly string[] } = {
+  prompts: ['prompts:done:*', 'prompts:live'],
+  jobs: ['jobs:of:*'],
+  files: ['files:list:*'],
+  assets: ['assets:age'],
+};
 const ROWS_AT_A_TIME = 100;
 
 /**
@@ -60,44 +65,17 @@ function rowsReader(
   };
 }
 
+/** The ids of one kind: those in its lists, in their order, and then all others. */
 async function idsOf(links: RedisConnections, kind: RecordKind): Promise<readonly string[]> {
-  if (kind === 'prompts') return await promptIds(links);
-  const ids = await idsLike(links, RECORD_KINDS[kind].redisKey);
-  return NUMBERED.has(kind) ? await inOrder(links, kind, ids) : ids;
-}
-
-/** The ids in all keys `name:…`, each once. */
-async function idsLike(links: RedisConnections, name: string): Promise<readonly string[]> {
-  const start = `${links.prefix}${name}:`;
+  const { commands: redis, prefix } = links;
   const ids = new Set<string>();
+  for (const list of LISTS[kind] ?? [])
+    for await (const key of keysLike(links, `${prefix}${list}`))
+      for (const member of await redis.zrange(key, 0, '-1'))
+        ids.add(member.replace(/^\d{16}:/, ''));
+  const start = `${prefix}${RECORD_KINDS[kind].redisKey}:`;
   for await (const key of keysLike(links, `${start}*`)) ids.add(key.slice(start.length));
   return [...ids];
-}
-
-/** Unfinished prompts are listed first: one that ends meanwhile is in both lists, and none is in neither. */
-async function promptIds(links: RedisConnections): Promise<readonly string[]> {
-  const { commands: redis, prefix } = links;
-  const live = await redis.zrange(`${prefix}prompts:live`, 0, '-1');
-  const done: string[] = [];
-  for (const user of (await idsLike(links, 'prompts:done')).toSorted())
-    done.push(...(await redis.zrange(`${prefix}prompts:done:${user}`, 0, '-1')));
-  const ended = new Set(done);
-  return [...done, ...live.filter((key) => !ended.has(key))];
-}
-
-async function inOrder(
-  { commands: redis, prefix }: RedisConnections,
-  kind: RecordKind,
-  ids: readonly string[],
-): Promise<readonly string[]> {
-  const numbers = new Map<string, number>();
-  for (const some of chunks(ids)) {
-    const read = some.map((id) =>
-      redis.hget(`${prefix}${RECORD_KINDS[kind].redisKey}:${id}`, 'seq'),
-    );
-    (await Promise.all(read)).forEach((seq, i) => numbers.set(some[i] ?? '', Number(seq)));
-  }
-  return ids.toSorted((a, b) => (numbers.get(a) ?? 0) - (numbers.get(b) ?? 0));
 }
 
 /** Splits an id that `joinKey` made. */

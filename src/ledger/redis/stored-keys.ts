@@ -25,7 +25,7 @@ export async function beginRestore(links: RedisConnections): Promise<void> {
   const marker = `${prefix}${RESTORE_KEY}`;
   const isUnfinished = (await commands.exists(marker)) === 1;
   if (!isUnfinished && !(await isUnused(links)))
-    throw new Error('the ledger in Redis is not empty: give an empty one');
+    throw new Error('is not empty: give an empty Redis');
   await commands.set(marker, '');
   for await (const key of recordKeys(links)) await commands.unlink(key);
 }

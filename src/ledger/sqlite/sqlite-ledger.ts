@@ -118,7 +118,7 @@ function checkpoint(db: Database): void {
 }
 
 /** Another process holds the lock. */
-export class LedgerInUse extends Error {}
+class LedgerInUse extends Error {}
 
 /** Locks the database against other processes until the returned function is called. */
 export function lockDatabase(path: string): () => void {
@@ -144,7 +144,7 @@ export function lockFile(path: string): Database {
   } catch (cause) {
     lock.close();
     const isTaken = (cause as { errcode?: unknown }).errcode === SQLITE_BUSY;
-    throw isTaken ? new LedgerInUse('the lock is taken', { cause }) : cause;
+    throw isTaken ? new LedgerInUse(`${path} is in use by another Holdover`, { cause }) : cause;
   }
 }
 

@@ -39,7 +39,7 @@ test('taken while the server runs, it brings back all a client was reported', as
   await own.fillServer(server);
   const before = await own.serverStateOf(server);
   const { code, stdout } = await backupProgram(dataDir, into);
-  expect([code, stdout]).toEqual([0, expect.stringContaining('4 files, 4 of them new')]);
+  expect([code, stdout]).toEqual([0, expect.stringContaining('and 4 files')]);
   await server.dispose();
 
   const restored = join(await tempFolder('restored'), 'new');
@@ -76,15 +76,16 @@ describe('a second one into the same folder', () => {
     const server = await own.serve(dataDir);
     await own.fillServer(server);
     await own.backup(dataDir, into);
-    const former = await own.blobsIn(into);
+    const former1 = hashOf(Buffer.from('{"a": 1}')).slice('blake3:'.length);
+    const kept = (await own.blobsIn(into)).filter((hex) => hex !== former1);
+    const inodes = () =>
+      Promise.all(kept.map(async (hex) => (await stat(own.blobIn(into, hex))).ino));
+    const before = await inodes();
     await uploadInput(server.url, { bytes: randomBytes(7000), name: 'second.bin' });
     await fetch(`${server.url}/userdata/workflows%2Fw.json`, { method: 'POST', body: '{"a": 2}' });
-    const { code, stdout } = await own.backup(dataDir, into);
-    expect([code, stdout]).toEqual([0, expect.stringContaining('2 of them new')]);
-    const former1 = hashOf(Buffer.from('{"a": 1}')).slice('blake3:'.length);
-    expect((await own.blobsIn(into)).filter((hex) => former.includes(hex))).toEqual(
-      former.filter((hex) => hex !== former1),
-    );
+    expect((await own.backup(dataDir, into)).code).toBe(0);
+    expect(await inodes()).toEqual(before);
+    expect(await own.blobsIn(into)).not.toContain(former1);
     const restored = join(await tempFolder('restored'), 'new');
     await own.restore(into, restored);
     const again = await own.serve(restored);
@@ -92,16 +93,24 @@ describe('a second one into the same folder', () => {
     expect(await own.view(again.url, { name: 'second.bin', type: 'input' })).not.toMatch(/^status/);
   });
 
-  test.each(['backup-file', 'backup-listed'])(
-    'killed at %s: the first one is whole',
+  test.each(['backup-file', 'backup-records', 'backup-listed'])(
+    'killed at %s: half of it is no backup, and the first one is whole',
     async (moment) => {
       const { dataDir, into } = await stopped();
-      await own.backup(dataDir, into);
+      const env = { HOLDOVER_CRASH_AT: moment };
+      expect((await own.backup(dataDir, into, { env })).code).toBe(null);
+      const target = join(await tempFolder('restored'), 'new');
+      expect(await own.restore(into, target)).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('is not a complete backup'),
+      });
+      expect(await stat(target).catch(() => 'absent')).toBe('absent');
+      expect((await own.backup(dataDir, into)).code).toBe(0);
+      expect((await readdir(into)).toSorted()).toEqual(['backup.lock', 'blobs', 'records.jsonl']);
       const server = await own.serve(dataDir);
       await uploadInput(server.url, { bytes: randomBytes(7000), name: 'second.bin' });
       await fetch(`${server.url}/userdata/workflows%2Fw.json`, { method: 'POST', body: '{}' });
       await server.terminate();
-      const env = { HOLDOVER_CRASH_AT: moment };
       expect((await own.backup(dataDir, into, { env })).code).toBe(null);
       const restored = await tempFolder('restored');
       expect(await own.restore(into, restored)).toMatchObject({ code: 0 });
@@ -121,26 +130,6 @@ describe('a second one into the same folder', () => {
     expect((await own.restore(into, await tempFolder('restored'))).code).toBe(0);
   });
 });
-
-test.each(['backup-records', 'backup-listed'])(
-  'killed at %s: half of it is no backup, and the next one is',
-  async (moment) => {
-    const { dataDir, into } = await stopped();
-    const killed = await own.backup(dataDir, into, { env: { HOLDOVER_CRASH_AT: moment } });
-    expect(killed.code).toBe(null);
-    const target = join(await tempFolder('restored'), 'new');
-    const refused = await own.restore(into, target);
-    expect([refused.code, refused.stderr]).toEqual([
-      1,
-      expect.stringContaining('is not a complete backup'),
-    ]);
-    expect(await stat(target).catch(() => 'absent')).toBe('absent');
-    expect((await own.backup(dataDir, into)).code).toBe(0);
-    expect((await readdir(into)).toSorted()).toEqual(['backup.lock', 'blobs', 'records.jsonl']);
-    expect((await own.restore(into, target)).code).toBe(0);
-    expect((await own.check(target)).code).toBe(0);
-  },
-);
 
 test('under load, what was acknowledged before it began is in it, and its records are whole', async () => {
   const { dataDir, into } = await own.folders();
@@ -187,7 +176,7 @@ test('under load, what was acknowledged before it began is in it, and its record
   for (const [i, round] of rounds.entries()) {
     const restored = await tempFolder('restored');
     expect(await own.restore(join(into, `${i}`), restored)).toMatchObject({ code: 0 });
-    expect(await own.checkJson(restored)).toMatchObject({ code: 0, report: { orphans: [] } });
+    expect(await own.check(restored)).toMatchObject({ code: 0 });
     const again = await own.serve(restored);
     for (const name of files.slice(0, round.files)) {
       expect(await own.view(again.url, { name, type: 'input' })).not.toMatch(/^status/);
@@ -216,13 +205,7 @@ describe('bytes that go while they are copied', () => {
     const ids = { ledgerId: 'l', folderId: 'f', secret: Buffer.alloc(32).toString('base64') };
     const identity = { ledger: 'sqlite', ...ids } as const;
     const place = placeInFolder(dataDir);
-    const { missing } = await backUp({
-      dataDir,
-      into,
-      openSource: async () => ({ identity, records, place }),
-      now: Date.now,
-      progress: () => () => {},
-    });
+    const { missing } = await backUp({ dataDir, identity, records, place }, into);
     return { into, hex, others, missing, count };
   }
 
@@ -244,7 +227,6 @@ describe('with damage in the data folder', () => {
   test.each([
     ['a missing file', (path: string) => rm(path), 'absent'],
     ['a flipped byte', (path: string) => own.flipByte(path), 'not the bytes of its name'],
-    ['a file cut short', (path: string) => truncate(path, 10), 'not the bytes of its name'],
   ])('%s is told, the rest is backed up and restored', async (_, damage, why) => {
     const { dataDir, into } = await stopped();
     const [hex = '', ...others] = await own.blobsIn(dataDir);
@@ -259,8 +241,6 @@ describe('with damage in the data folder', () => {
 
   test.each([
     ['truncated', (path: string) => truncate(path, 20_000), 'is damaged'],
-    ['no database at all', (path: string) => writeFile(path, 'not a database'), 'is damaged'],
-    ['empty', (path: string) => writeFile(path, ''), 'is empty'],
     ['absent', (path: string) => rm(path), 'is absent'],
   ])('a database that is %s is not backed up', async (_, damage, why) => {
     const { dataDir, into } = await stopped();
@@ -274,14 +254,13 @@ describe('with damage in the data folder', () => {
 
 describe('is refused', () => {
   test('inside of the data folder, around it, and for a data folder that is not there', async () => {
-    const dataDir = await tempFolder('data');
-    await fill(dataDir, { 'below/x': '' });
+    const { dataDir } = await stopped();
     const inside = await own.backup(dataDir, join(dataDir, 'backups'));
     expect([inside.code, inside.stderr]).toEqual([
       1,
       expect.stringContaining('one is inside the other'),
     ]);
-    expect((await own.backup(join(dataDir, 'below'), dataDir)).stderr).toContain(
+    expect((await own.backup(dataDir, join(dataDir, '..'))).stderr).toContain(
       'one is inside the other',
     );
     const absent = await own.backup(join(dataDir, 'absent'), await tempFolder('backups'));
@@ -311,7 +290,7 @@ describe('is refused', () => {
     const other = lockFile(join(into, 'backup'));
     const { code, stderr } = await own.backup(dataDir, into);
     other.close();
-    expect([code, stderr]).toEqual([1, expect.stringContaining('another backup')]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('in use by another Holdover')]);
   });
 });
 

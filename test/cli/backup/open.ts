@@ -42,12 +42,6 @@ export function check(dataDir: string, ...args: readonly string[]): Promise<Ran>
   return run(['check', '--data-dir', dataDir, ...args]);
 }
 
-export async function checkJson(dataDir: string, ...args: readonly string[]) {
-  const { code, stdout, stderr } = await check(dataDir, '--json', ...args);
-  if (stdout === '') throw new Error(stderr);
-  return { code, report: JSON.parse(stdout) };
-}
-
 /** Hashes (hex) of the files below a data folder, or a backup of one. */
 export async function blobsIn(folder: string): Promise<readonly string[]> {
   const names = await readdir(join(folder, 'blobs'), { recursive: true }).catch(() => []);
