@@ -4,7 +4,6 @@ import { readdir, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { packageVersion } from '../../config/version.ts';
-import type { StoredRecord } from '../../ledger/records.ts';
 import { lockFile } from '../../ledger/sqlite/sqlite-ledger.ts';
 import { undefinedIfAbsent } from '../../lib/absent-file.ts';
 import { reached } from '../../lib/crash-point.ts';
@@ -23,15 +22,13 @@ import {
   linesOf,
   writeLines,
 } from './format.ts';
+import type { LedgerRecords, OpenedData } from './opened-data.ts';
 import { type FilesPlace, filesBelow, refuseNested } from './places.ts';
 
 /** The ledger and the files that are backed up. A server may use them meanwhile. */
-export type BackupSource = {
-  readonly dataDir: string;
+export type BackupSource = Pick<OpenedData, 'dataDir' | 'place'> & {
+  readonly ledger: Pick<LedgerRecords, 'records'>;
   readonly identity: Pick<BackupHeader, 'ledger' | 'ledgerId' | 'folderId' | 'secret'>;
-  /** Reads all records as they are now. */
-  records(): AsyncIterable<StoredRecord>;
-  readonly place: FilesPlace;
 };
 
 /** What a finished backup has, and what it lacks. */
@@ -116,7 +113,7 @@ async function* linesFor(
   const createdAt = new Date().toISOString();
   yield { kind: 'backup', format: 1, holdover: packageVersion(), createdAt, ...identity };
   const named = new Map<string, { readonly hash: string; readonly sizeBytes: number }>();
-  for await (const record of source.records()) {
+  for await (const record of source.ledger.records()) {
     if (record.kind === 'assets') named.set(record.row.hash, record.row);
     result.records += 1;
     yield record;

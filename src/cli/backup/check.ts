@@ -34,30 +34,32 @@ export async function check(
   opened: OpenedData,
   { inUse }: { readonly inUse: boolean },
 ): Promise<CheckReport> {
-  const { dataDir, redis, ledger } = opened;
-  const database = ledger.inspect();
-  const { state, why } = database;
+  const { problems, state, isOther } = await inspectLedger(opened);
+  // When the records cannot be read, every file would seem to have no record.
+  if (state === 'damaged')
+    return { problems, recorded: totalOf([]), orphans: [], acceptFiles: false };
+  const { faults, ...compared } = await compare(opened, inUse, () => filesOnRecord(opened, state));
+  const acceptFiles = isOther || state !== 'ok';
+  return { ...compared, problems: [...problems, ...faults], acceptFiles };
+}
+
+/** Finds a sentence for each problem of the ledger and of its ties to the files. */
+export async function inspectLedger({ dataDir, redis, ledger, belongs }: OpenedData) {
+  const { state, why } = ledger.inspect();
+  const isOther = state === 'ok' && !(await belongs());
   const problems = redis ? [] : secretProblems(dataDir);
   if (existsSync(join(dataDir, UNFINISHED_RESTORE)))
     problems.push('A restore was interrupted: run holdover restore again.');
   if (state !== 'ok') problems.push(`The database is ${state} (${why}). ${LEDGER_ADVICE}`);
-  // When the records cannot be read, every file would seem to have no record.
-  if (state === 'damaged')
-    return { problems, recorded: totalOf([]), orphans: [], acceptFiles: false };
-  const isOther = state === 'ok' && !(await opened.belongs());
   if (isOther) problems.push(OTHER_LEDGER);
-  const { faults, ...compared } = await compare(opened, inUse, () =>
-    filesOnRecord(opened, database),
-  );
-  problems.push(...faults);
-  return { problems, ...compared, acceptFiles: isOther || state !== 'ok' };
+  return { problems, state, isOther };
 }
 
 const LEDGER_ADVICE =
   'Restore a backup with holdover restore, or give the --ledger of the servers.';
 const OTHER_LEDGER =
-  'The files were recorded by another ledger: give the --ledger of their servers, restore that ledger, or use ' +
-  '--repair to bind this one to them.';
+  'The files were recorded by another ledger: give the --ledger of their servers, or use check --repair to bind this ' +
+  'one to them.';
 
 function secretProblems(dataDir: string): string[] {
   try {
@@ -69,7 +71,7 @@ function secretProblems(dataDir: string): string[] {
 }
 
 /** The files on record by their hash, with the names that clients know. */
-async function filesOnRecord({ ledger }: OpenedData, { state }: InspectedDatabase) {
+async function filesOnRecord({ ledger }: OpenedData, state: InspectedDatabase['state']) {
   const files = new Map<string, { hash: string; sizeBytes: number; names: string[] }>();
   if (state !== 'ok') return files;
   for await (const record of ledger.records(['assets'])) {

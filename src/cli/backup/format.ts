@@ -109,20 +109,15 @@ export async function* linesOf(folder: string, name = RECORDS_FILE): AsyncGenera
 /** Converts each property, so that rows are equal for SQLite and Redis. An older backup may lack a property. */
 function withCells(
   { kind, row }: LineOf<StoredRecord['kind']> | StoredRecord,
-  to: typeof fromJson,
+  to: (value: never) => unknown,
 ) {
   const values = row as { readonly [name: string]: unknown };
-  const cells = Object.entries(RECORD_KINDS[kind].columns).map(([name, { type }]) => [
-    name,
-    to(values[name] ?? null, type),
-  ]);
+  const cells = Object.entries(RECORD_KINDS[kind].columns).map(([name, { type }]) => {
+    const value = values[name] ?? null;
+    return [name, type === 'bytes' && value !== null ? to(value as never) : value];
+  });
   return { kind, row: Object.fromEntries(cells) as object };
 }
 
-function toJson(value: unknown): unknown {
-  return value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value;
-}
-
-function fromJson(value: unknown, type: string): unknown {
-  return type === 'bytes' && typeof value === 'string' ? Buffer.from(value, 'base64') : value;
-}
+const toJson = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
+const fromJson = (text: string): Buffer => Buffer.from(text, 'base64');

@@ -33,7 +33,7 @@ export type OpenedData = {
 };
 
 /** The records of a ledger. */
-type LedgerRecords = {
+export type LedgerRecords = {
   readonly id: () => string;
   readonly inspect: () => InspectedDatabase;
   /** Reads all records as they are now, or those of some kinds. */
@@ -54,7 +54,7 @@ export async function withData<T>(
   return withRedis(settings, async (redis) =>
     withOpen(await openBucketOf(files, silentLogger()), async (bucket) => {
       await refuseOtherPlace(dataDir, bucket?.identity);
-      const ledger = redis ? recordsInRedis(redis) : recordsInDatabase(databasePath(dataDir));
+      const ledger = ledgerIn(databasePath(dataDir), redis);
       const place = bucket?.objects ?? placeInFolder(dataDir);
       const blobs =
         bucket?.blobs ?? createFolderBlobs(join(dataDir, 'blobs'), join(dataDir, 'spool'));
@@ -65,18 +65,11 @@ export async function withData<T>(
   );
 }
 
-function recordsInDatabase(path: string): LedgerRecords {
+function ledgerIn(path: string, redis: SharedRedis | undefined): LedgerRecords {
   return {
-    id: () => ledgerIdIn(path),
-    inspect: () => inspectDatabase(path),
-    records: (kinds) => readSqliteRecords(path, kinds),
-  };
-}
-
-function recordsInRedis({ links, identity }: SharedRedis): LedgerRecords {
-  return {
-    id: () => identity.id,
-    inspect: () => ({ state: 'ok', why: '' }),
-    records: (kinds) => readRedisRecords(links, kinds),
+    id: () => redis?.identity.id ?? ledgerIdIn(path),
+    inspect: () => (redis ? { state: 'ok', why: '' } : inspectDatabase(path)),
+    records: (kinds) =>
+      redis ? readRedisRecords(redis.links, kinds) : readSqliteRecords(path, kinds),
   };
 }

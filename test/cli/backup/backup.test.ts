@@ -205,7 +205,7 @@ describe('bytes that go while they are copied', () => {
     const ids = { ledgerId: 'l', folderId: 'f', secret: Buffer.alloc(32).toString('base64') };
     const identity = { ledger: 'sqlite', ...ids } as const;
     const place = placeInFolder(dataDir);
-    const { missing } = await backUp({ dataDir, identity, records, place }, into);
+    const { missing } = await backUp({ dataDir, identity, ledger: { records }, place }, into);
     return { into, hex, others, missing, count };
   }
 
