@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import {
   historyEntry,
@@ -11,15 +10,11 @@ import { type JobView, jobDetail, jobItem, jobStatus } from '../../src/translate
 import { endWord } from '../../src/translate/status.ts';
 import { type Json, stringifyJson } from '../../src/protocol/json.ts';
 import { runSteps } from '../../src/protocol/steps.ts';
-import type { HistoryEntry } from '../../src/protocol/v1.ts';
 import type { Job } from '../../src/protocol/v2.ts';
 import {
   PROMPT_ID,
   chain,
-  comparable,
   fileRef,
-  finished,
-  output,
   outputOf,
   runScript,
   settled,
@@ -73,41 +68,7 @@ const LIVE: JobView = {
   entry: null,
 };
 
-type Exchange = {
-  request: { path: string };
-  response: { body_json?: { [id: string]: HistoryEntry } };
-};
-
 describe('the history entry', () => {
-  test('has the members and the order of the recorded one', () => {
-    const text = readFileSync(
-      new URL('../../fixtures/v1/http/normal-run.json', import.meta.url),
-      'utf8',
-    );
-    const recorded = (JSON.parse(text) as { exchanges: Exchange[] }).exchanges
-      .filter(({ request }) => request.path.startsWith('/history/'))
-      .map(({ response }) => Object.values(response.body_json ?? {})[0])[0] as HistoryEntry;
-    const { state } = runScript(
-      chain(['1', 'EmptyImage'], ['2', 'ImageInvert'], ['3', 'SaveImage']),
-      [
-        status('running', []),
-        started('3'),
-        output(outputOf('a', '3'), fileRef('golden_00001_.png')),
-        finished('3', { images: [{ x_asset: 'a' }] }),
-        settled(
-          { outputs: [outputOf('a', '3')], x_ui: { '3': { images: [{ x_asset: 'a' }] } } },
-          new Map([['a', fileRef('golden_00001_.png')]]),
-        ),
-      ],
-    );
-    const [number, promptId, graph, extraData, targets] = recorded.prompt;
-    const ours = historyEntry(state, { number, promptId, graph, extraData, targets } as Submitted);
-    const shape = (entry: HistoryEntry) => comparable([{ type: 'entry', data: entry }]);
-    expect(JSON.stringify(shape(ours)).replaceAll(promptId, PROMPT_ID)).toBe(
-      JSON.stringify(shape(recorded)).replaceAll(promptId, PROMPT_ID),
-    );
-  });
-
   test('of a failed run keeps what was shown before, and the payload the sockets got', () => {
     const state = ended({ status: 'failed', error: { code: 'x', message: 'no', node_id: '3' } });
     const entry = historyEntry(state, SUBMITTED);

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { toNodeErrors } from '../../src/translate/node-errors.ts';
-import type { Json } from '../../src/protocol/json.ts';
 import { nodeErrorDetails } from '../../src/protocol/node-errors.ts';
 import type { NodeErrors } from '../../src/protocol/v1.ts';
 import type { Graph } from '../../src/protocol/v2.ts';
@@ -44,11 +43,6 @@ function summary(nodeErrors: NodeErrors) {
 describe('node errors of recorded refusals', () => {
   test('there are recordings to translate', () => {
     expect(REFUSED.length).toBeGreaterThan(20);
-  });
-
-  test.each(REFUSED)('$note: whole by way of x_native', ({ graph, native }) => {
-    const details = nodeErrorDetails(native) as { [name: string]: Json };
-    expect(toNodeErrors(details, graph, outputsOf(graph))).toEqual(native);
   });
 
   test.each(REFUSED)(

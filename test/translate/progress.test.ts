@@ -478,21 +478,6 @@ describe('the end', () => {
       exception_type: 'RuntimeError',
     });
   });
-
-  test('nothing is said after it', () => {
-    const { state } = runScript(GRAPH, [started('1'), settled()]);
-    for (const input of [
-      started('2'),
-      progress('2'),
-      idle(9e9),
-      settled(),
-      status('running'),
-      text('1', 'x'),
-    ]) {
-      expect(reduceProgress(state, input)).toEqual({ state, effects: [] });
-    }
-    expect(idleDueMs(state)).toBeNull();
-  });
 });
 
 describe('frames stay below 1 MiB', () => {
