@@ -174,14 +174,6 @@ test.each([
   wire.reset();
 });
 
-test('a whole address is one of /ws, as for calls', async () => {
-  const wire = await dial(server.port);
-  const host = `127.0.0.1:${server.port}`;
-  wire.send(upgradeText(`http://${host}/ws?clientId=whole`, { headers: { Host: host } }));
-  expect((await wire.until('"sid"')).raw).toContain('"sid": "whole"');
-  wire.reset();
-});
-
 test('an empty list of subprotocols is none, as in v1', async () => {
   const wire = await dial(server.port);
   wire.send(upgradeText('/ws', { headers: { 'Sec-WebSocket-Protocol': '' } }));

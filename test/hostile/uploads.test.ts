@@ -123,6 +123,8 @@ describe('a form is 400', () => {
       ['--b\r\nContent-Disposition: form-data; name="image"; filename="a.png"\r\n\r\nxxx'],
     ],
     ['cut off in a header', ['--b\r\nContent-Disposition: form-da']],
+    ['cut off in a second file', [image('x'), image('more').subarray(0, -4)]],
+    ['under another boundary', ['--c', image('x').subarray(3), '--c--\r\n']],
     ['without anything', ['']],
     ['with its end only', [END]],
     [
@@ -164,7 +166,8 @@ test.each([
   ['a field of 100 KB', [image('x'), part('name="subfolder"', 'x'.repeat(100_000))]],
 ])('a form with %s is 413', async (_, parts) => {
   const before = blobs();
-  expect(await upload([...parts, END])).toMatchObject({ status: 413 });
+  const words = expect.stringMatching(/^Maximum (number|size) of .* exceeded\.$/);
+  expect(await upload([...parts, END])).toMatchObject({ status: 413, body: words });
   expect(blobs()).toEqual(before);
 });
 
@@ -210,22 +213,6 @@ test.each([
     expect(seen.headers.get('Content-Type')).not.toMatch(/html|svg|xml|javascript|text\/(?!plain)/);
     expect(seen.headers.get('X-Content-Type-Options')).toBe('nosniff');
   }
-});
-
-test.each([
-  ['bytes=99999999999999999999-99999999999999999999', [200, 416]],
-  ['bytes=0x0-0x5', [200, 416]],
-  ['bytes=--5', [200, 416]],
-  ['bytes=,', [200, 416]],
-  ['lines=0-1', [200, 416]],
-  [`bytes=${Array.from({ length: 3000 }, () => '0-0').join()}`, [200, 416]],
-])('the range %.30s is the whole file or none', async (range, statuses) => {
-  await uploadInput(server.url, { name: 'range.txt', bytes: Buffer.from('0123456789') });
-  const seen = await fetch(`${server.url}/view?type=input&filename=range.txt`, {
-    headers: { Range: range },
-  });
-  expect(statuses).toContain(seen.status);
-  expect(seen.status === 200 ? await seen.text() : '0123456789').toBe('0123456789');
 });
 
 test('cut off at every tenth leaves nothing behind', async () => {

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { decodeField, decodeFile } from '../../src/http/transfer-encoding.ts';
+import { decodeFile } from '../../src/http/transfer-encoding.ts';
 
 /** As it comes from a socket: cut anywhere. */
 function inChunks(text: string, size: number): Readable {
@@ -48,12 +48,3 @@ test('a stream that fails fails its reader', async () => {
   stream.destroy(new Error('cut off'));
   await expect(decoded).rejects.toThrow('cut off');
 });
-
-test.each(['constructor', '__proto__', 'toString'])(
-  'an encoding called %s is none: the content stays as it is',
-  async (encoding) => {
-    const bytes = Buffer.from('as it is');
-    expect(await buffer(decodeFile(inChunks('as it is', 3), encoding))).toEqual(bytes);
-    expect(decodeField('as it is', encoding)).toBe('as it is');
-  },
-);

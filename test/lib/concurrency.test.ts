@@ -1,9 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  createAdaptiveSemaphore,
-  createFairSemaphore,
-  createKeyedMutex,
-} from '../../src/lib/concurrency.ts';
+import { createAdaptiveSemaphore, createKeyedMutex } from '../../src/lib/concurrency.ts';
 
 type Job = { readonly name: string; readonly finish: () => void; readonly fail: () => void };
 
@@ -18,23 +14,6 @@ function createWork() {
 }
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
-
-describe('a fair semaphore', () => {
-  test('lets the users of waiting work take turns', async () => {
-    const run = createFairSemaphore(2);
-    const { work, started, names } = createWork();
-    const results = ['a1', 'a2', 'a3', 'a4', 'b1', 'c1', 'b2'].map((name) =>
-      run(name.slice(0, 1), work(name)),
-    );
-    for (let i = 0; i < results.length; i++) {
-      await settled();
-      expect(names()).toHaveLength(Math.min(i + 2, results.length));
-      started[i]?.finish();
-    }
-    expect(names()).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4']);
-    expect(await Promise.all(results)).toContain('b2');
-  });
-});
 
 test('a keyed mutex lets work of different keys run together', async () => {
   const run = createKeyedMutex();

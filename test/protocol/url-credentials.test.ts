@@ -11,22 +11,6 @@ import {
 const SECRET = 'kn-Qz7Vx93';
 
 describe('what logs in is what is removed', () => {
-  test.each([
-    `/ws?token=${SECRET}`,
-    `/ws?%74oken=${SECRET}`,
-    `/ws?t%6Fken=${SECRET}`,
-    `/ws?%74%6f%6b%65%6e=${SECRET}`,
-    `/ws?clientId=a&token=${SECRET}&x=1`,
-    `/ws?a=1#&token=${SECRET}`,
-    `/ws?a&&token=${SECRET}`,
-    `http://127.0.0.1/ws?token=${SECRET}`,
-    `/a?b?c=1&token=${SECRET}`,
-    `/ws?token=${SECRET}&token=another-${SECRET}`,
-  ])('%s', (url) => {
-    expect(loginIn(url)).toBe(SECRET);
-    expect(withoutCredentials(url)).not.toContain(SECRET);
-  });
-
   test.each(['/ws?Token=x', '/ws?tokens=x', '/ws??token=x', '/ws?a;token=x', '/token=x'])(
     '%s logs no user in',
     (url) => expect(loginIn(url)).toBeUndefined(),

@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createSemaphore } from '../../src/lib/concurrency.ts';
 import { contentTypeOf, dispositionOf, headersElsewhere } from '../../src/http/file-headers.ts';
 import { type ViewGrant, createViewSigner } from '../../src/auth/signed-view.ts';
 import { type TestApp, multipart, createTestApp, place } from '../support/app/v1-routes.ts';
@@ -104,20 +103,6 @@ describe('a signed link', () => {
     );
   });
 
-  test('grants nothing once any of its values is changed, or under another secret', () => {
-    fc.assert(
-      fc.property(grants, fc.nat(), fc.string(), (grant, pick, value) => {
-        const query = new URLSearchParams(signer().sign(grant));
-        expect(signer('b').verify(query)).toBeUndefined();
-        const keys = [...query.keys()];
-        const key = keys[pick % keys.length] ?? '';
-        fc.pre(query.get(key) !== value);
-        query.set(key, value);
-        expect(signer().verify(query)).toBeUndefined();
-      }),
-    );
-  });
-
   test('does not let a value flow into its neighbour', () => {
     const grant: ViewGrant = {
       user: 'u',
@@ -131,23 +116,6 @@ describe('a signed link', () => {
     expect(query.get('filename')).toBe('b&subfolder=c');
     expect(signer().verify(query)).toEqual(grant);
   });
-});
-
-test('no more pictures are decoded at once than there are slots, and a failure frees its own', async () => {
-  const slots = createSemaphore(2);
-  let [running, most] = [0, 0];
-  const work = async (index: number): Promise<number> => {
-    most = Math.max(most, ++running);
-    await new Promise((resolve) => setImmediate(resolve));
-    running--;
-    if (index % 3 === 0) throw new Error('failed');
-    return index;
-  };
-  const results = await Promise.allSettled(
-    Array.from({ length: 20 }, (_, i) => slots(() => work(i))),
-  );
-  expect(most).toBe(2);
-  expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(13);
 });
 
 test.each([

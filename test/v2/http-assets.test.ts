@@ -84,12 +84,6 @@ describe('POST /assets', () => {
     const answer = await app.ask('/api/v2/assets', { method: 'POST', body: '{}' });
     expect([answer.status, answer.json()]).toEqual([422, errorOf('invalid_request')]);
   });
-
-  test('refuses a file over the limit with 413 and keeps nothing', async () => {
-    const answer = await upload(...FIELDS, { ...FILE, data: Buffer.alloc(70_000) });
-    expect([answer.status, answer.json()]).toEqual([413, errorOf('payload_too_large')]);
-    expect(await app.spooled()).toEqual([]);
-  });
 });
 
 describe('assets by hash', () => {

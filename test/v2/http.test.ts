@@ -1,6 +1,5 @@
 import { createPublicAddresses } from '../../src/http/public-address.ts';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { isV2Path } from '../../src/protocol/v2-paths.ts';
 import { LosslessNumber, parseJson } from '../../src/protocol/json.ts';
 import { refuse } from '../../src/protocol/job-api.ts';
 import {
@@ -152,18 +151,6 @@ describe('POST /jobs', () => {
     expect([answer.status, answer.json()]).toEqual([422, envelope('invalid_request')]);
   });
 
-  test('refuses a body over the limit with 413, announced or not', async () => {
-    const body = JSON.stringify({ workflow: GRAPH, pad: 'x'.repeat(70_000) });
-    const announced = await post(body);
-    expect([announced.status, announced.json()]).toEqual([413, envelope('payload_too_large')]);
-    const chunked = await app.ask('/api/v2/jobs', {
-      method: 'POST',
-      body,
-      headers: { 'Transfer-Encoding': 'chunked' },
-    });
-    expect([chunked.status, chunked.headers.connection]).toEqual([413, 'close']);
-  });
-
   test('passes a refusal on, with Retry-After and details', async () => {
     app.jobs.answers.submit = refuse(429, 'queue_full', 'full', { retryAfterSeconds: 7 });
     const full = await post({ workflow: GRAPH });
@@ -307,16 +294,6 @@ describe('who may call', () => {
 });
 
 describe('whose path it is', () => {
-  test.each([
-    ['/api/v2/jobs', true],
-    ['/api/v2', true],
-    ['/api/v2/userdata', false],
-    ['/api/v2x', false],
-    ['/v2/jobs', false],
-  ])('%s is v2\u2019s: %s', (path, ours) => {
-    expect(isV2Path(path)).toBe(ours);
-  });
-
   test('leaves what is v1\u2019s to v1', async () => {
     expect((await app.ask('/api/v2/userdata?path=x')).body.toString()).toBe('v1');
   });

@@ -3,14 +3,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { drawPicture } from '../../../src/files/draw-picture.ts';
 import { createPictures } from '../../../src/files/pictures.ts';
 import { readOriginalRef } from '../../../src/v1/files/upload.ts';
-import { exchangesOf, recordedFile } from '../../support/golden/recordings.ts';
-import {
-  type Answer,
-  type TestApp,
-  multipart,
-  createTestApp,
-  place,
-} from '../../support/app/v1-routes.ts';
+import { recordedFile } from '../../support/golden/recordings.ts';
+import { type Called } from '../../support/clients/raw-call.ts';
+import { type TestApp, multipart, createTestApp, place } from '../../support/app/v1-routes.ts';
 
 const MASK = recordedFile('mask-upload-c66dd764.png');
 const ORIGINAL = recordedFile('mask-upload-input-orig.png');
@@ -155,43 +150,10 @@ describe('POST /upload/mask', () => {
     fields: Record<string, string>,
     mask: Buffer = MASK,
     filename = 'mask.png',
-  ): Promise<Answer> {
+  ): Promise<Called> {
     const texts = Object.entries(fields).map(([name, value]) => ({ name, value }));
     return app.ask('/upload/mask', multipart({ name: 'image', filename, data: mask }, ...texts));
   }
-
-  /** Recorded 500s for bad input, and names of files that do not exist, are clear 400s here. */
-  function expectedStatus(recorded: number, isMissing: boolean): number {
-    return recorded === 500 || isMissing ? 400 : recorded;
-  }
-
-  /** The recorded calls whose original does not exist. */
-  const MISSING =
-    /^(original missing|ref type missing.*|\.\.\/ in the ref|ref with an unknown type)$/;
-
-  test('answers the whole recorded sequence as recorded', async () => {
-    for (const { request, response, note } of exchangesOf('mask-upload')) {
-      const parts = request.multipart?.map(({ name, filename = '', data_file, value = '' }) =>
-        data_file === undefined
-          ? { name, value }
-          : { name, filename, data: recordedFile(data_file) },
-      );
-      const answer = await app.ask(request.path, parts && multipart(...parts));
-      const isMissing = MISSING.test(note ?? '');
-      expect(answer.status, note).toBe(expectedStatus(response.status, isMissing));
-      if (isMissing) continue;
-      const body =
-        response.status === 200 && response.body_json !== undefined
-          ? JSON.parse(answer.body.toString())
-          : undefined;
-      expect(body, note).toEqual(response.body_json);
-      const picture =
-        response.body_file === undefined ? [] : [answer.body, recordedFile(response.body_file)];
-      const [ours, theirs] = await Promise.all(picture.map(pixels));
-      expect(ours, note).toEqual(theirs);
-    }
-    expect(await app.spooled()).toEqual([]);
-  });
 
   test('takes originalRef, as one client spells it', async () => {
     const answer = await upload({ originalRef: '{"filename":"orig.png","type":"input"}' });
@@ -214,12 +176,6 @@ describe('POST /upload/mask', () => {
         200,
       );
     }
-  });
-
-  test('never finds the original of another user', async () => {
-    await place(app, 'theirs.png', ORIGINAL, { user: 'other' });
-    await upload({ original_ref: '{"filename":"theirs.png","type":"input"}' });
-    expect((await app.ask('/view?type=input&filename=mask.png')).status).toBe(404);
   });
 
   test.each(['{bad', '[]', '{"filename":1}', '', `{"filename":"${'x'.repeat(200_000)}"}`])(
