@@ -6,7 +6,6 @@ import {
   type Hook,
   type JobScript,
   type WireJob,
-  error,
   fault,
   frame,
   startSse,
@@ -166,71 +165,9 @@ describe('how a job ends', () => {
     const { promptId } = await run(client, runsToCompletion({ waitMs: 150 }));
     expect(client.outline(promptId)).not.toContain('execution_error');
   });
-
-  test('a failure tells its node, its type and its words', async () => {
-    const client = await setup.client();
-    setup.upstream.script(async (job, server) => {
-      await staysRunning(job, server);
-      const message = 'CUDA out of memory. Tried to allocate 2 GiB';
-      const failure = {
-        code: 'node_execution_error',
-        message,
-        node_id: '1',
-        class_type: 'EmptyImage',
-        traceback: null,
-      };
-      server.change(job.id, { status: 'failed', error: failure });
-    }, client.key);
-    const { promptId } = await client.post();
-    await client.ended(promptId);
-    const failed = await client.socket.until(
-      (f) => f.kind === 'text' && f.type === 'execution_error',
-    );
-    expect(failed).toMatchObject({
-      data: {
-        prompt_id: promptId,
-        node_id: '1',
-        node_type: 'EmptyImage',
-        exception_type: 'torch.OutOfMemoryError',
-        exception_message: expect.stringContaining('CUDA out of memory'),
-        traceback: expect.any(Array),
-      },
-    });
-  });
 });
 
 describe('how a job goes on', () => {
-  test('progress of two scales, and one that falls: never a step back within a node', async () => {
-    const client = await setup.client();
-    const said = [
-      progressAt(1, 4),
-      { value: 0.5, nodes_done: 1, nodes_total: 2, current_node: '1' },
-      progressAt(2, 4),
-      { value: 1, nodes_done: 1, nodes_total: 1, current_node: '1' },
-      progressAt(3, 4),
-      { value: 0.5, nodes_done: 1, nodes_total: 3, current_node: '1' },
-      progressAt(4, 4),
-    ];
-    setup.upstream.script(async (job, server) => {
-      await sleep(100);
-      server.change(job.id, { status: 'running' });
-      for (const progress of said) {
-        server.emit(job.id, 'progress', progress);
-        await sleep(15);
-      }
-      finish(server, job);
-    }, client.key);
-    const { promptId } = await client.post({
-      prompt: growing({ prefix: 'scales', steps: 4 }),
-      marker: 'scales',
-    });
-    await expectWhole(client, promptId);
-    const steps = client.outline(promptId).filter((name) => name.startsWith('progress:'));
-    expect(steps.length).toBeGreaterThan(0);
-    expect(steps).toEqual(steps.toSorted());
-    expect(steps.every((name) => name.endsWith('/4'))).toBe(true);
-  });
-
   test.each([
     ['null', null],
     ['zeros', { value: 0, nodes_done: 0, nodes_total: 0 }],
@@ -345,37 +282,6 @@ describe('where things are', () => {
         expect([name, headers[name]]).toEqual([name, undefined]);
       }
     }
-  });
-});
-
-describe('users and keys', () => {
-  test('403 sso_required keeps its words and is 403', async () => {
-    const client = await setup.client();
-    theirs(client).always('submit', ({ json }) =>
-      json(403, {
-        error: {
-          code: 'sso_required',
-          message: 'Sign in with your organization.',
-          organization_id: 'o1',
-        },
-      }),
-    );
-    const { status, json } = await client.post();
-    expect([status, json.error.type]).toEqual([403, 'sso_required']);
-    expect(json.error.message).toContain('Sign in');
-  });
-
-  test.each([
-    ['deployment_stopped', 422, 400],
-    ['workflow_format_ui', 422, 400],
-    ['payload_too_large', 413, 400],
-    ['made_up_code', 422, 400],
-    ['made_up_code', 418, 418],
-  ])('%s (%d) is %d, in its own words', async (code, given, expected) => {
-    const client = await setup.client();
-    theirs(client).always('submit', ({ json }) => json(given, error(code, `about ${code}`)));
-    const { status, json } = await client.post();
-    expect([status, json.error.message]).toEqual([expected, `about ${code}`]);
   });
 });
 

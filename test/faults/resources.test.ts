@@ -10,16 +10,9 @@ import { join } from 'node:path';
 import { setTimeout as tick } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import {
-  type Hook,
-  type Route,
-  type WireJob,
-  fault,
-  startSse,
-} from '../support/upstreams/hostile-v2.ts';
+import { type Hook, type Route, type WireJob, startSse } from '../support/upstreams/hostile-v2.ts';
 import { footprint } from '../support/processes/invariants.ts';
 import { finish, runsToCompletion, staysRunning } from '../support/upstreams/job-scripts.ts';
-import { flat } from '../support/graphs/workflows.ts';
 import { connect } from '../support/clients/v1-client.ts';
 import { type Client, type FaultSetup, openFaultSetup, openOwnSetup } from './open.ts';
 
@@ -158,26 +151,6 @@ describe('a client that leaves', () => {
     socket.destroy();
     await expect.poll(() => readdirSync(spool)).toEqual([]);
     expect(theirs(client).requests('upload')).toEqual([]);
-  });
-
-  test('F58 during its POST /prompt: the prompt was queued all the same', async () => {
-    const client = await setup.client();
-    theirs(client).once('submit', fault.late(200));
-    const body = JSON.stringify({
-      prompt: flat({ prefix: 'f58-left' }),
-      prompt_id: 'f58',
-      client_id: client.clientId,
-    });
-    const socket = dial(setup.holdover().port, '127.0.0.1');
-    await once(socket, 'connect');
-    socket.write(
-      `POST /prompt HTTP/1.1\r\nHost: 127.0.0.1:${setup.holdover().port}\r\nX-API-Key: ${client.key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-    );
-    await expect.poll(() => theirs(client).requests('submit').length).toBe(1);
-    socket.destroy();
-    expect((await client.ended('f58')).status.status_str).toBe('success');
-    expect(client.jobs('f58-left')).toHaveLength(1);
-    await client.socket.untilDone('f58');
   });
 });
 

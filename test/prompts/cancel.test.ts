@@ -56,22 +56,6 @@ function openCancel(given: Given = {}) {
   return { canceller, cancel: canceller.cancel, clock, events, live };
 }
 
-test.each<[string, Given, string[]]>([
-  ['without a job ends', { hasEnded: true }, ['k at 5', 'tell the others']],
-  ['with a job is cancelled upstream', {}, ['k at 5', 'tell the others', 'cancel the job']],
-  [
-    'of another process is cancelled there and upstream',
-    { isOwner: false },
-    ['k at 5', 'tell the others', 'cancel the job'],
-  ],
-])('a prompt %s', async (_, given, events) => {
-  const opened = openCancel(given);
-  const prompt = promptOf();
-  await opened.cancel([prompt], CALLER);
-  expect(prompt.cancelRequested).toBe(true);
-  expect(opened.events).toEqual(events);
-});
-
 test('a cancel that another process recorded goes on when the ledger fails, and ends no process', async () => {
   const { canceller, events } = openCancel({ failure: new Error('Command timed out') });
   canceller.cancelRequested('k');
@@ -124,13 +108,6 @@ function openCanceller(statuses: number[]) {
   live.add(prompt);
   return { canceller, clock, calls, prompt, live };
 }
-
-test('a cancel the upstream accepts tells the status of the job', async () => {
-  const { canceller, prompt, calls, clock } = openCanceller([0]);
-  await canceller.cancelJob(prompt);
-  await clock.advance(60_000);
-  expect([calls, prompt.status]).toEqual([[0], 'canceled']);
-});
 
 test('a cancel is retried with growing waits while the upstream is down', async () => {
   const { canceller, prompt, calls, clock } = openCanceller([503, 503, 503, 503, 503, 503, 0]);

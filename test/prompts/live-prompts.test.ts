@@ -25,31 +25,6 @@ function promptOf(key: string, more: object = {}): LivePrompt {
 const keys = (prompts: Iterable<LivePrompt>): string[] => [...prompts].map(({ key }) => key);
 
 describe('the queue of a user', () => {
-  test('is in the order of numbers, then of age, then of keys', () => {
-    const live = createLivePrompts();
-    live.add(promptOf('young', { createdAtMs: 2 }));
-    live.add(promptOf('b', { createdAtMs: 1 }));
-    live.add(promptOf('a', { createdAtMs: 1 }));
-    live.add(promptOf('front', { number: -1, createdAtMs: 3 }));
-    live.add(promptOf('foreign', { caller: { user: 'bob' } }));
-    expect(keys(live.list('ann'))).toEqual(['front', 'a', 'b', 'young']);
-    expect(live.count('ann')).toBe(4);
-  });
-
-  test('shows what runs as running, else the oldest prompt that has a job', () => {
-    const live = createLivePrompts();
-    const old = promptOf('old', { status: 'queued', createdAtMs: 1 });
-    const young = promptOf('young', { status: 'queued', createdAtMs: 2, number: 0 });
-    live.add(promptOf('jobless'));
-    live.add(old);
-    live.add(young);
-    expect(keys(shownAsRunning(live.list('ann')))).toEqual(['old']);
-    young.status = 'running';
-    expect(keys(shownAsRunning(live.list('ann')))).toEqual(['young']);
-    young.status = 'succeeded';
-    expect(keys(shownAsRunning(live.list('ann')))).toEqual(['old']);
-  });
-
   test('interrupts what runs, and not a prompt whose end is being recorded', () => {
     const live = createLivePrompts();
     const first = promptOf('first', { status: 'running', createdAtMs: 1 });
@@ -75,29 +50,11 @@ describe('the queue of a user', () => {
 });
 
 describe('a prompt is found', () => {
-  test('by its own id and by the id of its job, while it has one', () => {
-    const live = createLivePrompts();
-    const prompt = promptOf('k', { promptId: 'p' });
-    live.add(prompt);
-    live.setJobId(prompt, 'j');
-    expect([live.find('ann', 'p'), live.find('ann', 'j')]).toEqual([prompt, prompt]);
-    live.clearJobId(prompt);
-    expect([live.find('ann', 'p'), live.find('ann', 'j')]).toEqual([prompt, undefined]);
-    live.remove(prompt);
-    expect(live.find('ann', 'p')).toBeUndefined();
-  });
-
   test('by an id that is used twice: the newest one', () => {
     const live = createLivePrompts();
     live.add(promptOf('new', { promptId: 'p', createdAtMs: 2 }));
     live.add(promptOf('old', { promptId: 'p', createdAtMs: 1 }));
     expect(live.find('ann', 'p')?.key).toBe('new');
-  });
-
-  test('by no other user', () => {
-    const live = createLivePrompts();
-    live.add(promptOf('p'));
-    expect(live.find('bob', 'p')).toBeUndefined();
   });
 });
 

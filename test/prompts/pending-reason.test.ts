@@ -41,21 +41,6 @@ const ask = (facts: Facts, queue: JobQueueReason = 'workers_busy') =>
   pendingReasonOf(facts, async () => queue);
 
 describe('a pending prompt', () => {
-  test.each(REASONS.filter(isOfPrompt).filter((reason) => reason !== 'job_queued'))(
-    'without a job has the reason that was set: %s',
-    async (reason) => {
-      expect(await ask(factsOf({ waitReason: reason }))).toBe(reason);
-    },
-  );
-
-  test.each(Object.values(OF_QUEUE))(
-    'with a job has the reason of the queue: %s',
-    async (reason) => {
-      const facts = factsOf({ status: 'queued', waitReason: 'job_queued' });
-      expect(await ask(facts, reason)).toBe(reason);
-    },
-  );
-
   test('whose key is not stored waits for that before anything else', async () => {
     expect(await ask(factsOf({ waitReason: 'in_outbox', lacksCredential: true }))).toBe('no_key');
   });
@@ -90,10 +75,4 @@ test('the prompts in the outbox are those whose reason says so', () => {
     'refused_for_now',
     'job_lost',
   ]);
-});
-
-test('each text is of whole sentences, and no two are the same', () => {
-  const texts = REASONS.map((reason) => pendingRow(reason).text);
-  for (const text of texts) expect(text).toMatch(/^[A-Z].*\.$/);
-  expect(new Set(texts).size).toBe(texts.length);
 });

@@ -54,18 +54,6 @@ async function open(more: object = {}) {
   return { takeover, tracked, left, handlers };
 }
 
-test('its frames reach sockets here: it has entries', async () => {
-  const { handlers, tracked } = await open();
-  await handlers?.discover('k');
-  expect(tracked).toEqual(['k']);
-});
-
-test('it is no live prompt to a client that repeats its id', async () => {
-  const { takeover, tracked } = await open();
-  await takeover.discover('k');
-  expect(tracked).toEqual([]);
-});
-
 test('one that it took over and cannot continue is left to a process that can', async () => {
   const { handlers, tracked, left } = await open({ state: 'live', jobId: 'j' });
   await handlers?.takeOverVacant(['k']);

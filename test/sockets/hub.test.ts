@@ -87,17 +87,6 @@ test.each([
   expect(mayBeSilent({ headers })).toBe(expected);
 });
 
-// Programs with a synchronous WebSocket library answer none while their user decides on the next prompt.
-test('a socket of a client that need not answer pings stays connected', () => {
-  const socket = openFake(hub, { dialect: 'local', mayBeSilent: true });
-  const { ws } = socket.connection as unknown as { ws: { ping(): void; terminate(): void } };
-  const calls: string[] = [];
-  ws.ping = () => calls.push('ping');
-  ws.terminate = () => calls.push('terminate');
-  vi.advanceTimersByTime(300 * SECOND);
-  expect(calls).toEqual(Array(10).fill('ping'));
-});
-
 // The original never pings, and simple clients take a ping for a message: a short session sees none.
 test('a socket is pinged 30 seconds after it connected, whenever that is', () => {
   vi.advanceTimersByTime(25 * SECOND);
@@ -114,21 +103,6 @@ test('a socket is pinged 30 seconds after it connected, whenever that is', () =>
   expect(calls).toEqual(['ping', 'terminate']);
 });
 
-test('frames of an ended prompt are kept for two minutes', () => {
-  const [kept, forgotten] = ['kept', 'forgotten'].map((clientId) => {
-    const channel = hub.channels.open({ user: 'u', clientId, promptId: clientId });
-    channel.send(NODE, 0);
-    hub.channels.close(channel);
-    return clientId;
-  });
-  vi.advanceTimersByTime(119 * SECOND);
-  expect(openFake(hub, { dialect: 'local', clientId: kept ?? '' }).heard()).toEqual([
-    'executing:1',
-  ]);
-  vi.advanceTimersByTime(2 * SECOND);
-  expect(openFake(hub, { dialect: 'local', clientId: forgotten ?? '' }).heard()).toEqual([]);
-});
-
 test('the first and the last socket of a user are reported', () => {
   const one = openFake(hub, { dialect: 'local', user: 'ann' });
   const two = openFake(hub, { dialect: 'local', user: 'ann' });
@@ -136,14 +110,6 @@ test('the first and the last socket of a user are reported', () => {
   expect(presence).toEqual(['ann true']);
   two.close();
   expect(presence).toEqual(['ann true', 'ann false']);
-});
-
-test('only hosted sockets get notifications', () => {
-  const local = openFake(hub, { dialect: 'local' });
-  const hosted = openFake(hub, { dialect: 'hosted' });
-  hub.notify('u', 'wait');
-  expect(local.heard()).toEqual([]);
-  expect(hosted.heard()).toEqual(['notification']);
 });
 
 describe('where there is room for no more sockets,', () => {
@@ -161,17 +127,6 @@ describe('where there is room for no more sockets,', () => {
     hub.makeRoom({ user, clientId, where });
 
   beforeEach(() => void closed.splice(0));
-
-  test('the oldest of the same client id is closed, none of another id or user', () => {
-    join('ann', 'a');
-    join('ann', 'a');
-    join('ann', 'b');
-    expect([room('ann', 'c', 'user'), room('ann', null, 'user')]).toEqual([false, false]);
-    expect([room('bob', 'a', 'user'), room('bob', 'a', 'server')]).toEqual([false, false]);
-    expect([room('ann', 'a', 'user'), room('ann', 'a', 'user')]).toEqual([true, true]);
-    expect(room('ann', 'a', 'user')).toBe(false);
-    expect(closed).toEqual(['ann a', 'ann a']);
-  });
 
   test('the oldest that answers no pings is closed, of another user only when the server is full', () => {
     const answering = join('ann', 'a');

@@ -144,22 +144,6 @@ async function* toStream(events: readonly JobEvent[]): AsyncGenerator<JobEvent> 
 
 const RUNNING: JobEvent = { event: 'status', data: { status: 'running' } } as JobEvent;
 
-test('no event of a job is consumed before the client was answered', async () => {
-  const { follower, prompt, clock, socket, followJob, entries } = open({
-    streams: [[RUNNING]],
-    jobs: [jobOf('succeeded')],
-  });
-  await followJob();
-  await clock.advance(1000);
-  expect(entries).toEqual(['attached']);
-  expect(socket.heard()).toEqual([]);
-  follower.releaseFrames(prompt);
-  await clock.advance(0);
-  expect(entries).toEqual(['attached', 'released', 'input event', 'input settled', 'recorded']);
-  expect(socket.heard().at(0)).toBe('execution_start');
-  expect(socket.heard().at(-1)).toBe('executing:null');
-});
-
 test('hosted sockets are told once that a prompt waits in the queue, after the answer', async () => {
   const atPlace = (queue_position: number): JobEvent => ({
     event: 'status',
@@ -179,44 +163,6 @@ test('hosted sockets are told once that a prompt waits in the queue, after the a
   expect(hosted.heard().filter((name) => name === 'notification')).toHaveLength(1);
   expect(hosted.messages()[0]?.data.value).toMatch(/^Prompt p waits in the queue/);
   expect(socket.heard()).not.toContain('notification');
-});
-
-test('a finished prompt has its history and is not live any more', async () => {
-  const { follower, prompt, clock, followJob, histories, ended, livePrompts } = open({
-    streams: [[RUNNING]],
-    jobs: [jobOf('succeeded')],
-  });
-  follower.releaseFrames(prompt);
-  await followJob();
-  await clock.advance(0);
-  expect(histories).toEqual([`k ${ended[0]}`]);
-  expect(livePrompts.has(prompt)).toBe(false);
-  expect(follower.find('k')).toBeUndefined();
-});
-
-test('a stream that ends early is opened again after growing waits', async () => {
-  const { follower, prompt, clock, followJob, polls } = open({
-    streams: [new Error('reset'), [], new Error('reset')],
-    jobs: [jobOf('running')],
-  });
-  follower.releaseFrames(prompt);
-  await followJob();
-  await clock.advance(16_000);
-  expect(polls).toEqual([250, 1750, 3750, 7750, 12_750]);
-});
-
-test('a history that cannot be written is written when there is space again', async () => {
-  const { follower, prompt, clock, followJob, histories, breakDisk } = open({
-    jobs: [jobOf('succeeded')],
-  });
-  breakDisk(true);
-  follower.releaseFrames(prompt);
-  await followJob();
-  await clock.advance(5000);
-  expect(histories).toEqual([]);
-  breakDisk(false);
-  await clock.advance(1000);
-  expect(histories).toHaveLength(1);
 });
 
 test('an end that the log does not take is appended when it does', async () => {
@@ -267,19 +213,6 @@ test('a prompt whose end is not taken by the log is left to a process that can',
   expect(left).toEqual(['k']);
 });
 
-test('a prompt that another process takes over is not consumed any more', async () => {
-  const { follower, prompt, clock, followJob, subscribers, polls } = open({
-    jobs: [jobOf('running')],
-  });
-  follower.releaseFrames(prompt);
-  await followJob();
-  await clock.advance(100);
-  subscribers[0]?.onLeadershipLost();
-  const before = polls.length;
-  await clock.advance(60_000);
-  expect(polls).toHaveLength(before);
-});
-
 test('a prompt that another process knows by another id is removed', () => {
   const { follower, prompt, livePrompts } = open({});
   follower.untrack('k', 'p');
@@ -287,12 +220,6 @@ test('a prompt that another process knows by another id is removed', () => {
   follower.untrack('k', 'other');
   expect(livePrompts.has(prompt)).toBe(false);
   expect(follower.find('k')).toBeUndefined();
-});
-
-test('the same prompt is tracked once', () => {
-  const { follower, prompt } = open({});
-  const draft = { key: 'k' } as Parameters<Follower['trackPrompt']>[0];
-  expect(follower.trackPrompt(draft, { user: 'u' })).toBe(prompt);
 });
 
 test('a prompt that was shown here to its end is not shown again', async () => {
