@@ -36,23 +36,3 @@ test('a late listener gets status, latest progress and latest preview, which bel
   expect(words(events)).toEqual(['status queued', 'progress 2/3 - -', 'preview 2']);
   expect(events[2]?.data).not.toHaveProperty('x_with_step');
 });
-
-test('a listener that leaves is forgotten, the others go on', async () => {
-  const feed = new JobFeed({ status: 'queued' });
-  const deprecation = feed.subscribe(NEVER)[Symbol.asyncIterator]();
-  const staying = feed.subscribe(NEVER);
-  await deprecation.return?.();
-  feed.emit(text('a'));
-  feed.end();
-  expect(await deprecation.next()).toEqual({ value: undefined, done: true });
-  expect(words(await read(staying))).toEqual(['status queued', 'x_text a']);
-});
-
-test('an aborted listener ends without reading on', async () => {
-  const feed = new JobFeed({ status: 'queued' });
-  const stop = new AbortController();
-  const stream = feed.subscribe(stop.signal);
-  feed.emit(text('a'));
-  stop.abort();
-  expect(await read(stream)).toEqual([]);
-});

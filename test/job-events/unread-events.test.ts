@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JobEvent } from '../../src/protocol/job-api.ts';
-import { MAX_WAITING_PREVIEWS, UnreadEvents } from '../../src/job-events/unread-events.ts';
+import { UnreadEvents } from '../../src/job-events/unread-events.ts';
 import { words } from '../support/app/jobs.ts';
 
 const node = (node_id: string): JobEvent => ({
@@ -11,11 +11,6 @@ const progress = (nodes_done: number): JobEvent => ({
   event: 'progress',
   data: { value: 0, nodes_done, nodes_total: 9 },
 });
-const preview = (node_id: string, size = 1): JobEvent => ({
-  event: 'preview',
-  data: { node_id, content_type: 'image/png', bytes: new Uint8Array(size) },
-});
-
 function read(unread: UnreadEvents): JobEvent[] {
   const events: JobEvent[] = [];
   for (let event = unread.shift(); event; event = unread.shift()) events.push(event);
@@ -23,14 +18,6 @@ function read(unread: UnreadEvents): JobEvent[] {
 }
 
 describe('events a reader has not taken', () => {
-  test('come in order, all of them, while they are few', () => {
-    const unread = new UnreadEvents();
-    const events = Array.from({ length: 40 }, (_, i) => [progress(i), node(String(i))]).flat();
-    for (const event of events) unread.push(event);
-    expect(read(unread)).toEqual(events);
-    expect(unread.size).toBe(0);
-  });
-
   test('of a reader far behind: the latest progress, every node', () => {
     const unread = new UnreadEvents();
     const count = 5000;
@@ -43,19 +30,6 @@ describe('events a reader has not taken', () => {
       `progress ${count - 1}/9 - -`,
       `started ${count - 1}`,
     ]);
-  });
-
-  test('of the previews the latest few, while others are taken', () => {
-    const unread = new UnreadEvents();
-    for (let i = 0; i < 3000; i++) {
-      unread.push(node(`n${i}`));
-      if (i % 3 === 0) unread.shift();
-      unread.push(preview(`p${i}`));
-    }
-    const previews = read(unread).filter(({ event }) => event === 'preview');
-    expect(words(previews)).toEqual(
-      Array.from({ length: MAX_WAITING_PREVIEWS }, (_, i) => `preview p${2992 + i}`),
-    );
   });
 
   test('are too much by their number or by their bytes', () => {

@@ -39,22 +39,6 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
     return { ...services, add, take, remove };
   }
 
-  test('a free worker runs a job of the user who has none running, and users take turns', async () => {
-    const { queue, add, take } = await openTurns();
-    for (const id of ['a1', 'a2', 'a3', 'a4']) await add(id, 'anna');
-    const first = await take();
-    expect([first?.id, (await take())?.id]).toEqual(['a1', 'a2']);
-    await add('b1', 'ben', 7);
-    await add('b2', 'ben', 7);
-    await add('b0', 'ben', -7);
-    const positions = await queue.positions(['a3', 'a4', 'b0', 'b1', 'b2', 'a1']);
-    expect(positions).toEqual([2, 4, 0, 1, 3, null]);
-    await first?.end();
-    expect((await take())?.id).toBe('b0');
-    // One runs of each; Anna's latest has just ended.
-    expect([(await take())?.id, (await take())?.id]).toEqual(['b1', 'a3']);
-  });
-
   test('random jobs run in the order of a single process, and in the order that was shown', async () => {
     const act = fc.oneof(
       {

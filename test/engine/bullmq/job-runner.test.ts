@@ -84,16 +84,6 @@ function open(answers: { readonly [act: string]: readonly (WriteResult | Error)[
 
 const output = (id: string) => ({ id, job_id: 'j' }) as never;
 
-test('an end is decided in Redis and stored in the ledger, and unused files are removed', async () => {
-  const { acts, run } = open();
-  const outcome = await run(async (job) => {
-    job.outputs.push(output('kept'));
-    return { status: 'succeeded' };
-  });
-  expect(outcome).toBe('over');
-  expect(acts).toEqual(['end succeeded', 'ledger succeeded', 'expire', 'extend', 'remove stray']);
-});
-
 test('a job whose lease is lost is not requeued any more', async () => {
   const { acts, clock, runs, begin } = open({ requeue: [new Error('OOM')] });
   const run = await begin();
@@ -111,19 +101,6 @@ test('a process that closes leaves a job it cannot requeue to others', async () 
   await expect(run(async () => ({ status: 'interrupted' }))).rejects.toThrow('OOM');
 });
 
-test('events that could not be published use up the attempt', async () => {
-  const { acts, run } = open({ append: [new Error('OOM')] });
-  let reason: unknown;
-  const outcome = await run(async (job) => {
-    job.feed.emit({ event: 'progress', data: {} as never });
-    await new Promise((resolve) => setImmediate(resolve));
-    reason = job.stop.reason;
-    return { status: 'succeeded' };
-  });
-  expect([reason, outcome]).toEqual(['shutdown', 'interrupted']);
-  expect(acts.at(-1)).toBe('requeue 0');
-});
-
 test('a lost run removes the files it made, and no others', async () => {
   const { acts, run, stop } = open();
   const outcome = await run(async (job) => {
@@ -133,15 +110,4 @@ test('a lost run removes the files it made, and no others', async () => {
   });
   expect(outcome).toBe('over');
   expect(acts).toEqual(['remove mine', 'stillAlive']);
-});
-
-test('a stale reply to an event loses the lease, a cancel stops the job', async () => {
-  const stale = await open({ append: ['stale'] }).begin();
-  stale.job.feed.emit({ event: 'progress', data: {} as never });
-  await stale.drain();
-  expect(stale.isLost).toBe(true);
-  const canceled = await open({ append: ['cancel'] }).begin();
-  canceled.job.feed.emit({ event: 'progress', data: {} as never });
-  await new Promise((resolve) => setImmediate(resolve));
-  expect([canceled.isLost, canceled.job.status]).toEqual([false, 'canceling']);
 });

@@ -106,37 +106,6 @@ describe('without a stream', () => {
   });
 
   test.each(['polled', 'streamed'] as const)(
-    'while a key is refused one question asks for all of its jobs, %s',
-    async (how) => {
-      const pauseMs = 200;
-      const options = { refusedPauseMs: pauseMs };
-      const { upstream, remote } = await (how === 'polled'
-        ? openPolled(options)
-        : openRemote({ limits: options }));
-      const ids = [1, 2, 3].map(() => upstream.addJob({ status: 'running' }).id);
-      const listening = ids.map((id) => collect(remote, id, CALLER));
-      await asked(upstream, how === 'polled' ? 'get' : 'events', 3);
-      const routes = ['get', 'events'] as const;
-      for (const route of routes) upstream.always(route, fault.refuse(401, 'unauthorized'));
-      // By then silent streams have been given up too.
-      await sleep(600);
-      const count = (): number => routes.flatMap((route) => upstream.requests(route)).length;
-      const before = count();
-      const sinceMs = performance.now();
-      await sleep(1000);
-      const pauses = (performance.now() - sinceMs) / pauseMs;
-      expect(count() - before).toBeLessThanOrEqual(1 + Math.ceil(pauses));
-      // It goes on asking.
-      await expect.poll(() => count() - before).toBeGreaterThan(1);
-      for (const route of routes) upstream.always(route, (exchange) => exchange.honestly());
-      ids.forEach((id) => upstream.change(id, DONE));
-      for (const events of await Promise.all(listening)) {
-        expect(words(events).at(-1)).toBe('status succeeded');
-      }
-    },
-  );
-
-  test.each(['polled', 'streamed'] as const)(
     'a job that may not be read, %s, is asked about once in a pause, and the others go on',
     async (how) => {
       const options = { refusedPauseMs: 400 };

@@ -8,7 +8,7 @@ import type { Caller, JobApi } from '../../../src/protocol/job-api.ts';
 import { TINY_WORKFLOWS as workflows } from '../../engine/memory/open.ts';
 import { jobsSuite } from '../../engine/jobs.suite.ts';
 import { type Holdover, startHoldover } from '../../support/processes/holdover.ts';
-import { collect, runJob, value } from '../../support/app/jobs.ts';
+import { runJob, value } from '../../support/app/jobs.ts';
 import { growing } from '../../support/graphs/workflows.ts';
 
 const SCRIPT = fileURLToPath(new URL('../../support/scripts/tiny-v2.mjs', import.meta.url));
@@ -82,16 +82,5 @@ describe('in front of a whole Holdover', () => {
     const bytes = content.kind === 'bytes' ? Buffer.concat(await content.stream.toArray()) : '';
     expect(bytes.toString('latin1')).toContain('{"mark": "kept"}');
     expect(remote.capabilities().holdover?.isOne).toBe(true);
-  });
-
-  test('several listeners share one stream', async () => {
-    const { id } = value(
-      await remote.submit(caller, { workflow: growing({ seed: 9, steps: 40 }), extraData: {} }),
-    );
-    const heard = Promise.all([1, 2, 3].map(() => collect(remote, id, caller)));
-    expect(remote.capabilities().openStreams).toBeLessThanOrEqual(1);
-    for (const events of await heard) {
-      expect(events.at(-1)).toMatchObject({ data: { status: 'succeeded' } });
-    }
   });
 });

@@ -298,24 +298,6 @@ describe('not enough streams', () => {
     expect(Math.min(...waits('key-of-ben'))).toBeLessThan(250);
   });
 
-  test('none is asked for while the account has to pause', async () => {
-    const opened = await openRemote({ limits: { readBudgetMs: 50 } });
-    const { upstream, remote } = opened;
-    const id = running(opened);
-    upstream.always('events', fault.sse(STATUS.running));
-    const listening = collect(remote, id, CALLER);
-    await asked(upstream, 'events', 2);
-    const before = upstream.requests('get').length;
-    upstream.once('get', fault.refuse(429, 'rate_limited', { 'Retry-After': '1' }));
-    await asked(upstream, 'get', before + 1);
-    const refusedAtMs = upstream.requests('get')[before]?.atMs ?? 0;
-    await asked(upstream, 'get', before + 2);
-    upstream.change(id, DONE);
-    await listening;
-    const after = upstream.journal.filter(({ atMs }) => atMs > refusedAtMs + 10);
-    expect(Math.min(...after.map(({ atMs }) => atMs - refusedAtMs))).toBeGreaterThanOrEqual(280);
-  });
-
   test.each([
     ['whose key is refused', fault.refuse(401, 'unauthorized')],
     ['that is refused', fault.refuse(403, 'forbidden')],

@@ -23,15 +23,6 @@ const refusalIn = (answer: Result<unknown>) =>
   answer.ok ? [] : [answer.error.status, answer.error.code, answer.error.outcome];
 
 describe('a submission that never left', () => {
-  test('is not sent when the connection is refused', async () => {
-    const { upstream, remote } = await openRemote({ baseUrl: 'http://127.0.0.1:1' });
-    const answer = await remote.submit(CALLER, request());
-    expect(answer).toMatchObject({
-      error: { status: 503, code: 'upstream_unreachable', outcome: 'not sent' },
-    });
-    expect(upstream.journal).toEqual([]);
-  });
-
   test('is not sent when the name is unknown', async () => {
     const { remote } = await openRemote({ baseUrl: 'http://no-such-host.invalid' });
     expect(await remote.submit(CALLER, request())).toMatchObject({
@@ -146,41 +137,6 @@ describe('an ambiguous submission', () => {
   });
 });
 
-describe('a definitive refusal', () => {
-  test.each([
-    [400, 'invalid_request'],
-    [401, 'unauthorized'],
-    [402, 'insufficient_credits'],
-    [403, 'forbidden'],
-    [413, 'payload_too_large'],
-    [422, 'invalid_workflow'],
-    [422, 'deployment_stopped'],
-    [422, 'a_code_of_tomorrow'],
-    [501, 'not_implemented'],
-  ])('%i %s keeps its words and is sent once', async (status, code) => {
-    const { upstream, remote } = await openRemote();
-    upstream.always('submit', fault.refuse(status, code));
-    const answer = await remote.submit(CALLER, request());
-    expect(refusalIn(answer)).toEqual([status, code, undefined]);
-    expect(upstream.requests('submit')).toHaveLength(1);
-  });
-
-  test('a login page is no answer of the service, and is not repeated', async () => {
-    const { upstream, remote } = await openRemote();
-    upstream.always('submit', fault.html());
-    const answer = await remote.submit(CALLER, request());
-    expect(refusalIn(answer)).toEqual([502, 'bad_upstream_response', undefined]);
-    expect(JSON.stringify(answer)).not.toContain('log in');
-  });
-
-  test('details come through to the digit', async () => {
-    const { upstream, remote } = await openRemote();
-    const details = { node_errors: { 1: [{ field: 'seed', reason: 'too_big' }] } };
-    upstream.once('submit', ({ json }) => json(422, error('invalid_workflow', 'no', details)));
-    expect(await remote.submit(CALLER, request())).toMatchObject({ error: { details } });
-  });
-});
-
 describe('an upstream without room', () => {
   test.each(['queue_full', 'deployment_not_ready', 'rate_limited'])(
     '429 %s is a refusal with its Retry-After, and no other attempt is made before',
@@ -197,34 +153,6 @@ describe('an upstream without room', () => {
       value(await remote.submit(CALLER, request()));
     },
   );
-
-  test.each([
-    ['absent', {}, 100],
-    ['0', { 'Retry-After': '0' }, 60],
-    ['-1', { 'Retry-After': '-1' }, 100],
-    ['garbage', { 'Retry-After': 'soon' }, 100],
-    ['a date long ago', { 'Retry-After': 'Wed, 21 Oct 2015 07:28:00 GMT' }, 60],
-    ['a date far away', { 'Retry-After': 'Wed, 21 Oct 2115 07:28:00 GMT' }, 300],
-    ['99999999', { 'Retry-After': '99999999' }, 300],
-  ])('Retry-After %s is made bearable', async (_, headers, pauseMs) => {
-    const clock = createFakeClock();
-    const { upstream, remote } = await openRemote({ clock });
-    const full = fault.refuse(429, 'queue_full', headers as Record<string, string>);
-    upstream.once('submit', full);
-    await remote.submit(CALLER, request());
-    await clock.advance(pauseMs - 1);
-    expect((await remote.submit(CALLER, request())).ok).toBe(false);
-    await clock.advance(1);
-    value(await remote.submit(CALLER, request()));
-  });
-
-  test('a storm: sixteen attempts are made together, and after the first refusal no other', async () => {
-    const { upstream, remote } = await openRemote({ limits: { submitsAtOnce: 16 } });
-    upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '9' }));
-    const all = Array.from({ length: 60 }, () => remote.submit(CALLER, request()));
-    expect((await Promise.all(all)).some(({ ok }) => ok)).toBe(false);
-    expect(upstream.requests('submit').length).toBeLessThanOrEqual(16);
-  });
 });
 
 describe('labels', () => {
