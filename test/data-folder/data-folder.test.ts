@@ -120,17 +120,6 @@ describe('a data directory', () => {
     await expect(openDataDir(root, inFolder('d1'))).rejects.toThrow('belong to another --ledger');
   });
 
-  test('with files of its own is refused to the database of another one', async () => {
-    const other = await mkdtemp(join(tmpdir(), 'holdover-store-'));
-    await openDataDir(other, inFolder('d1'));
-    await rm(other, { recursive: true });
-    await openDataDir(root, inFolder('d2'));
-    await storeBlob(root);
-    await expect(openDataDir(root, inFolder('d1'))).rejects.toThrow(
-      `the ledger ${root}/holdover.db does not belong to the files in --data-dir ${root}`,
-    );
-  });
-
   test.each([
     [inFolder('d1'), inRedis('l-1')],
     [inRedis('l-1'), inFolder('d1')],

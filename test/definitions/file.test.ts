@@ -1,26 +1,10 @@
-import { rename, rm, writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { SECOND, eventually, folder, open, origin, outline } from './open.ts';
 import { classes, honest, reset } from './origin.ts';
 
 const LOCAL = { user: 'local' };
-
-test('a file is read again when it is another one', async () => {
-  const path = join(await folder(), 'nodes.json');
-  await writeFile(path, JSON.stringify(classes('One')));
-  const definitions = await open({ source: { kind: 'file', path } });
-  const first = await definitions.current(LOCAL);
-  const second = await definitions.current(LOCAL);
-  expect(outline(first)).toBe('One');
-  expect(first.ok && second.ok && first.definitions === second.definitions).toBe(true);
-  await writeFile(path, JSON.stringify(classes('One', 'Two')));
-  expect(outline(await definitions.current(LOCAL))).toBe('One+Two');
-  await writeFile(`${path}.new`, JSON.stringify(classes('One', 'Six')));
-  await rename(`${path}.new`, path);
-  expect(outline(await definitions.current(LOCAL))).toBe('One+Six');
-  expect(Object.keys(await definitions.info())).toEqual(['One', 'Six']);
-});
 
 test.each<[string, (path: string) => Promise<void>]>([
   ['went away', (path) => rm(path)],
@@ -37,16 +21,6 @@ test.each<[string, (path: string) => Promise<void>]>([
   definitions.clock.now += 5 * SECOND;
   expect(outline(await definitions.current(LOCAL))).toBe('Two');
 });
-
-test.each(['missing.json', '.'])(
-  'a file that is none (%s) is no reason to refuse prompts',
-  async (name) => {
-    const path = join(await folder(), name);
-    const definitions = await open({ source: { kind: 'file', path } });
-    expect(outline(await definitions.current(LOCAL))).toBe('nothing, again after 5 s');
-    expect(Object.keys(await definitions.info(LOCAL))).toEqual(['Embedded']);
-  },
-);
 
 test('a URL that has none is no stand-in’s business', async () => {
   const there = await origin(honest({}));

@@ -29,26 +29,6 @@ describe('a key', () => {
     expect(keysSeen(there.journal)).toEqual([undefined]);
   });
 
-  test('of a caller gets what is that caller’s alone', async () => {
-    const there = await origin(keyed);
-    const definitions = await open({ upstreamUrl: there.url });
-    const answers = await Promise.all(
-      [ANNA, BEN, LOCAL, ANNA].map((who) => definitions.current(who)),
-    );
-    expect(answers.map(outline)).toEqual([
-      'Of-key-of-anna',
-      'Of-key-of-ben',
-      'Embedded stand-in',
-      'Of-key-of-anna',
-    ]);
-    expect(Object.keys(await definitions.info(ANNA))).toEqual(['Of-key-of-anna']);
-    expect(Object.keys(await definitions.info(LOCAL))).toEqual(['Embedded']);
-    expect(Object.keys(await definitions.info())).toEqual(['Embedded']);
-    for (const { headers } of there.journal.filter((request) => keyOf(request))) {
-      expect(headers.authorization).toBe(`Bearer ${headers['x-api-key'] as string}`);
-    }
-  });
-
   test('of a caller is needed again after a restart: its definitions are not on disk', async () => {
     const copiesDir = await folder();
     const there = await origin(keyed);

@@ -70,20 +70,6 @@ describe('auto asks the upstream’s own host', () => {
     expect(Object.keys(await definitions.info(LOCAL))).toEqual(['Embedded']);
   });
 
-  test.each<[string, Hook]>([
-    ['is out of reach', reset],
-    ['is behind a gateway that cannot reach it', status(502)],
-  ])('and while that %s nothing is pretended, but prompts get what there is', async (_, answer) => {
-    const there = await origin(answer);
-    const definitions = await open({ upstreamUrl: there.url });
-    expect(outline(await definitions.current(LOCAL))).toBe('nothing, again after 5 s');
-    expect(Object.keys(await definitions.info(LOCAL))).toEqual(['Embedded']);
-    there.answer = theirs;
-    definitions.clock.now += 6 * SECOND;
-    expect(outline(await definitions.current(LOCAL))).toBe('Theirs');
-    expect(Object.keys(await definitions.info(LOCAL))).toEqual(['Theirs']);
-  });
-
   test('and not at all where the embedded library is asked for', async () => {
     const there = await origin(theirs);
     const definitions = await open({ upstreamUrl: there.url, source: { kind: 'embedded' } });
@@ -213,22 +199,6 @@ describe('while a source is down', () => {
     definitions.clock.now += 29 * SECOND;
     await definitions.refreshed(LOCAL);
     expect(there.journal.length).toBe(1);
-  });
-
-  test('a restart goes on with the copy on disk, until the source confirms or replaces it', async () => {
-    const copiesDir = await folder();
-    const there = await origin(theirs);
-    const before = await open({ upstreamUrl: there.url, copiesDir });
-    await before.current(LOCAL);
-    await before.close();
-    there.answer = reset;
-    const clock = { now: Date.now() };
-    const restarted = await open({ upstreamUrl: there.url, copiesDir, clock });
-    await eventually(async () => outline(await restarted.current(LOCAL)), 'Theirs stale');
-    there.answer = theirs;
-    clock.now += 6 * SECOND;
-    expect(outline(await restarted.refreshed(LOCAL))).toBe('Theirs');
-    expect(there.journal.at(-1)?.headers['if-none-match']).toEqual(expect.any(String));
   });
 
   test('a text that cannot be stored leaves nothing on the disk', async () => {

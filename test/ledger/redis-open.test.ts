@@ -146,13 +146,6 @@ describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, ()
     expect(await isEmpty()).toBe(true);
   });
 
-  test('but is not there is reported after a moment, with the reason', async () => {
-    await server.kill9();
-    await expect(opened()).rejects.toThrow(
-      `the ledger ${server.url} cannot be used: connect ECONNREFUSED 127.0.0.1:${server.port}`,
-    );
-  });
-
   test('but does not answer is reported after a moment', async () => {
     server.pause();
     await expect(opened()).rejects.toThrow(

@@ -1,10 +1,9 @@
-import { copyFile, mkdtemp, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Ledger } from '../../src/ledger/ledger.ts';
-import { SCHEMA_VERSION } from '../../src/ledger/sqlite/schema.ts';
 import { openSqliteLedger } from '../../src/ledger/sqlite/sqlite-ledger.ts';
 import { finished, ledgerSuite, prompt } from './ledger.suite.ts';
 
@@ -77,75 +76,6 @@ describe('reopening', () => {
         expect((await stat(file)).mode & 0o777, file).toBe(0o600);
       }
     });
-  });
-});
-
-describe('a file in use', () => {
-  test('is refused to a second opener in a sentence that says what to do', async () => {
-    await using(async (ledger) => {
-      expect(() => openSqliteLedger({ path })).toThrow(
-        `the ledger ${path} is in use by another Holdover: stop it, or use another --data-dir`,
-      );
-      await ledger.prompts.insert(prompt('a'));
-      expect(await ledger.prompts.live()).toHaveLength(1);
-    });
-  });
-});
-
-describe('a file of another version', () => {
-  test.each([1, SCHEMA_VERSION - 1, SCHEMA_VERSION + 1])(
-    '%i is refused and not touched',
-    async (version) => {
-      await using((ledger) => finished(ledger, ['a']));
-      withDatabase((db) =>
-        db.exec(`PRAGMA user_version = ${version}; PRAGMA wal_checkpoint(TRUNCATE)`),
-      );
-      const before = await readFile(path);
-      expect(() => openSqliteLedger({ path })).toThrow(
-        `the ledger ${path} was written by another version of Holdover (schema ${version}, this one has ` +
-          `${SCHEMA_VERSION}): use that version, or another --data-dir`,
-      );
-      expect((await readFile(path)).equals(before)).toBe(true);
-    },
-  );
-});
-
-describe('a damaged file', () => {
-  const damages: [string, () => Promise<void>][] = [
-    [
-      'garbage',
-      () => writeFile(path, 'this is no database, but long enough to be taken for one'.repeat(99)),
-    ],
-    [
-      'cut short',
-      async () => truncate(path, Math.floor((await stat(path)).size / 4096 / 2) * 4096),
-    ],
-    [
-      'overwritten in the middle',
-      async () => {
-        const bytes = await readFile(path);
-        await writeFile(path, bytes.fill(0x5a, 4096, 8 * 4096));
-      },
-    ],
-  ];
-
-  test.each(damages)('that is %s is refused by name and left as it is', async (_how, damage) => {
-    await using(async (ledger) => {
-      const graphJson = JSON.stringify('y'.repeat(2000));
-      const keys = Array.from({ length: 50 }, (_, i) => `k${i}`);
-      await Promise.all(keys.map((key) => ledger.prompts.insert(prompt(key, { graphJson }))));
-    });
-    await damage();
-    const before = await readFile(path);
-    for (let i = 0; i < 2; i += 1) {
-      expect(() => openSqliteLedger({ path })).toThrow(`the ledger ${path} is damaged`);
-    }
-    expect((await readFile(path)).equals(before)).toBe(true);
-  });
-
-  test('a folder that cannot be made is named', async () => {
-    await writeFile(join(dir, 'data'), 'a file where the folder should be');
-    expect(() => openSqliteLedger({ path })).toThrow(`the ledger ${path} cannot be opened`);
   });
 });
 

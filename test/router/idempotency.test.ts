@@ -228,22 +228,6 @@ describe('reserved', () => {
       expect(runs).toHaveLength(1);
     },
   );
-
-  test('of fifty calls at once with one key a single one runs', async () => {
-    const { def, seen } = counting({
-      run: async () => {
-        seen.runs++;
-        await sleep(50);
-        return { kind: 'answer', contentType: 'text/plain', body: Buffer.from(String(seen.runs)) };
-      },
-    });
-    router = await openRouter({ models: [def] });
-    const calls = Array.from({ length: 50 }, () => router.run('test/counting', {}, KEY));
-    const statuses = (await Promise.all(calls)).map(({ status }) => status);
-    expect(seen.runs).toBe(1);
-    expect(new Set(statuses)).toEqual(new Set([200, 409]));
-    expect((await router.run('test/counting', {}, KEY)).text).toBe('1');
-  });
 });
 
 describe('over a ledger that several servers have', () => {
