@@ -5,7 +5,8 @@ import { toDefinitions } from '../../src/definitions/parse-definitions.ts';
 import { LosslessNumber } from '../../src/protocol/json.ts';
 import type { ObjectInfo } from '../../src/protocol/v1.ts';
 import { fixedDefinitions } from '../support/app/definitions.ts';
-import { type Answer, type TestApp, createTestApp, place } from '../support/app/v1-routes.ts';
+import { type TestApp, createTestApp, place } from '../support/app/v1-routes.ts';
+import type { Called } from '../support/clients/raw-call.ts';
 import { CHOOSER, classes, nodeClass } from './origin.ts';
 
 const PLAIN = nodeClass({
@@ -38,7 +39,7 @@ const ask = (
   headers: { [name: string]: string } = {},
   path = '/object_info',
   user = 'local',
-): Promise<Answer> => app.ask(path, { headers, user });
+): Promise<Called> => app.ask(path, { headers, user });
 
 const UNPACK: { readonly [encoding: string]: (body: Buffer) => Buffer } = {
   br: brotliDecompressSync,
@@ -46,7 +47,7 @@ const UNPACK: { readonly [encoding: string]: (body: Buffer) => Buffer } = {
   none: (body) => body,
 };
 
-function textOf({ headers, body }: Answer): string {
+function textOf({ headers, body }: Called): string {
   return UNPACK[headers['content-encoding'] ?? 'none']?.(body).toString() ?? '';
 }
 

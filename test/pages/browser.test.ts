@@ -221,16 +221,6 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
     await page.close();
   });
 
-  test('shows ids and errors that are markup as text', async () => {
-    await submit(holdover, { prompt: flat({ color: 0x654321 }), prompt_id: HOSTILE });
-    const { page, errors } = await visit(holdover.url);
-    await picture(page, HOSTILE).waitFor();
-    expect(await page.locator('img[src="x"]').count()).toBe(0);
-    expect(await page.title()).toBe('Jobs · Holdover');
-    expect(errors).toEqual([]);
-    await page.close();
-  });
-
   test('can be used with the keyboard alone', async () => {
     const { page } = await visit(holdover.url);
     await row(page, 'grows').waitFor();

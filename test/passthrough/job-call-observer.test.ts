@@ -22,31 +22,6 @@ function submit(
   observer?.onAnswer({ status: 201, coding: undefined, body: Readable.from(answer) });
 }
 
-test('a job is noticed whose answer repeats a workflow of megabytes', async () => {
-  const onJobCall = vi.fn<(call: JobCall) => void>();
-  const workflow = { 1: { class_type: 'Load', inputs: { image: 'A'.repeat(3_900_000) } } };
-  const answer = JSON.stringify({ id: 'j', status: 'queued', x_workflow: workflow });
-  submit(createJobCallObserver(onJobCall), submissionOf({ workflow }), Buffer.from(answer));
-  await expect.poll(() => onJobCall.mock.calls).toHaveLength(1);
-  const [[call] = []] = onJobCall.mock.calls;
-  expect(call).toMatchObject({ kind: 'submitted', job: { id: 'j' } });
-  expect(call?.kind === 'submitted' && (await call.body())).toEqual({ workflow });
-});
-
-test('an answer that is cut off, or too long and no job, is none', async () => {
-  const onJobCall = vi.fn<(call: JobCall) => void>();
-  const observe = createJobCallObserver(onJobCall);
-  submit(observe, submissionOf({}), Buffer.from('<html>'), Buffer.alloc(6 * 2 ** 20));
-  const observer = observe({ req: submissionOf({}), res: {} as never }, '/api/v2/jobs', ANNA);
-  const body = new Readable({ read() {} });
-  observer?.onAnswer({ status: 200, coding: undefined, body });
-  body.push('{"no":"job"}');
-  await new Promise((resolve) => setTimeout(resolve, 20));
-  body.destroy();
-  await new Promise((resolve) => setTimeout(resolve, 20));
-  expect(onJobCall).not.toHaveBeenCalled();
-});
-
 test('of many submissions at a time, each workflow is copied', async () => {
   const onJobCall = vi.fn<(call: JobCall) => void>();
   const observe = createJobCallObserver(onJobCall);

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import type {
   ProgressEffect,
   ProgressInput,
@@ -70,57 +69,6 @@ export function messageOf<T extends V1Message['type']>(
 ) {
   const found = messages(effects).find((message) => message.type === type);
   return found?.data as Extract<V1Message, { type: T }>['data'] | undefined;
-}
-
-type Recorded = {
-  readonly socket: string;
-  readonly json?: { readonly type: string; readonly data: { readonly prompt_id?: string } };
-  readonly dir?: string;
-  readonly binary_type?: number;
-  readonly meta?: { readonly node_id: string };
-  readonly text_node?: string;
-  readonly text?: string;
-};
-
-/** The frames socket `a` received of the n-th prompt of a recording, without `status` frames. */
-export function recordedFrames(scenario: string, nth: number): Frame[] {
-  const text = readFileSync(
-    new URL(`../../fixtures/v1/ws/${scenario}.jsonl`, import.meta.url),
-    'utf8',
-  );
-  const records = text
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as Recorded);
-  const runs: Frame[][] = [];
-  for (const record of records.filter(({ socket, dir }) => socket === 'a' && dir === undefined)) {
-    if (record.json?.type === 'execution_start') runs.push([]);
-    const frame = recordedFrame(record);
-    if (frame && runs.length > 0) runs.at(-1)?.push(frame);
-  }
-  return runs[nth] ?? [];
-}
-
-function recordedFrame({ json, ...record }: Recorded): Frame | undefined {
-  if (json) return json.type === 'status' ? undefined : json;
-  if (record.binary_type === undefined) return undefined;
-  const type = `binary ${record.binary_type}`;
-  if (record.binary_type === 3) return { type, node: record.text_node ?? '', data: record.text };
-  return { type };
-}
-
-/** Frames without what two runs never share: ids, times, the order of sets, frame-less picture nodes. */
-export function comparable(frames: readonly Frame[]): unknown[] {
-  const plain = JSON.parse(JSON.stringify(frames), (key, value: unknown) => {
-    if (key === 'prompt_id') return PROMPT_ID;
-    if (key === 'timestamp') return 0;
-    if (key === 'traceback') return [];
-    const isSet = key === 'executed' || key === 'current_outputs' || key === 'nodes';
-    return isSet && Array.isArray(value)
-      ? value.map(String).toSorted((a, b) => a.localeCompare(b))
-      : value;
-  }) as Frame[];
-  return plain.map((frame) => (/^binary [14]$/.test(frame.type) ? { type: frame.type } : frame));
 }
 
 export const status = (value: JobStatus, x_cached_nodes?: readonly string[]): ProgressInput => ({

@@ -6,7 +6,6 @@ import type { JobRow, JobStore } from '../../../src/ledger/ledger.ts';
 import {
   ANNA,
   collect,
-  contentText,
   graph,
   isStep,
   runJob,
@@ -39,43 +38,6 @@ async function killedWhileRunning(patch: Partial<JobRow>) {
 }
 
 describe('after a restart', () => {
-  test('queued jobs run, in their order', async () => {
-    const { ledger, dataDir } = await setup();
-    const before = await openEngine({ ledger, dataDir });
-    const late = value(await before.submit(ANNA, { workflow: show, extraData: {}, order: 9 }));
-    const early = value(await before.submit(ANNA, { workflow: show, extraData: {}, order: 1 }));
-    await before.close();
-    const after = await openEngine({ ledger, dataDir });
-    expect(value(await after.get(ANNA, late.id))).toMatchObject({
-      status: 'queued',
-      queue_position: 1,
-    });
-    const streams = [collect(after, early.id), collect(after, late.id)];
-    after.start();
-    for (const events of await Promise.all(streams))
-      expect(words(events).at(-1)).toBe('status succeeded');
-  });
-
-  test('a job that was running when the engine closed runs again from the start', async () => {
-    const { ledger, dataDir } = await setup();
-    const file = path.join(dataDir, 'open');
-    const before = await startEngine({ ledger, dataDir });
-    const { id } = value(await before.submit(ANNA, { workflow: gate(file), extraData: {} }));
-    const stream = collect(before, id);
-    await until(before, id, isStep);
-    await before.close();
-    expect(words(await stream).at(-1)).not.toMatch(/succeeded|failed|canceled/);
-    await writeFile(file, '');
-    const after = await openEngine({ ledger, dataDir });
-    const again = collect(after, id);
-    after.start();
-    expect(words(await again)).toContain('started 2');
-    const job = value(await after.get(ANNA, id));
-    expect(job.status).toBe('succeeded');
-    expect(job.outputs.map(({ name }) => name)).toEqual(['early_00001_.txt']);
-    expect(await contentText(after, job.outputs[0]?.id ?? '')).toBe('1');
-  });
-
   test('a job that was running when the process died runs again', async () => {
     const { id, ...stored } = await killedWhileRunning({ status: 'running' });
     const after = await startEngine(stored);
@@ -151,25 +113,6 @@ describe('after a restart', () => {
       await engine.close();
       expect(await stored()).toEqual(['queued', 0]);
     }
-  });
-
-  test('finished jobs and their files are still there', async () => {
-    const stored = await setup();
-    const before = await startEngine(stored);
-    const workflow = graph({
-      1: ['Number', { value: 1 }],
-      2: ['Save', { value: ['1', 0], prefix: 'kept' }],
-    });
-    const { job } = await runJob(before, workflow);
-    await before.close();
-    const after = await openEngine(stored);
-    const again = value(await after.get(ANNA, job.id));
-    expect(again).toMatchObject({
-      status: 'succeeded',
-      x_ui: job.x_ui ?? {},
-      metrics: job.metrics ?? {},
-    });
-    expect(await contentText(after, again.outputs[0]?.id ?? '')).toBe('1');
   });
 
   test('bytes noted as not yet recorded are gone; other bytes stay', async () => {

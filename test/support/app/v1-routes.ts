@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
-import { type IncomingHttpHeaders, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,20 +23,12 @@ import { createLogFeed } from '../../../src/observability/log-subscriptions.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { fixedDefinitions } from './definitions.ts';
 import { type FakeAssets, fakeAssets, fakeFiles, fakeSettings } from './fake-stores.ts';
+import { type CallOptions, type Called, call } from '../clients/raw-call.ts';
 import { CallCauses } from '../../../src/observability/call-causes.ts';
 
 export const NOW = Date.UTC(2026, 0, 1);
 
-export type Answer = {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: Buffer;
-};
-
-export type AskOptions = {
-  readonly method?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: Buffer | string;
+export type AskOptions = CallOptions & {
   /** Whose call it is; `local` when left out. */
   readonly user?: string;
 };
@@ -49,7 +40,7 @@ export type TestApp = {
   readonly files: FileRouteServices['files'];
   /** A clock that only moves when told to. */
   readonly clock: { now: number };
-  ask(path: string, options?: AskOptions): Promise<Answer>;
+  ask(path: string, options?: AskOptions): Promise<Called>;
   /** Files left in the spool. */
   spooled(): Promise<string[]>;
   close(): Promise<void>;
@@ -101,12 +92,14 @@ export async function createTestApp(
   const server = createHttpServer((incoming, outgoing) => void handle(incoming, outgoing));
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}`;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     assets,
     files: deps.files,
     clock,
-    ask: (path, options) => ask(port, path, options),
+    ask: (path, { user = 'local', ...options } = {}) =>
+      call(url, path, { ...options, headers: { 'X-User': user, ...options.headers } }),
     spooled: () => readdir(spoolDir),
     async close() {
       server.closeAllConnections();
@@ -114,23 +107,6 @@ export async function createTestApp(
       await rm(dir, { recursive: true, force: true });
     },
   };
-}
-
-/** A plain request: no header of a browser's, no redirect followed, the path sent as it is. */
-async function ask(port: number, path: string, options: AskOptions = {}): Promise<Answer> {
-  const { method = 'GET', body, user = 'local' } = options;
-  const headers = {
-    'X-User': user,
-    ...(body !== undefined && { 'Content-Length': String(Buffer.byteLength(body)) }),
-    ...options.headers,
-  };
-  const outgoing = request({ port, host: '127.0.0.1', path, method, headers });
-  outgoing.on('error', () => {});
-  outgoing.end(body);
-  const [response] = await once(outgoing, 'response');
-  const chunks: Buffer[] = [];
-  for await (const chunk of response) chunks.push(chunk as Buffer);
-  return { status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks) };
 }
 
 export type Part =

@@ -1,12 +1,6 @@
 import { once } from 'node:events';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import {
-  type ClientRequest,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  createServer,
-  request,
-} from 'node:http';
+import { type IncomingHttpHeaders, type IncomingMessage, createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,21 +12,14 @@ import { silentLogger } from '../../../src/observability/log.ts';
 import { createPublicAddresses } from '../../../src/http/public-address.ts';
 import { createV2Routes } from '../../../src/v2/routes.ts';
 import type { JobApi } from '../../../src/protocol/job-api.ts';
+import { type CallOptions, type Called, call } from '../clients/raw-call.ts';
 import { type FakeJobs, fakeJobs } from '../upstreams/fake-jobs.ts';
 
 type V2RouteOptions = Parameters<typeof createV2Routes>[0];
 
-export type V2Answer = {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: Buffer;
-  json(): unknown;
-};
+export type V2Answer = Called & { json(): unknown };
 
-export type AskOptions = {
-  readonly method?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: Buffer | string;
+export type AskOptions = CallOptions & {
   /** Whose call it is; '' presents no key. */
   readonly user?: string;
 };
@@ -105,35 +92,12 @@ export async function createTestV2AppOver<T extends JobApi>(
 }
 
 async function ask(port: number, path: string, options: AskOptions = {}): Promise<V2Answer> {
-  const response = await send(port, path, options);
-  const chunks: Buffer[] = [];
-  for await (const chunk of response) chunks.push(chunk as Buffer);
-  const body = Buffer.concat(chunks);
-  const { statusCode = 0, headers } = response;
-  return { status: statusCode, headers, body, json: () => JSON.parse(body.toString()) as unknown };
+  const called = await call(`http://127.0.0.1:${port}`, path, withUser(options));
+  return { ...called, json: () => JSON.parse(called.text) as unknown };
 }
 
-async function send(
-  port: number,
-  path: string,
-  options: AskOptions,
-): Promise<IncomingMessage & { req: ClientRequest }> {
-  const { method = 'GET', body, user = 'anna' } = options;
-  const headers = {
-    ...(user !== '' && { 'X-User': user }),
-    ...(body !== undefined &&
-      !options.headers?.['Transfer-Encoding'] && {
-        'Content-Length': String(Buffer.byteLength(body)),
-      }),
-    ...options.headers,
-  };
-  const outgoing = request({ port, host: '127.0.0.1', path, method, headers });
-  outgoing.on('error', () => {});
-  outgoing.end(body);
-  const [response] = (await once(outgoing, 'response')) as [
-    IncomingMessage & { req: ClientRequest },
-  ];
-  return response;
+function withUser({ user = 'anna', ...options }: AskOptions): CallOptions {
+  return { ...options, headers: { ...(user !== '' && { 'X-User': user }), ...options.headers } };
 }
 
 export type ReadEvent = { readonly event: string; readonly data: unknown };
@@ -154,7 +118,11 @@ export type EventReader = {
 };
 
 async function listen(port: number, path: string, options: AskOptions = {}): Promise<EventReader> {
-  const response = await send(port, path, options);
+  const { headers } = withUser(options);
+  const outgoing = request({ port, host: '127.0.0.1', path, headers });
+  outgoing.on('error', () => {});
+  outgoing.end();
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
   const events: ReadEvent[] = [];
   const comments: string[] = [];
   const parser = createParser({
@@ -186,6 +154,6 @@ async function listen(port: number, path: string, options: AskOptions = {}): Pro
       while (comments.length === seen && (await more()));
       return comments[seen] ?? '';
     },
-    leave: () => void response.req.destroy(),
+    leave: () => void outgoing.destroy(),
   };
 }

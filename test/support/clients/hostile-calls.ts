@@ -39,101 +39,62 @@ function form(
 
 const IMAGE = { filename: 'a.png', data: 'no picture' };
 
-/** Calls below `/api` that are refused: the summary of the answer to local clients, and to hosted ones. */
-export const REFUSED_CALLS: readonly (readonly [
-  call: HostileCall,
-  local: string,
-  hosted: string,
-])[] = [
-  [post('/api/prompt', '{'), '400 refusal invalid_json', '400 hosted refusal invalid_json'],
-  [post('/api/prompt', 'null'), '400 refusal no_prompt', '400 hosted refusal no_prompt'],
-  [post('/api/prompt', '[]'), '400 refusal no_prompt', '400 hosted refusal no_prompt'],
-  [post('/api/prompt', {}), '400 refusal no_prompt', '400 hosted refusal no_prompt'],
-  [
-    post('/api/prompt', { prompt: {} }),
-    '400 refusal prompt_no_outputs',
-    '400 hosted refusal prompt_no_outputs',
-  ],
-  [
-    post('/api/prompt', { prompt: [] }),
-    '400 refusal prompt_no_outputs',
-    '400 hosted refusal prompt_no_outputs',
-  ],
-  [
-    post('/api/prompt', { prompt: null }),
-    '400 refusal invalid_prompt',
-    '400 hosted refusal invalid_prompt',
-  ],
-  [
-    post('/api/prompt', { prompt: { 1: {} } }),
-    '400 refusal missing_node_type',
-    '400 hosted refusal missing_node_type',
-  ],
-  [
-    post('/api/prompt', { prompt: { nodes: [], links: [] } }),
-    '400 refusal invalid_prompt',
-    '400 hosted refusal invalid_prompt',
-  ],
-  [
+/** A call that is refused: the summary of the answer to local clients, and to hosted ones. */
+type Refused = readonly [call: HostileCall, local: string, hosted: string];
+
+const refused = (call: HostileCall, code: string, status = 400): Refused => {
+  const hosted = call.path === '/api/prompt' ? 'hosted refusal' : 'code';
+  return [call, `${status} refusal ${code}`, `${status} ${hosted} ${code}`];
+};
+
+/** Calls below `/api` that are refused. */
+export const REFUSED_CALLS: readonly Refused[] = [
+  refused(post('/api/prompt', '{'), 'invalid_json'),
+  refused(post('/api/prompt', 'null'), 'no_prompt'),
+  refused(post('/api/prompt', '[]'), 'no_prompt'),
+  refused(post('/api/prompt', {}), 'no_prompt'),
+  refused(post('/api/prompt', { prompt: {} }), 'prompt_no_outputs'),
+  refused(post('/api/prompt', { prompt: [] }), 'prompt_no_outputs'),
+  refused(post('/api/prompt', { prompt: null }), 'invalid_prompt'),
+  refused(post('/api/prompt', { prompt: { 1: {} } }), 'missing_node_type'),
+  refused(post('/api/prompt', { prompt: { nodes: [], links: [] } }), 'invalid_prompt'),
+  refused(
     post('/api/prompt', { prompt: { 1: { class_type: 'Nope', inputs: {} } } }),
-    '400 refusal missing_node_type',
-    '400 hosted refusal missing_node_type',
-  ],
-  [
+    'missing_node_type',
+  ),
+  refused(
     post('/api/prompt', { prompt: { 9: { class_type: 'SaveImage', inputs: {} } } }),
-    '400 refusal prompt_outputs_failed_validation',
-    '400 hosted refusal prompt_outputs_failed_validation',
-  ],
-  [
-    post('/api/prompt', { prompt: flat(), number: 'x' }),
-    '400 refusal invalid_prompt',
-    '400 hosted refusal invalid_prompt',
-  ],
-  [
-    post('/api/prompt', { prompt: flat(), prompt_id: 'a/b' }),
-    '400 refusal invalid_prompt_id',
-    '400 hosted refusal invalid_prompt_id',
-  ],
-  [
-    post('/api/prompt', { prompt: flat(), client_id: 'x'.repeat(200) }),
-    '400 refusal invalid_client_id',
-    '400 hosted refusal invalid_client_id',
-  ],
-  [
-    post('/api/prompt', { prompt: flat(), extra_data: [] }),
-    '400 refusal invalid_prompt',
-    '400 hosted refusal invalid_prompt',
-  ],
-  [
+    'prompt_outputs_failed_validation',
+  ),
+  refused(post('/api/prompt', { prompt: flat(), number: 'x' }), 'invalid_prompt'),
+  refused(post('/api/prompt', { prompt: flat(), prompt_id: 'a/b' }), 'invalid_prompt_id'),
+  refused(post('/api/prompt', { prompt: flat(), client_id: 'x'.repeat(200) }), 'invalid_client_id'),
+  refused(post('/api/prompt', { prompt: flat(), extra_data: [] }), 'invalid_prompt'),
+  refused(
     post('/api/prompt', { prompt: flat(), partial_execution_targets: ['77'] }),
-    '400 refusal prompt_no_outputs',
-    '400 hosted refusal prompt_no_outputs',
-  ],
-  [
+    'prompt_no_outputs',
+  ),
+  refused(
     { ...post('/api/prompt', {}), headers: { ...JSON_TYPE, 'Content-Encoding': 'br' } },
-    '415 refusal unsupported_encoding',
-    '415 hosted refusal unsupported_encoding',
-  ],
+    'unsupported_encoding',
+    415,
+  ),
   [
     post('/api/prompt', `{"prompt":${'['.repeat(300)}${']'.repeat(300)}}`),
     '413 text: Maximum JSON depth 200 exceeded.',
     '413 hosted refusal payload_too_large',
   ],
-  [post('/api/queue', '{'), '400 refusal invalid_json', '400 code invalid_json'],
-  [post('/api/queue', '[]'), '400 refusal invalid_request', '400 code invalid_request'],
-  [post('/api/queue', { delete: 5 }), '400 refusal invalid_request', '400 code invalid_request'],
-  [
-    post('/api/queue', { delete: ['a\u0000b'] }),
-    '400 refusal control_character',
-    '400 code control_character',
-  ],
-  [post('/api/history', '{'), '400 refusal invalid_json', '400 code invalid_json'],
-  [post('/api/history', { delete: 7 }), '400 refusal invalid_request', '400 code invalid_request'],
-  [post('/api/interrupt', '[]'), '400 refusal invalid_request', '400 code invalid_request'],
-  [post('/api/free', ''), '400 refusal invalid_json', '400 code invalid_json'],
-  [get('/api/history?max_items=x'), '400 refusal invalid_request', '400 code invalid_request'],
-  [get('/api/history_v2?offset=x'), '400 refusal invalid_request', '400 code invalid_request'],
-  [get('/api/history_v2/none'), '404 refusal not_found', '404 code not_found'],
+  refused(post('/api/queue', '{'), 'invalid_json'),
+  refused(post('/api/queue', '[]'), 'invalid_request'),
+  refused(post('/api/queue', { delete: 5 }), 'invalid_request'),
+  refused(post('/api/queue', { delete: ['a\u0000b'] }), 'control_character'),
+  refused(post('/api/history', '{'), 'invalid_json'),
+  refused(post('/api/history', { delete: 7 }), 'invalid_request'),
+  refused(post('/api/interrupt', '[]'), 'invalid_request'),
+  refused(post('/api/free', ''), 'invalid_json'),
+  refused(get('/api/history?max_items=x'), 'invalid_request'),
+  refused(get('/api/history_v2?offset=x'), 'invalid_request'),
+  refused(get('/api/history_v2/none'), 'not_found', 404),
   [
     get('/api/jobs?status=x'),
     '400 error: Invalid status value(s): x. Valid values: pending, in_progress, completed, failed, cancelled',
@@ -151,7 +112,7 @@ export const REFUSED_CALLS: readonly (readonly [
   ],
   [get('/api/jobs?output_type=x'), '400 error: Unknown output_type: x', '400 code invalid_request'],
   [get('/api/jobs/none'), '404 error: Job not found', '404 code not_found'],
-  [get('/api/job/none/status'), '404 refusal not_found', '404 code not_found'],
+  refused(get('/api/job/none/status'), 'not_found', 404),
   [post('/api/jobs/cancel', '[]'), '400 error: job_ids must be a list', '400 code invalid_request'],
   [get('/api/view'), '404 empty', '400 code invalid_request'],
   [get('/api/view?filename='), '400 empty', '400 code invalid_request'],
@@ -159,42 +120,17 @@ export const REFUSED_CALLS: readonly (readonly [
   [get('/api/view?filename=none.png'), '404 empty', '404 code not_found'],
   [get('/api/view?filename=none.png&type=x'), '400 empty', '400 code invalid_request'],
   [get('/api/view?filename=none.png&preview=webp;101'), '404 empty', '404 code not_found'],
-  [
-    get('/api/view?filename=%00.png'),
-    '400 refusal control_character',
-    '400 code control_character',
-  ],
+  refused(get('/api/view?filename=%00.png'), 'control_character'),
   [get('/api/view_metadata/loras?filename=x'), '404 empty', '404 code not_found'],
-  [
+  refused(
     { method: 'POST', path: '/api/upload/image', headers: JSON_TYPE, body: '{}' },
-    '400 refusal invalid_upload',
-    '400 code invalid_upload',
-  ],
-  [
-    form('/api/upload/image', { other: 'x' }),
-    '400 refusal invalid_upload',
-    '400 code invalid_upload',
-  ],
-  [
-    form('/api/upload/image', { image: 'x' }),
-    '400 refusal invalid_upload',
-    '400 code invalid_upload',
-  ],
-  [
-    form('/api/upload/image', { image: IMAGE, type: 'x' }),
-    '400 refusal invalid_upload',
-    '400 code invalid_upload',
-  ],
-  [
-    form('/api/upload/mask', { image: IMAGE }),
-    '400 refusal invalid_upload',
-    '400 code invalid_upload',
-  ],
-  [
-    form('/api/upload/mask', { image: IMAGE, original_ref: '{' }),
-    '400 refusal invalid_upload',
-    '400 code invalid_upload',
-  ],
+    'invalid_upload',
+  ),
+  refused(form('/api/upload/image', { other: 'x' }), 'invalid_upload'),
+  refused(form('/api/upload/image', { image: 'x' }), 'invalid_upload'),
+  refused(form('/api/upload/image', { image: IMAGE, type: 'x' }), 'invalid_upload'),
+  refused(form('/api/upload/mask', { image: IMAGE }), 'invalid_upload'),
+  refused(form('/api/upload/mask', { image: IMAGE, original_ref: '{' }), 'invalid_upload'),
   [get('/api/models/none'), '404 empty', '404 code not_found'],
   [get('/api/experiment/models/none'), '404 empty', '404 code not_found'],
   [get('/api/userdata'), '400 text: Directory not provided', '400 text: Directory not provided'],
@@ -217,7 +153,7 @@ export const REFUSED_CALLS: readonly (readonly [
     '404 text: There is no such file.',
   ],
   [get('/api/v2/userdata?path=none'), '404 text: Requested path not found', '404 code not_found'],
-  [post('/api/settings', '[]'), '400 refusal invalid_settings', '400 code invalid_settings'],
+  refused(post('/api/settings', '[]'), 'invalid_settings'),
   [post('/api/users', {}), '400 error: username not provided', '400 code invalid_request'],
   [get('/api/none'), '404 empty', '404 code not_found'],
   [get('/api/interrupt'), '404 empty', '404 code not_found'],
@@ -246,7 +182,7 @@ export const REFUSED_CALLS: readonly (readonly [
     '403 refusal foreign_host',
     '403 code foreign_host',
   ],
-  [get('/api/queue?x=%00'), '400 refusal control_character', '400 code control_character'],
+  refused(get('/api/queue?x=%00'), 'control_character'),
   [get('/api/v2/jobs/none'), '404 v2 not_found', '404 v2 not_found'],
   [get('/api/v2/none'), '404 v2 not_found', '404 v2 not_found'],
 ];

@@ -38,6 +38,8 @@ export async function call(
   const target = { hostname, port, path, method, headers: { ...length, ...headers }, agent };
   const outgoing =
     protocol === 'https:' ? requestHttps({ ...target, ...(ca && { ca }) }) : requestHttp(target);
+  // An answer that comes before the body is read ends in a reset; the answer counts.
+  outgoing.on('error', () => {});
   outgoing.end(body);
   const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
   const chunks: Buffer[] = [];

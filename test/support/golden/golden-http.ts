@@ -1,14 +1,9 @@
-import { once } from 'node:events';
-import { type IncomingHttpHeaders, request } from 'node:http';
+import { type Called, call } from '../clients/raw-call.ts';
 import type { GoldenExchange } from './golden-scenario.ts';
 import { type Exchange, recordedFile } from './recordings.ts';
 
 /** The answer of our server to a recorded request. */
-export type Answer = {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: Buffer;
-};
+export type Answer = Called;
 
 type Big = { readonly body_bytes?: number; readonly data_file?: string; readonly bytes?: number };
 
@@ -26,24 +21,11 @@ export async function resend(
     const text = value.replace('<boundary>', BOUNDARY);
     return [name, translate(text)] as const;
   });
-  const outgoing = request({
-    port,
-    host: '127.0.0.1',
-    path: translate(recorded.path),
+  return call(`http://127.0.0.1:${port}`, translate(recorded.path), {
     method: recorded.method,
-    headers: {
-      ...Object.fromEntries(headers),
-      ...(body !== undefined && { 'Content-Length': String(body.length) }),
-    },
-    agent: false,
+    headers: Object.fromEntries(headers),
+    ...(body !== undefined && { body }),
   });
-  // An answer that comes before the body is read ends in a reset; the answer counts.
-  outgoing.on('error', () => {});
-  outgoing.end(body);
-  const [response] = await once(outgoing, 'response');
-  const chunks: Buffer[] = [];
-  for await (const chunk of response) chunks.push(chunk as Buffer);
-  return { status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks) };
 }
 
 function bodyOf(

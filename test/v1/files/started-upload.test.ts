@@ -3,13 +3,8 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { StartedUpload, UploadStart } from '../../../src/protocol/job-api.ts';
-import {
-  type Answer,
-  type Part,
-  type TestApp,
-  createTestApp,
-  multipart,
-} from '../../support/app/v1-routes.ts';
+import type { Called } from '../../support/clients/raw-call.ts';
+import { type Part, type TestApp, createTestApp, multipart } from '../../support/app/v1-routes.ts';
 
 const MB = 1024 * 1024;
 const MAX_BYTES = 8 * MB;
@@ -46,7 +41,7 @@ beforeEach(async () => {
 });
 afterEach(() => app.close());
 
-function send(path: string, ...parts: Part[]): Promise<Answer> {
+function send(path: string, ...parts: Part[]): Promise<Called> {
   return app.ask(path, multipart(...parts));
 }
 
