@@ -13,9 +13,7 @@ export type LogBuffer = ReturnType<typeof createLogBuffer>;
 /** The number v1 has. */
 export const MAX_ENTRIES = 300;
 const MAX_USERS = 100;
-const LEVELS: ReadonlySet<string> = new Set(['info', 'warn', 'error', 'fatal']);
-
-type Log = (fields: unknown, message?: string) => void;
+const LEVELS = ['info', 'warn', 'error', 'fatal'] as const;
 
 export function createLogBuffer(options: {
   readonly now: () => number;
@@ -45,18 +43,15 @@ export function createLogBuffer(options: {
 
   return {
     /** The same log; every line is also recorded for its user. */
-    wrap: (log: Logger): Logger =>
-      new Proxy(log, {
-        get(target, name, receiver) {
-          const member = Reflect.get(target, name, receiver) as unknown;
-          if (typeof name !== 'string' || !LEVELS.has(name)) return member;
-          return ((fields, message) => {
-            record(name, fields, message);
-            const args = message === undefined ? [fields] : [fields, message];
-            Reflect.apply(member as Log, target, args);
-          }) satisfies Log;
-        },
-      }),
+    wrap(log: Logger): Logger {
+      const wrapped = Object.create(log) as Logger;
+      for (const level of LEVELS)
+        wrapped[level] = (fields: unknown, message?: string) => {
+          record(level, fields, message);
+          log[level](fields, message);
+        };
+      return wrapped;
+    },
     entries: (user: string): readonly LogEntry[] => [
       startEntry,
       ...(entriesByUser.get(user) ?? []),
