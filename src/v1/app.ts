@@ -133,11 +133,12 @@ function unexpectedError(log: Logger, ctx: Koa.Context, error: unknown): V1Error
   return new V1Error(status, plainError(code, message), { headers });
 }
 
-/** Acknowledges a change only while the data directory is still there. */
+/** Acknowledges a change only while the data directory is still there. Passed-through calls have their answer already. */
 function confirmStorage(checkDataDir = (): void => {}): Koa.Middleware {
   return async (ctx, next) => {
     await next();
-    if (!READ_METHODS.has(ctx.method) && ctx.status < 400) checkDataDir();
+    const isChange = !READ_METHODS.has(ctx.method) && ctx.status < 400;
+    if (isChange && !ctx.headerSent) checkDataDir();
   };
 }
 
