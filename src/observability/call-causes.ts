@@ -16,6 +16,14 @@ export type CallCause = {
   v2Calls?: string[] | undefined;
 };
 
+/**
+ * The property of a request or a caller that holds its cause. It is not enumerable, so a copy of a caller has none.
+ * An entry of a weak map for each call would keep the whole call in memory until the next full garbage collection.
+ */
+const CAUSE = Symbol('cause');
+
+type Caused = { readonly [CAUSE]?: CallCause };
+
 const MOST = {
   maxSize: 4 * 1024 * 1024,
   /** In bytes: the names are of callers. */
@@ -26,8 +34,6 @@ const MOST = {
 /** The causes of v2 calls, and the prompts of callers, jobs and sockets, also of prompts that have ended. */
 export class CallCauses {
   readonly #promptIdOf: FindPromptId;
-  /** By request, and by caller: each request has a caller object of its own. */
-  readonly #causes = new WeakMap<object, CallCause>();
   readonly #promptsByJob = new LRUCache<string, string>(MOST);
   readonly #promptsBySocket = new LRUCache<string, string>(MOST);
 
@@ -35,17 +41,14 @@ export class CallCauses {
     this.#promptIdOf = promptIdOf;
   }
 
+  /** Each request has a caller object of its own. */
   causeOf(requestOrCaller: object): CallCause {
-    const known = this.#causes.get(requestOrCaller);
-    if (known) return known;
-    const cause: CallCause = {};
-    this.#causes.set(requestOrCaller, cause);
-    return cause;
+    return (requestOrCaller as Caused)[CAUSE] ?? withCause(requestOrCaller, {});
   }
 
   /** From now on v2 calls in the name of this very object are caused by the request. */
   linkCaller(caller: Caller, request: object): void {
-    this.#causes.set(caller, this.causeOf(request));
+    withCause(caller, this.causeOf(request));
   }
 
   /** Finds the prompt of a v2 call by the id of its job or the key of the prompt, or by its cause. */
@@ -70,4 +73,9 @@ export class CallCauses {
     if (found !== undefined) this.#promptsBySocket.set(socket, found);
     return found;
   }
+}
+
+function withCause(requestOrCaller: object, cause: CallCause): CallCause {
+  Object.defineProperty(requestOrCaller, CAUSE, { value: cause, configurable: true });
+  return cause;
 }

@@ -45,11 +45,8 @@ export function createRelay(origin: string, limits: Partial<RelayLimits> = {}): 
     prependPath: false,
     toProxy: true,
   });
-  const calls = new WeakMap<object, ProxyCall>();
-  proxy.on('proxyReq', (request, visibleRequest) =>
-    calls.get(visibleRequest)?.onConnection(request),
-  );
-  proxy.on('proxyRes', (answer, visibleRequest) => calls.get(visibleRequest)?.onAnswer(answer));
+  proxy.on('proxyReq', (request, visible) => callOf(visible).onConnection(request));
+  proxy.on('proxyRes', (answer, visible) => callOf(visible).onAnswer(answer));
   return {
     send: (exchange, proxyRequest) =>
       new Promise((resolve) => {
@@ -61,9 +58,9 @@ export function createRelay(origin: string, limits: Partial<RelayLimits> = {}): 
           resolve,
         });
         const options = { method: req.method, buffer: req };
-        calls.set(call.visibleRequest, call);
         try {
-          proxy.web(call.visibleRequest as IncomingMessage, res, options, (error) =>
+          const visible = { ...call.visibleRequest, call };
+          proxy.web(visible as unknown as IncomingMessage, res, options, (error) =>
             call.fail(error),
           );
           // Not called earlier, since a listener makes the bytes flow.
@@ -74,6 +71,11 @@ export function createRelay(origin: string, limits: Partial<RelayLimits> = {}): 
       }),
     close: () => agent.destroy(),
   };
+}
+
+/** The library hands back the request that it was given. */
+function callOf(visible: IncomingMessage): ProxyCall {
+  return (visible as unknown as { readonly call: ProxyCall }).call;
 }
 
 const require = createRequire(import.meta.url);
