@@ -104,13 +104,6 @@ export function outlineOf({ kind, size }: Pick<GroupJob, 'kind' | 'size'>): RegE
   }
 }
 
-/** The same of a service that tells of a job now and then (rows `sparse-progress`, `sparse-previews`). */
-export function sparseOutlineOf({ kind }: Pick<GroupJob, 'kind'>): RegExp {
-  if (kind === 'unstarted') return whole('execution_interrupted executing:null');
-  const node = String.raw`( (progress_state|executing:\d+|executed:\d+|progress:\d+/\d+))*`;
-  return whole(`${BEGIN}${node} ${endOf({ kind })} executing:null`);
-}
-
 /** The last word about a job before its final `executing`. */
 export function endOf({ kind }: Pick<GroupJob, 'kind'>): string {
   if (kind === 'failed' || kind === 'misnamed') return 'execution_error';

@@ -5,7 +5,7 @@ import { BY_KEY } from './callers.ts';
 import { misplaced, mispreviewed } from './binary-frames.ts';
 import { keyedUsers, keyedV2, previews, sharedUser } from './scenarios.ts';
 import { CORRUPT, type ClientGroup, createClientGroup } from './client-group.ts';
-import { outlineOf, sparseOutlineOf } from './frame-rules.ts';
+import { outlineOf } from './frame-rules.ts';
 import { TOPOLOGIES, type Topology } from './topologies.ts';
 import { wrongWatcherFrames, wrongOrder, unexpectedFrames, unlike } from './unexpected-frames.ts';
 
@@ -14,9 +14,7 @@ import { wrongWatcherFrames, wrongOrder, unexpectedFrames, unlike } from './unex
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 180_000 });
 
-const SERVED = TOPOLOGIES.filter(({ isServed }) => isServed);
-
-describe.each(SERVED.map((one) => [one.name, one] as const))('%s', (_name, topology) => {
+describe.each(TOPOLOGIES.map((one) => [one.name, one] as const))('%s', (_name, topology) => {
   let group: ClientGroup;
   let stop: () => Promise<void>;
   let failed: string[];
@@ -37,8 +35,7 @@ describe.each(SERVED.map((one) => [one.name, one] as const))('%s', (_name, topol
   });
 
   test('each job is reported whole and in order', async () => {
-    const outline = topology.tellsAll ? outlineOf : sparseOutlineOf;
-    expect(await wrongOrder(group, outline)).toEqual([]);
+    expect(await wrongOrder(group, outlineOf)).toEqual([]);
   });
 
   test('each socket hears of each job what its server would have sent it', async () => {
@@ -53,11 +50,11 @@ describe.each(SERVED.map((one) => [one.name, one] as const))('%s', (_name, topol
     expect(unlike(group)).toEqual([]);
   });
 
-  test.runIf(topology.tellsAll)('texts and pictures of nodes go where they belong', () => {
+  test('texts and pictures of nodes go where they belong', () => {
     expect(misplaced(group)).toEqual([]);
   });
 
-  test.runIf(topology.tellsAll)('previews go to those who want them', () => {
+  test('previews go to those who want them', () => {
     expect(mispreviewed(group)).toEqual([]);
   });
 });
