@@ -93,7 +93,6 @@ describe.skipIf(redisMissing() !== '')(`two replicas${redisMissing()}`, () => {
   const honestly: Hook = (exchange) => exchange.honestly();
 
   test.each<{ title: string; heard?: Hook; said?: Hook; status: number; at: number }>([
-    { title: 'took it', heard: honestly, status: 200, at: 0 },
     { title: 'took it, of a client elsewhere', heard: honestly, status: 200, at: 1 },
     { title: 'refused it', said: fault.refuse(422, 'invalid_workflow'), status: 400, at: 0 },
     {
