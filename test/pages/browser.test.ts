@@ -63,12 +63,12 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
   test("shows another client's job with progress and preview, then its thumbnail", async () => {
     const { page, errors } = await visit(holdover.url);
     await connected(page);
-    const prompt = growing({ steps: 200, side: 128, prefix: 'shown' });
+    const prompt = growing({ steps: 100, side: 128, prefix: 'shown' });
     await submit(holdover, { prompt, prompt_id: 'grows', client_id: 'another' });
     await row(page, 'grows').locator('progress[value]').waitFor();
     await picture(page, 'grows').waitFor();
     await row(page, 'grows')
-      .getByText(/node 1 · \d+\/200/)
+      .getByText(/node 1 · \d+\/100/)
       .waitFor();
     await keepPicture(page, 'page/running-light');
     await state(page, 'grows', 'Completed').waitFor();
@@ -158,7 +158,7 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
     // Its state and its time are known after a reload too.
     await node.getByText(/#1 · done · \d/).waitFor();
     await node.click();
-    await page.getByRole('region', { name: 'Node 1' }).getByText('200').waitFor();
+    await page.getByRole('region', { name: 'Node 1' }).getByText('100').waitFor();
     await keepPicture(page, 'page/job');
     await page.getByRole('button', { name: 'v2 code' }).click();
     await page.getByText('from comfy_sdk import Comfy').waitFor();

@@ -19,7 +19,7 @@ vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
 const KEY = 'key-of-the-service';
 /** Enough steps for a busy machine to report the last one. */
-const STEPS = 100;
+const STEPS = 40;
 const WHOLE = ['execution_start', `progress:${STEPS}/${STEPS}`, 'binary:1', 'execution_success'];
 const alice = { 'X-API-Key': 'key-of-alice' };
 const bob = { 'X-API-Key': 'key-of-bob' };
