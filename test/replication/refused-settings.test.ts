@@ -36,16 +36,4 @@ describe.skipIf(redisMissing() !== '')(`beside a running server${redisMissing()}
       stderr: `error: --data-dir ${otherFolder} is not the folder that other processes of this --ledger use: give all of them the same one\n`,
     });
   });
-
-  test.each(roles)('%s in a database Redis lacks is refused', async (_, words) => {
-    const ledger = `${redis.url}/16`;
-    const args = [...words, '--ledger', ledger, '--data-dir', server.dataDir];
-    expect(await runHoldover(args)).toMatchObject({
-      code: 1,
-      stdout: '',
-      stderr: expect.stringContaining(
-        `error: the ledger ${ledger} cannot be used: ERR DB index is out of range\n`,
-      ),
-    });
-  });
 });
