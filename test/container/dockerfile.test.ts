@@ -61,7 +61,14 @@ describe('the image', () => {
 
   test('holds what runs and nothing else', () => {
     const held = readdirSync(image.workdir).toSorted();
-    expect(held).toEqual(['dist', 'health.mjs', 'node_modules', 'package.json', 'page']);
+    expect(held).toEqual([
+      'dist',
+      'fixtures',
+      'health.mjs',
+      'node_modules',
+      'package.json',
+      'page',
+    ]);
     expect(readdirSync(image.root).toSorted()).toEqual(['app', 'data']);
   });
 
