@@ -108,8 +108,15 @@ async function command(text: string, image: Image, context: Context): Promise<ob
   const copied = text === INSTALL ? context.packages : undefined;
   const performed = copied === undefined ? text : `${text} --dry-run`;
   await run('sh', ['-c', performed], { cwd: image.workdir, env, maxBuffer: 16 * 1024 * 1024 });
-  if (copied !== undefined) await run('cp', ['-a', copied, join(image.workdir, 'node_modules')]);
+  if (copied !== undefined) await linkPackages(copied, join(image.workdir, 'node_modules'));
   return {};
+}
+
+/** Links, which take no time, but for the one file that npm writes over; copies where the folders are on two disks. */
+async function linkPackages(from: string, to: string): Promise<void> {
+  const list = '.package-lock.json';
+  const links = `cp -al "$0" "$1" && cp --remove-destination "$0/${list}" "$1/${list}"`;
+  await run('sh', ['-c', `${links} || { rm -rf "$1"; cp -a "$0" "$1"; }`, from, to]);
 }
 
 /** The packages of a project, unless they are others than `npm ci` would install there. */
@@ -139,7 +146,7 @@ async function copy(step: Instruction, image: Image, around: Around): Promise<ob
     const place = join(base, into);
     await mkdir(isFolder ? place : dirname(place), { recursive: true });
     if (from === undefined) await copyAdmitted(origin, place, around.context);
-    else await run('cp', ['-R', '-P', isFolder ? `${origin}/.` : origin, place]);
+    else await run('cp', ['-R', '-P', '-l', isFolder ? `${origin}/.` : origin, place]);
     await stat(place);
     if (owner) await own(origin, place, UIDS[owner.split(':')[0] ?? ''] ?? 0);
   }
