@@ -202,6 +202,7 @@ describe('StringFormat', () => {
 
   test.each<[string, object, string, string]>([
     ['{', {}, 'ValueError', "Single '{' encountered"],
+    ['{a', {}, 'ValueError', "expected '}' before end of string"],
     ['a}', {}, 'ValueError', "Single '}' encountered"],
     ['{}', { a: 1 }, 'IndexError', 'Replacement index 0 out of range'],
     ['{b}', { a: 1 }, 'KeyError', "'b'"],

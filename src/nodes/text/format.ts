@@ -19,9 +19,11 @@ const FIELD =
 /** Fills the fields of a text as Python's `str.format` does with named values. */
 export function formatText(template: string, given: FormatValues, context: NodeContext): string {
   const pieces = createTextPieces(context);
-  for (const { 0: part, groups } of template.matchAll(PARTS)) {
+  for (const { 0: part, groups, index } of template.matchAll(PARTS)) {
     context.check();
     if (groups?.['field'] !== undefined) pieces.add(filled(groups['field'], given, context));
+    else if (part === '{' && index + 1 < template.length)
+      throw valueError("expected '}' before end of string");
     else if (part === '{' || part === '}')
       throw valueError(`Single '${part}' encountered in format string`);
     else pieces.add(part === '{{' || part === '}}' ? part.slice(1) : part);
