@@ -8,13 +8,14 @@ import { type Json, isJsonObject, mapParts } from '../protocol/json.ts';
 import { COMPRESS, type Encoding } from '../http/content-encoding.ts';
 import { createSemaphore } from '../lib/concurrency.ts';
 import type { ClassInfo, ObjectInfo } from '../protocol/v1.ts';
+import { FOLDER_INPUT, loadsFolder } from '../translate/folder-loaders.ts';
 import { type InputGroups, nestedGroups } from '../translate/declared-inputs.ts';
 import { contentTypeOf } from '../http/file-headers.ts';
 
 /** An answer to send; an unchanged one is not sent again. */
 type TaggedBody = { readonly etag: string; readonly body: () => Promise<Buffer> };
 
-/** The files of a user that some upload button offers, sorted. */
+/** The files of a user that some upload button offers, and the folders (`x/`), sorted. */
 type UploadNames = readonly string[];
 
 /** The whole text for certain files, in an encoding. */
@@ -87,10 +88,12 @@ export class UserObjectInfo {
   /** Files directly in the input folder, and models in theirs; others are valid but not listed. */
   async #uploadsOf(user: string): Promise<UploadNames> {
     const rows = await this.#files.list(user, 'input');
-    return rows
+    const names = rows
       .map(({ subfolder, filename }) => posix.join(subfolder, filename))
-      .filter((name) => OFFERED.some((isOffered) => isOffered(name)))
-      .toSorted();
+      .filter((name) => OFFERED.some((isOffered) => isOffered(name)));
+    // As v1, only folders directly in the input folder.
+    const folders = rows.flatMap(({ subfolder }) => subfolder.match(/^[^/]+$/) ?? []);
+    return [...names, ...new Set(folders.map((folder) => `${folder}/`))].toSorted();
   }
 }
 
@@ -101,6 +104,7 @@ function digestOf(content: string | Buffer): string {
 /** The classes with a file chooser; most are recognised by their text alone. */
 function findUploadClasses({ members, info }: Definitions): ReadonlySet<string> {
   const names = [...members].flatMap(([name, member]) => {
+    if (loadsFolder(name, (each) => members.has(each))) return [name];
     const known = member.includes('_upload"') ? info[name] : undefined;
     return known && hasChooser(known.input) ? [name] : [];
   });
@@ -108,7 +112,7 @@ function findUploadClasses({ members, info }: Definitions): ReadonlySet<string> 
 }
 
 function withUploads(info: ObjectInfo, name: string, uploads: UploadNames): Buffer {
-  return memberText(name, withUploadChoices(info[name] as ClassInfo, uploads));
+  return memberText(name, withUploadChoices(info[name] as ClassInfo, uploads, name));
 }
 
 function inBraces(members: readonly Buffer[]): Buffer {
@@ -149,11 +153,13 @@ function hasChooser(groups: InputGroups<Json>): boolean {
 }
 
 /** The class with the files of one user, instead of those its source listed. */
-function withUploadChoices(info: ClassInfo, files: UploadNames): ClassInfo {
+function withUploadChoices(info: ClassInfo, files: UploadNames, className: string): ClassInfo {
+  const isFolder = (key: string): boolean =>
+    key === FOLDER_INPUT && loadsFolder(className, () => true);
+  const choicesOf = (key: string, spec: Json): Json =>
+    isFolder(key) ? withFolders(spec, files) : withChoices(spec, files);
   const groups = Object.entries(info.input).map(([name, group]) => {
-    const specs = Object.entries(group).map(
-      ([key, spec]) => [key, withChoices(spec, files)] as const,
-    );
+    const specs = Object.entries(group).map(([key, spec]) => [key, choicesOf(key, spec)] as const);
     return [name, Object.fromEntries(specs)] as const;
   });
   return { ...info, input: Object.fromEntries(groups) };
@@ -174,6 +180,14 @@ function withChoices(spec: Json, files: UploadNames): Json {
   // A model is optional: the source lists `none` first.
   const none = options['options'].filter((option) => option === 'none');
   return [type ?? null, { ...options, options: [...none, ...names] }];
+}
+
+/** Adds the folders of a user to those of the engine. */
+function withFolders(spec: Json, files: UploadNames): Json {
+  const [type = null, options] = isList(spec) ? spec : [];
+  if (!isJsonObject(options) || !isList(options['options'])) return spec;
+  const own = files.filter((name) => name.endsWith('/')).map((name) => name.slice(0, -1));
+  return [type, { ...options, options: [...new Set([...options['options'], ...own])] }];
 }
 
 /** A combo over another folder than the input folder fetches its own list. */

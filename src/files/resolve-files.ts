@@ -5,22 +5,29 @@ import { yieldEvery } from '../lib/event-loop.ts';
 import {
   type FileMention,
   type FoundAsset,
+  assetRef,
   fileKey,
   fileMentions,
   resolvedMentions,
   withAssets,
 } from '../translate/file-mentions.ts';
+import { FOLDER_INPUT, folderMentions, withFileLoaders } from '../translate/folder-loaders.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { type GivenNames, hashInContentName } from '../protocol/upload-folders.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
-import type { Graph } from '../protocol/v2.ts';
+import type { AssetRef, Graph } from '../protocol/v2.ts';
 import type { DialectRules } from '../dialects/dialect.ts';
 import { fileByHash } from './asset-catalog.ts';
 import { uploadPathOf } from './safe-name.ts';
 
 /** An input of a graph that names a file of its user, and the asset behind the name. */
-export type ResolvedFile = FileMention & { readonly assetId: string; readonly hash: string | null };
+export type ResolvedFile = FileMention & {
+  readonly assetId: string;
+  readonly hash: string | null;
+  /** True for a file of a folder that the input names. */
+  readonly isOfFolder?: true;
+};
 
 /** Finds the files that a graph names among those of its user. */
 export interface FileResolver {
@@ -39,7 +46,8 @@ export function createFileResolver(options: {
 }): FileResolver {
   return {
     async resolve(caller, graph, subfolder) {
-      const mentionsInGraph = fileMentions(graph, await options.objectInfo(caller));
+      const info = await options.objectInfo(caller);
+      const mentionsInGraph = fileMentions(graph, info);
       const mentions: FileMention[] = [];
       const found = new Map<string, FoundAsset>();
       const yieldToEventLoop = yieldEvery(FILES_PER_TURN);
@@ -55,12 +63,32 @@ export function createFileResolver(options: {
           found.set(fileKey(mention), { id: MISSING_ASSET_ID });
         }
       }
-      return resolvedMentions(mentions, found).map((mention) => {
+      const named = resolvedMentions(mentions, found).map((mention) => {
         const { id = '', hash = null } = found.get(fileKey(mention)) ?? {};
         return { ...mention, assetId: id, hash };
       });
+      return [...named, ...(await filesOfFolders(options.files, caller, { graph, info }))];
     },
   };
+}
+
+/** Returns the uploads in the folders that a graph names, in the order of their names. */
+async function filesOfFolders(
+  files: Pick<FileStore, 'list'>,
+  { user }: Caller,
+  { graph, info }: { readonly graph: Graph; readonly info: ObjectInfo },
+): Promise<readonly ResolvedFile[]> {
+  const folders = folderMentions(graph, info);
+  const uploads = folders.length === 0 ? [] : await files.list(user, 'input');
+  const sorted = uploads.toSorted((a, b) => (a.filename < b.filename ? -1 : 1));
+  return folders.flatMap(({ nodeId, folder, files: loaded }) =>
+    sorted
+      .filter(({ subfolder, filename }) => subfolder === folder && loaded.test(filename))
+      .map(({ subfolder, filename, assetId, hash }) => {
+        const mention = { nodeId, input: FOLDER_INPUT, value: folder, type: 'input' as const };
+        return { ...mention, subfolder, filename, assetId, hash, isOfFolder: true as const };
+      }),
+  );
 }
 
 /** Finds the file of a name. The hosted service has no folders: a name is found in any of them. */
@@ -116,7 +144,15 @@ export function insertAssetReferences(graph: Graph, placed: readonly ResolvedFil
       return [fileKey(file), { id: file.assetId, hash: file.hash, ...path }];
     }),
   );
-  return withAssets(graph, placed, found);
+  const ofFolders = placed.filter(({ isOfFolder }) => isOfFolder);
+  const refsByNode = new Map<string, AssetRef[]>();
+  for (const file of ofFolders) {
+    const refs = refsByNode.get(file.nodeId) ?? [];
+    refs.push(assetRef(found.get(fileKey(file)) ?? { id: file.assetId }));
+    refsByNode.set(file.nodeId, refs);
+  }
+  const named = placed.filter(({ isOfFolder }) => !isOfFolder);
+  return withFileLoaders(withAssets(graph, named, found), refsByNode);
 }
 
 /** Returns the names of files, with the folders that the client put them in, by hash. */

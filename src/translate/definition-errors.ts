@@ -12,6 +12,7 @@ import {
   notInListError,
 } from '../protocol/node-errors.ts';
 import { declaredInputs } from './declared-inputs.ts';
+import { FOLDER_INPUT, loadsFolder } from './folder-loaders.ts';
 import { nodeErrorsOf } from './node-errors.ts';
 
 const UPLOADS = [
@@ -49,9 +50,11 @@ function errorsOf(graph: Graph, id: string, info: ObjectInfo): readonly NodeErro
   const refused = declared.find(({ fault }) => fault !== undefined);
   if (refused) return [dynamicInputError(refused)];
   const missing = declared.filter(({ name, required }) => required && !Object.hasOwn(inputs, name));
-  const wrong = declared.flatMap(({ name, spec }) =>
-    Object.hasOwn(inputs, name) ? (valueError(name, spec, inputs[name]) ?? []) : [],
-  );
+  // The folder may be one of the user's.
+  const isFolder = loadsFolder(className, (each) => Object.hasOwn(info, each));
+  const wrong = declared
+    .filter(({ name }) => Object.hasOwn(inputs, name) && !(isFolder && name === FOLDER_INPUT))
+    .flatMap(({ name, spec }) => valueError(name, spec, inputs[name]) ?? []);
   return [...missing.map(missingInputError), ...wrong];
 }
 

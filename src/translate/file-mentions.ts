@@ -242,7 +242,8 @@ function mapMentioned(
   );
 }
 
-function assetRef({ id, hash, filePath }: FoundAsset): AssetRef {
+/** Returns the reference to a file in a v2 workflow. */
+export function assetRef({ id, hash, filePath }: FoundAsset): AssetRef {
   return {
     __type: 'core/ASSET',
     info: {

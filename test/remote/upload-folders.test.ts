@@ -60,6 +60,10 @@ function definitions(folders: readonly string[]): object {
     LoadImageSetFromFolderNode: node({
       required: { folder: [['shelf', ...folders], { default: folders[0] }] },
     }),
+    LoadImageDataSetFromFolder: node({
+      required: { folder: ['COMBO', { options: ['shelf', ...folders] }] },
+    }),
+    CreateList: node({ required: {} }),
     NewerCombo: node({ required: { folder: ['COMBO', { options: [...folders, 'shelf'] }] } }),
     AllFiles: node({ optional: { file: [['a.png', ...names, `${ANOTHER}\\b.png`]] } }),
     LoadImage: node({ required: { image: [['a.png', ...names], { image_upload: true }] } }),
@@ -196,6 +200,52 @@ test('names inside dynamic inputs, lists and objects are sent as the caller’s 
   });
   const history = await getJson(`${holdover.url}/queue`, ALICE);
   expect(JSON.stringify(history)).not.toContain('core/ASSET');
+});
+
+describe('a folder of the caller', () => {
+  const choices = async (headers: Record<string, string>) =>
+    (await getJson(`${holdover.url}/object_info/LoadImageDataSetFromFolder`, headers))
+      .LoadImageDataSetFromFolder.input.required.folder;
+
+  test('is offered to its user alone, and sent as its files', async () => {
+    for (let i = 10; i < 22; i++) {
+      const file = { name: `${i}.png`, bytes: await pngOf({ r: i, g: 0, b: 0 }) };
+      await uploadInput(holdover.url, { ...file, fields: { subfolder: 'cats' } }, ALICE);
+    }
+    expect([await choices(ALICE), await choices(BOB)]).toEqual([
+      ['COMBO', { options: ['shelf', 'cats'] }],
+      ['COMBO', { options: ['shelf'] }],
+    ]);
+    const prompt = {
+      ...graphWith('LoadImageDataSetFromFolder', { folder: 'cats' }),
+      '2': { class_type: 'Seeded', inputs: { seed: ['1', 0] } },
+    };
+    const { status, body } = await post(prompt, ALICE);
+    expect([status, body.node_errors]).toEqual([200, {}]);
+    const { workflow } = JSON.parse(upstream.requests('submit').at(-1)?.body.toString() ?? '');
+    const list = (...from: number[]) => ({
+      class_type: 'CreateList',
+      inputs: Object.fromEntries(from.map((n, i) => [`inputs.input${i}`, [`1.0.0.${n}`, 0]])),
+    });
+    expect(Object.keys(workflow)).toHaveLength(12 + 2 + 2);
+    expect(workflow['1.0.0.3']).toEqual({
+      class_type: 'LoadImage',
+      inputs: { image: expect.objectContaining({ __type: 'core/ASSET' }) },
+    });
+    expect(workflow['1.0.0.13']).toEqual(list(1, 2, 3, 4, 5, 6, 7, 8, 9, 10));
+    expect(workflow['1.0.0.14']).toEqual(list(11, 12));
+    expect(workflow['1']).toEqual(list(13, 14));
+    expect(workflow['2']).toEqual(prompt['2']);
+    const queue = JSON.stringify(await getJson(`${holdover.url}/queue`, ALICE));
+    expect(queue).toContain('"inputs":{"folder":"cats"}');
+    expect(queue).not.toMatch(/core\/ASSET|CreateList/);
+  });
+
+  test('is no folder of another user', async () => {
+    await post(graphWith('LoadImageDataSetFromFolder', { folder: 'cats' }), BOB);
+    const { workflow } = JSON.parse(upstream.requests('submit').at(-1)?.body.toString() ?? '');
+    expect(workflow['1'].inputs).toEqual({ folder: 'cats' });
+  });
 });
 
 describe('the name that a service has put into a picture', () => {
