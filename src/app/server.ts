@@ -22,7 +22,7 @@ import { openEmbeddedRouter, openPassThrough } from './mount-v2.ts';
 import { createSocketPreparation } from './replication.ts';
 import { type Mounts, earlyMiddleware, publicMiddleware, v1Routes } from './routes.ts';
 import { type Services, type ServerOptions, openServices } from './services.ts';
-import type { NodeLibrary } from './upstream.ts';
+import type { NodeLibrary } from '../engine/job-engine.ts';
 import { type Frontend, createFrontend } from '../pages/frontend.ts';
 import { openTemplates } from '../pages/templates.ts';
 import type { DefinitionSource } from '../definitions/definitions.ts';

@@ -1,6 +1,6 @@
 import { openTracing } from '../tracing/tracing.ts';
 import type { Logger } from '../observability/log.ts';
-import type { NodeLibrary } from './upstream.ts';
+import type { NodeLibrary } from '../engine/job-engine.ts';
 import { type UpstreamServices, openUpstreamServices } from './upstream-services.ts';
 import { type Auth, createAuth } from './auth.ts';
 import { type Identify, createIdentify } from '../auth/identity.ts';
@@ -81,16 +81,18 @@ export async function openServices(
   const upstream = await openUpstreamServices({
     config,
     nodeLibrary,
-    sessionRecorder,
     log,
     store,
     tracing,
-    causes,
-    subscribers: [
-      trafficRecorder.portCalls,
-      ...(trafficLog ? [trafficLog.portCall] : []),
-      metrics.countCall,
-    ],
+    observers: {
+      causes,
+      sessionRecorder,
+      subscribers: [
+        trafficRecorder.portCalls,
+        ...(trafficLog ? [trafficLog.portCall] : []),
+        metrics.countCall,
+      ],
+    },
     isWatched(user, jobId) {
       const prompt = live.find(user, jobId);
       if (prompt === undefined) return false;

@@ -1,4 +1,3 @@
-import { LOCAL_USER } from '../auth/identity.ts';
 import type { Config } from '../config/config.ts';
 import { openDefinitions } from '../definitions/open-definitions.ts';
 import { readModelClasses } from '../nodes/model-classes.ts';
@@ -9,37 +8,39 @@ import { type PortSubscriber, observePort } from '../observability/observed-port
 import type { SessionRecorder } from '../migration/session-recorder.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import type { Store } from './store.ts';
-import { type NodeLibrary, openUpstream } from './upstream.ts';
+import type { NodeLibrary } from '../engine/job-engine.ts';
+import { openUpstream } from './upstream.ts';
 
 export type UpstreamServices = Awaited<ReturnType<typeof openUpstreamServices>>;
+
+type PortObservers = {
+  readonly causes: CallCauses;
+  /** Get the v2 calls that v1 calls become. */
+  readonly subscribers: readonly PortSubscriber[];
+  readonly sessionRecorder: SessionRecorder | undefined;
+};
 
 /** The options and services that the upstream is opened with. */
 type UpstreamParts = {
   readonly config: Config;
   readonly nodeLibrary: NodeLibrary;
-  readonly sessionRecorder: SessionRecorder | undefined;
   readonly log: Logger;
   readonly store: Store;
   /** Returns true when a socket waits for frames of this job. */
   readonly isWatched: (user: string, jobId: string) => boolean;
   readonly tracing: Tracing | undefined;
-  readonly causes: CallCauses;
-  /** Get the v2 calls that v1 calls become. */
-  readonly subscribers: readonly PortSubscriber[];
+  readonly observers: PortObservers;
 };
 
 /** Opens the upstream that runs the jobs. */
 export async function openUpstreamServices(parts: UpstreamParts) {
-  const { config, nodeLibrary, sessionRecorder, log, store, tracing, isWatched } = parts;
+  const { config, nodeLibrary, log, store, tracing, isWatched } = parts;
+  const { causes, sessionRecorder } = parts.observers;
   const runner = await openUpstream({
     config,
     log,
     library: nodeLibrary,
-    ledger: store.ledger,
-    links: store.links,
-    dir: store.dir,
-    blobs: store.files.blobs,
-    keylessUser: LOCAL_USER,
+    store,
     isWatched,
     tracing,
   });
@@ -54,12 +55,12 @@ export async function openUpstreamServices(parts: UpstreamParts) {
   const isRemote = config.upstream.kind === 'remote';
   const subscribers = [
     tracing?.calls(isRemote),
-    ...parts.subscribers,
+    ...parts.observers.subscribers,
     listV2Calls,
     sessionRecorder?.subscribe(runner.jobs),
   ].filter((subscriber) => subscriber !== undefined);
   const { currentCall } = tracing ?? {};
   /** The port for v1 calls. */
-  const jobs = observePort(runner.jobs, { subscribers, causes: parts.causes, currentCall });
+  const jobs = observePort(runner.jobs, { subscribers, causes, currentCall });
   return { runner, jobs, definitions };
 }

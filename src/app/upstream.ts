@@ -1,19 +1,22 @@
+import { LOCAL_USER } from '../auth/identity.ts';
 import { systemClock } from '../lib/clock.ts';
 import type { UploadCopies } from './upload-copies.ts';
 import type { Config, Upstream } from '../config/config.ts';
-import type { DataDir } from '../data-folder/data-dir.ts';
 import { createEmbeddedEngine } from '../engine/memory/embedded-engine.ts';
-import { type Engine, type EngineOptions, DEFAULT_LIMITS } from '../engine/job-engine.ts';
+import {
+  type Engine,
+  type EngineOptions,
+  type NodeLibrary,
+  DEFAULT_LIMITS,
+} from '../engine/job-engine.ts';
 import { type SharedFolders, openFolderDisks, openSharedFolders } from '../shared-folders/open.ts';
-import type { Ledger } from '../ledger/ledger.ts';
-import type { Blobs } from '../blobs/blobs.ts';
-import type { DistributedEngineOptions } from '../engine/bullmq/shared-services.ts';
-import type { RedisConnections } from '../redis/redis.ts';
+import type { SharedQueue } from '../engine/bullmq/shared-services.ts';
 import type { Logger } from '../observability/log.ts';
 import type { RemoteJobs } from '../remote/remote-jobs.ts';
 import type { UpstreamCapabilities } from '../remote/capabilities.ts';
 import type { RemoteLimits } from '../remote/limits.ts';
 import type { RemoteOptions } from '../remote/remote-services.ts';
+import type { Store } from './store.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
 
@@ -56,42 +59,32 @@ type JobRunner = {
   close(): Promise<void>;
 };
 
-/**
- * The node classes that the embedded engine runs: the classes here, and the module for its worker
- * threads.
- */
-export type NodeLibrary = Pick<EngineOptions, 'nodes' | 'nodesModule'>;
-
 type OpenUpstreamOptions = {
   readonly config: Config;
   readonly log: Logger;
   readonly library: NodeLibrary;
-  readonly ledger: Ledger;
-  /** The connections to the Redis that processes share. */
-  readonly links: RedisConnections | undefined;
-  readonly dir: DataDir;
-  readonly blobs: Blobs;
-  readonly keylessUser: string;
+  readonly store: Store;
   readonly isWatched: (user: string, jobId: string) => boolean;
   readonly tracing: Tracing | undefined;
 };
 
 /** Opens the configured upstream and the shared folders. No job runs before `start`. */
 export async function openUpstream(options: OpenUpstreamOptions): Promise<OpenedUpstream> {
-  const { config, dir, keylessUser } = options;
+  const { config, store } = options;
   const { upstream } = config;
-  const sharedFolders = await openFolderDisks(keylessUser, config.folders);
+  const sharedFolders = await openFolderDisks(LOCAL_USER, config.folders);
   const highestUsedElsewhere = sharedFolders.highestNumber;
   const runner =
     upstream.kind === 'embedded'
-      ? await openEmbedded({ ...options, highestUsedElsewhere })
+      ? await openEmbedded(options, highestUsedElsewhere)
       : await openRemote(options, upstream);
   const { jobs } = runner;
   const folders = await openSharedFolders({
-    ...options,
+    ledger: store.ledger,
+    log: options.log,
     disks: sharedFolders,
     jobs,
-    spoolDir: dir.spool,
+    spoolDir: store.dir.spool,
   });
   return {
     ...runner,
@@ -105,23 +98,19 @@ export async function openUpstream(options: OpenUpstreamOptions): Promise<Opened
   };
 }
 
-async function openEmbedded({
-  config,
-  log,
-  library,
-  ledger,
-  links,
-  blobs,
-  highestUsedElsewhere,
-  tracing,
-}: OpenUpstreamOptions & Pick<EngineOptions, 'highestUsedElsewhere'>): Promise<JobRunner> {
+async function openEmbedded(
+  { config, log, library, store, tracing }: OpenUpstreamOptions,
+  highestUsedElsewhere: EngineOptions['highestUsedElsewhere'],
+): Promise<JobRunner> {
+  const { ledger, links } = store;
+  const { blobs } = store.files;
   const limits = { ...DEFAULT_LIMITS, ...engineLimits(config) };
   const spans = tracing?.runs;
   const clock = systemClock;
-  const base = { ledger, blobs, log, clock, limits, highestUsedElsewhere, spans };
+  const base = { ledger, blobs, library, log, clock, limits, highestUsedElsewhere, spans };
   const engine = links
-    ? await openDistributedEngine({ ...library, ...base, links, takeover: config.workerLimits })
-    : await createEmbeddedEngine({ ...library, ...base });
+    ? await openDistributedEngine(base, { links, takeover: config.workerLimits })
+    : await createEmbeddedEngine(base);
   return {
     jobs: tracing?.record(engine) ?? engine,
     acceptsCaller: async () => true,
@@ -135,9 +124,9 @@ async function openEmbedded({
 }
 
 /** Loaded on demand: a process with its own queue does not need it. */
-async function openDistributedEngine(options: DistributedEngineOptions): Promise<Engine> {
+async function openDistributedEngine(options: EngineOptions, queue: SharedQueue): Promise<Engine> {
   const { createDistributedEngine } = await import('../engine/bullmq/distributed-engine.ts');
-  return createDistributedEngine(options);
+  return createDistributedEngine(options, queue);
 }
 
 /** Tests fix the way in which labels are written. */
@@ -151,13 +140,13 @@ async function openRemote(
   // without them.
   const { createRemoteJobs } = await import('../remote/remote-jobs.ts');
   const { UploadCopies } = await import('./upload-copies.ts');
-  const { log, dir, isWatched, keylessUser } = options;
+  const { log, store, isWatched } = options;
   const { url, key, assetMode, redirectHosts } = upstream;
   const { labels, ...limits } = upstream.limits as Partial<RemoteLimits> & Labels;
   const remote = createRemoteJobs({
     baseUrl: url,
     credential: key === undefined ? { mode: 'pass-through' } : { mode: 'fixed', key },
-    uploadPathSecret: dir.secret,
+    uploadPathSecret: store.dir.secret,
     log,
     assetMode,
     ...(labels && { labels }),
@@ -168,9 +157,9 @@ async function openRemote(
   });
   const uploadCopies = new UploadCopies({
     jobs: remote,
-    ledger: options.ledger,
-    blobs: options.blobs,
-    spoolDir: dir.spool,
+    ledger: store.ledger,
+    blobs: store.files.blobs,
+    spoolDir: store.dir.spool,
     budgetBytes: options.config.diskBudgetBytes,
     log,
     now: Date.now,
@@ -183,7 +172,7 @@ async function openRemote(
     acceptsCaller: (caller) => remote.acceptsCaller(caller),
     openStreams: () => remote.capabilities().openStreams,
     discovered: () => remote.capabilities(),
-    needsCredential: (user) => key === undefined && user !== keylessUser,
+    needsCredential: (user) => key === undefined && user !== LOCAL_USER,
     start: () => {},
     async close() {
       await uploadCopies.copiesStored();

@@ -83,16 +83,17 @@ async function runWorker(
     log,
     causes: new CallCauses(() => undefined),
   });
-  const worker = await createDistributedEngine({
-    ledger,
-    links,
-    blobs: store.files.blobs,
-    nodes: ALL_NODES,
-    log,
-    takeover,
-    spans: tracing?.runs,
-    limits: { ...DEFAULT_LIMITS, ...limitsOf(settings) },
-  });
+  const worker = await createDistributedEngine(
+    {
+      ledger,
+      blobs: store.files.blobs,
+      library: { nodes: ALL_NODES },
+      log,
+      spans: tracing?.runs,
+      limits: { ...DEFAULT_LIMITS, ...limitsOf(settings) },
+    },
+    { links, takeover },
+  );
   worker.start();
   process.stdout.write('Holdover worker is waiting for jobs\n');
   log.info({ event: 'worker.started', concurrency, dataDir: dir.root }, 'waiting for jobs');

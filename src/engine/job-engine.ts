@@ -7,20 +7,21 @@ import type { JobSpans } from '../tracing/job-spans.ts';
 import type { OutputOptions } from './assets/outputs.ts';
 import type { Blobs } from '../blobs/blobs.ts';
 
-export type EngineOptions = {
-  readonly ledger: Ledger;
-  /** The bytes of uploads and outputs. */
-  readonly blobs: Blobs;
-  /**
-   * The classes that submissions are validated against. The workers run the classes of
-   * `nodesModule`.
-   */
+export type NodeLibrary = {
+  /** The classes that submissions are validated against. The workers run those of `nodesModule`. */
   readonly nodes: ReadonlyMap<string, NodeDef>;
   /**
    * The URL of a compiled module that exports the same classes as `ALL_NODES`. Default: this
    * server's library.
    */
   readonly nodesModule?: string;
+};
+
+export type EngineOptions = {
+  readonly ledger: Ledger;
+  /** The bytes of uploads and outputs. */
+  readonly blobs: Blobs;
+  readonly library: NodeLibrary;
   readonly log: Logger;
   readonly clock?: Clock;
   readonly limits: EngineLimits;

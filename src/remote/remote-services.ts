@@ -75,9 +75,7 @@ export function createRemoteServices(options: RemoteOptions) {
     sharedStreams: createSharedStreams({
       ...client,
       snapshots,
-      streamSlots,
-      readTurns,
-      isWatched,
+      sharing: { streamSlots, readTurns, isWatched },
     }),
   };
 }

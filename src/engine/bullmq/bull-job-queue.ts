@@ -95,9 +95,8 @@ export class BullJobQueue implements JobQueue {
   }
 
   worker(options: JobQueueWorkerOptions): JobQueueWorker {
-    const worker = new BullWorker({
+    const worker = new BullWorker(options, {
       ...this.#options,
-      ...options,
       onReturned: (user) => this.#arrange(user),
     });
     const { pubsub, keys } = this.#options;

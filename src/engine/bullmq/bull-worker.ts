@@ -32,27 +32,29 @@ export type BullOptions = {
   readonly log: Logger;
 };
 
-export type BullWorkerOptions = JobQueueWorkerOptions &
-  BullOptions & {
-    /** Called when a job of this user was returned to the queue. */
-    onReturned(user: string): Promise<void>;
-  };
+type BullWorkerOptions = BullOptions & {
+  /** Called when a job of this user was returned to the queue. */
+  onReturned(user: string): Promise<void>;
+};
 
 type BullJob = Job<{ readonly user: string }>;
 
 /** Runs the jobs that BullMQ assigns to this process. */
 export class BullWorker {
   readonly #options: BullWorkerOptions;
+  readonly #job: JobQueueWorkerOptions;
   readonly #worker: Worker<{ readonly user: string }, void>;
   readonly #recentlyLogged = new LRUCache<string, true>({ max: MAX_REASONS, ttl: LOG_REPEAT_MS });
   readonly #running = new Set<string>();
   #isClosing = false;
 
-  constructor(options: BullWorkerOptions) {
+  constructor(job: JobQueueWorkerOptions, options: BullWorkerOptions) {
     this.#options = options;
+    this.#job = job;
     // BullMQ passes a signal only to a function that declares three parameters.
     this.#worker = new Worker(QUEUE_NAME, (job, token, signal) => this.#run(job, token, signal), {
       ...workerOptions(options),
+      concurrency: job.concurrency,
       autorun: false,
     });
     this.#worker.on('error', (error) => this.#onError(error));
@@ -99,7 +101,7 @@ export class BullWorker {
   async #runHere(id: string, signal: AbortSignal): Promise<RunOutcome> {
     this.#running.add(id);
     const stop = stopRequestOf(signal);
-    return await this.#options.run(id, stop).finally(() => this.#running.delete(id));
+    return await this.#job.run(id, stop).finally(() => this.#running.delete(id));
   }
 
   /** Logs a failed run. Ends the job if BullMQ has given it up, after too many runs or deaths; otherwise BullMQ tries again. */
@@ -111,7 +113,7 @@ export class BullWorker {
     );
     if (job?.id === undefined || job.finishedOn === undefined) return;
     const isDead = error instanceof UnrecoverableError;
-    await this.#options.giveUp(job.id, isDead ? { deaths: MAX_STALLS + 1 } : error);
+    await this.#job.giveUp(job.id, isDead ? { deaths: MAX_STALLS + 1 } : error);
   }
 
   #onError({ name, message: reason }: Error): void {
@@ -135,11 +137,10 @@ export class BullWorker {
   }
 }
 
-function workerOptions({ redis, keys, concurrency, takeover }: BullWorkerOptions) {
+function workerOptions({ redis, keys, takeover }: BullWorkerOptions) {
   return {
     connection: redis,
     prefix: keys.bullPrefix,
-    concurrency,
     lockDuration: takeover.lockMs,
     lockRenewTime: Math.min(RENEW_MS, takeover.lockMs / 2),
     stalledInterval: takeover.checkMs,

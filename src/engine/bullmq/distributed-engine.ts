@@ -1,5 +1,5 @@
-import { type DistributedEngineOptions, openSharedServices } from './shared-services.ts';
-import type { Engine } from '../job-engine.ts';
+import { type SharedQueue, openSharedServices } from './shared-services.ts';
+import type { Engine, EngineOptions } from '../job-engine.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
 import { createEngine } from '../jobs/create-engine.ts';
 import { EventMirrors } from './event-mirrors.ts';
@@ -12,15 +12,17 @@ const CLOSE_WITHIN_MS = 10_000;
  * Creates the embedded engine over Redis, which several processes share. This process accepts jobs, and runs jobs
  * when `concurrency` is not 0.
  */
-export async function createDistributedEngine(deps: DistributedEngineOptions): Promise<Engine> {
-  const shared = openSharedServices(deps);
-  const { log, limits, ledger } = deps;
+export async function createDistributedEngine(
+  options: EngineOptions,
+  queue: SharedQueue,
+): Promise<Engine> {
+  const shared = openSharedServices(options, queue);
+  const { log, limits, ledger } = options;
   const eventMirrors = new EventMirrors({ ...shared, log });
-  const engine = await createEngine({
-    ...deps,
+  const engine = await createEngine(options, {
     ...shared,
     runs: createRedisRuns({ ...shared, ledger, eventMirrors, log }),
-    cleanUp: new Janitor({ ...limits, ...shared, ledger, log }),
+    cleanUp: new Janitor({ shared, limits, ledger, log }),
   });
   return {
     ...engine,

@@ -4,6 +4,7 @@ import { createProcessLeases } from '../../ledger/leases.ts';
 import { PeriodicTask } from '../periodic-task.ts';
 import { SWEEP_FAILURE, sweep } from '../assets/retention.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
+import type { EngineLimits } from '../job-engine.ts';
 import type { Logger } from '../../observability/log.ts';
 import { jobFromRow } from '../jobs/live-job.ts';
 
@@ -15,13 +16,10 @@ const REREAD_MS = 1000;
 /** Files are removed this long after they expire, so that a job which reuses them can extend their retention. */
 const GRACE_MS = 60_000;
 
-export type JanitorOptions = Pick<
-  SharedServices,
-  'redis' | 'keys' | 'queue' | 'jobFiles' | 'blobs' | 'clock'
-> & {
+type JanitorOptions = {
+  readonly shared: SharedServices;
   readonly ledger: Ledger;
-  readonly assetBudgetBytes: number;
-  readonly sweepIntervalMs: number;
+  readonly limits: EngineLimits;
   readonly log: Logger;
 };
 
@@ -32,11 +30,16 @@ export class Janitor {
   readonly #periodicTask: PeriodicTask;
 
   constructor(options: JanitorOptions) {
-    const { redis, keys, clock, log, sweepIntervalMs: everyMs } = options;
+    const { log, limits } = options;
+    const { redis, keys, clock } = options.shared;
     this.#options = options;
     this.#leases = createProcessLeases(redis, keys.prefix);
-    const failure = SWEEP_FAILURE;
-    this.#periodicTask = new PeriodicTask(() => this.#run(), { log, clock, everyMs, failure });
+    this.#periodicTask = new PeriodicTask(() => this.#run(), {
+      log,
+      clock,
+      everyMs: limits.sweepIntervalMs,
+      failure: SWEEP_FAILURE,
+    });
   }
 
   /**
@@ -45,7 +48,7 @@ export class Janitor {
    */
   start(): void {
     this.#periodicTask.start(async () =>
-      this.#options.queue.add(await this.#options.ledger.jobs.unfinished()),
+      this.#options.shared.queue.add(await this.#options.ledger.jobs.unfinished()),
     );
   }
 
@@ -54,14 +57,15 @@ export class Janitor {
   }
 
   async #run(): Promise<void> {
-    const { redis, keys } = this.#options;
+    const { redis, keys } = this.#options.shared;
     // Stop if the id of the ledger is missing: Redis has lost its records, and all files would be removed.
     if ((await redis.exists(keys.ledgerId)) === 0) return;
     await this.#leases.tryWith(JANITOR, () => this.#cleanUp());
   }
 
   async #cleanUp(): Promise<void> {
-    const { redis, keys, ledger, blobs, queue } = this.#options;
+    const { ledger } = this.#options;
+    const { redis, keys, blobs, queue } = this.#options.shared;
     // A process that crashed between the two writes has left a job in the ledger that is not in the queue.
     await queue.add(await ledger.jobs.unfinished());
     await this.#sweep();
@@ -71,7 +75,8 @@ export class Janitor {
   }
 
   async #sweep(): Promise<void> {
-    const { jobFiles, ledger, assetBudgetBytes, clock } = this.#options;
+    const { ledger, limits } = this.#options;
+    const { jobFiles, clock } = this.#options.shared;
     // Jobs may be submitted during the sweep, so their list is read again.
     const unfinished = new LRUCache({
       max: 1,
@@ -84,7 +89,7 @@ export class Janitor {
     await sweep({
       ...jobFiles,
       ledger,
-      assetBudgetBytes,
+      assetBudgetBytes: limits.assetBudgetBytes,
       clock: { now: () => clock.now() - GRACE_MS },
       isInUse: async (id) => (await current()).inputs.has(id),
       isLive: async (id) => (await current()).jobs.has(id),

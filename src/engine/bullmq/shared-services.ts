@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type Clock, systemClock } from '../../lib/clock.ts';
+import { systemClock } from '../../lib/clock.ts';
 import type { EngineOptions } from '../job-engine.ts';
 import { createJobFiles } from '../assets/job-files.ts';
 import type { RedisConnections } from '../../redis/redis.ts';
@@ -15,32 +15,33 @@ const SOCKET_TIMEOUT_MS = 10_000;
 
 const TAKEOVER: TakeoverTimes = { lockMs: 6000, checkMs: 1000 };
 
-export type DistributedEngineOptions = Omit<EngineOptions, 'clock'> & {
+/** The queue that processes share. */
+export type SharedQueue = {
   readonly links: RedisConnections;
-  readonly clock?: Clock;
   readonly takeover?: Partial<TakeoverTimes>;
 };
 
 /** Opens the services over the shared Redis and files that all parts of this process use. */
-export function openSharedServices(deps: DistributedEngineOptions) {
-  const { links, ledger, limits, log, nodes, clock = systemClock } = deps;
+export function openSharedServices(options: EngineOptions, shared: SharedQueue) {
+  const { ledger, limits, log, library, clock = systemClock } = options;
+  const { links } = shared;
   const redis = links.connect({ socketTimeout: SOCKET_TIMEOUT_MS });
   const keys = createQueueKeys(links);
-  const blobs = createSharedBlobs({ redis, keys, blobs: deps.blobs, ledger, clock });
+  const blobs = createSharedBlobs({ redis, keys, blobs: options.blobs, ledger, clock });
   const jobFiles = createJobFiles({
     ledger,
-    nodes,
+    nodes: library.nodes,
     blobs,
     clock,
     names: createSharedOutputNames(redis, keys),
-    highestUsedElsewhere: deps.highestUsedElsewhere,
+    highestUsedElsewhere: options.highestUsedElsewhere,
     retentionMs: limits.retentionMs,
     isInUse: async (id) =>
       (await ledger.jobs.unfinished()).some((row) => jobFromRow(row).reads.has(id)),
   });
   const pubsub = links.subscriber();
   const worker = randomUUID();
-  const takeover = { ...TAKEOVER, ...deps.takeover };
+  const takeover = { ...TAKEOVER, ...shared.takeover };
   return {
     redis,
     keys,

@@ -22,8 +22,11 @@ export type CallContextOptions = {
   readonly meter: MemoryMeter;
   /** The number of characters of text that the nodes of the job may still show. */
   readonly textBudget: { left: number };
-  readonly promptText: string | null;
-  readonly extraPngInfo: JsonObject | null;
+  /** The workflow that saved files contain. */
+  readonly metadata: {
+    readonly promptText: string | null;
+    readonly extraPngInfo: JsonObject | null;
+  };
   /** The declared types of the outputs that are linked to the node's inputs. */
   readonly inputTypes: { readonly [input: string]: string };
   readonly ask: AskMainThread;
@@ -52,8 +55,7 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
     nodeId,
     meter: deps.meter,
     saved,
-    promptText: deps.promptText,
-    extraPngInfo: deps.extraPngInfo,
+    ...deps.metadata,
     inputTypes: deps.inputTypes,
     check,
     progress(step, steps) {

@@ -74,8 +74,10 @@ async function executePlan(
     textBudget: { left: Math.max(0, MAX_UI_CHARS - uiCharsIn(records)) },
     files: request.files,
     stopFlag: request.stopFlag,
-    promptText: await promptText(prompt, plan, { files: request.files, ask: deps.ask }),
-    extraPngInfo: isJsonObject(extraPngInfo) ? extraPngInfo : null,
+    metadata: {
+      promptText: await promptText(prompt, plan, { files: request.files, ask: deps.ask }),
+      extraPngInfo: isJsonObject(extraPngInfo) ? extraPngInfo : null,
+    },
     ...deps,
   };
   await execute({

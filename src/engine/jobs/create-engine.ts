@@ -1,3 +1,4 @@
+import type { Ledger } from '../../ledger/ledger.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ok } from '../../protocol/job-api.ts';
 import { type JobFiles, createAssetApi } from '../assets/job-files.ts';
@@ -24,15 +25,15 @@ type EngineParts = {
   readonly cleanUp: { start(): void; close(): Promise<void> };
 };
 
-type Options = Omit<EngineOptions, 'clock'> & EngineParts;
-
 /**
  * Creates the engine of jobs, which accepts, runs, cancels and ends them. With `concurrency` 0 it
  * runs none.
  */
-export async function createEngine(options: Options): Promise<Engine> {
-  const { limits, jobFiles, queue, runs, cleanUp } = options;
-  const { threads, runner } = openRunner(options);
+export async function createEngine(options: EngineOptions, parts: EngineParts): Promise<Engine> {
+  const { limits, ledger, library } = options;
+  const { jobFiles, queue, runs, cleanUp, clock } = parts;
+  const { threads, runner } = openRunner(options, parts);
+  const { nodes } = library;
   const unfinished = await runs.recover?.((job, end) => runner.end(job, end));
   await queue.add(unfinished ?? []);
   const worker =
@@ -44,7 +45,7 @@ export async function createEngine(options: Options): Promise<Engine> {
           giveUp: (id, reason) => runner.giveUp(id, reason),
         });
   return {
-    ...createJobCalls({ ...options, ...limits, ...jobFiles, runner }),
+    ...createJobCalls({ limits, nodes, jobFiles, ledger, clock, runs, queue, runner }),
     ...createAssetApi(jobFiles.assets),
     health: async () => ok({ status: 'healthy', upstream: 'embedded' }),
     forgetResults: (user) => threads.forgetResults(user),
@@ -61,20 +62,24 @@ export async function createEngine(options: Options): Promise<Engine> {
   };
 }
 
-function openRunner(options: Options) {
-  const { limits, jobFiles, runs } = options;
+function openRunner(options: EngineOptions, parts: EngineParts) {
+  const { limits, ledger } = options;
+  const { jobFiles, runs } = parts;
   const begin = (job: LiveJob): Promise<void> => runs.begin(job);
   const plain = createWorkerRequestHandler({ ...jobFiles, begin });
-  const answer = runs.isShared ? refuseLateFiles(plain, options) : plain;
-  const threads = new JobThreads({ ...options, answer });
+  const answer = runs.isShared ? refuseLateFiles(plain, { ...parts, ledger }) : plain;
+  const threads = new JobThreads({ ...options, ...parts, answer });
   const { retentionMs } = limits;
-  return { threads, runner: new JobRunner({ ...options, ...jobFiles, threads, retentionMs }) };
+  return {
+    threads,
+    runner: new JobRunner({ ...options, ...parts, ...jobFiles, threads, retentionMs }),
+  };
 }
 
 /** Refuses or removes a file that a run makes after another process has taken its job over. */
 function refuseLateFiles(
   answer: HandleWorkerRequest,
-  { ledger, runs, jobFiles }: Options,
+  { ledger, runs, jobFiles }: EngineParts & { readonly ledger: Ledger },
 ): HandleWorkerRequest {
   async function refuseStale(job: LiveJob): Promise<void> {
     if (!(await runs.isCurrent(job))) throw new Error('another worker took this job over');

@@ -5,30 +5,33 @@ import { type JobCalls, ok } from '../../protocol/job-api.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
 import { type AcceptOptions, acceptJob } from './accept-job.ts';
 import { createJobReader } from './job-reader.ts';
+import type { JobFiles } from '../assets/job-files.ts';
+import type { EngineLimits } from '../job-engine.ts';
 import type { JobQueue } from './job-queue.ts';
 import type { JobRunner } from './job-runner.ts';
 import { showJob, unloadJob } from './live-job.ts';
 import type { RunStore } from './run-store.ts';
 
-export type JobCallsOptions = Pick<
-  AcceptOptions,
-  'nodes' | 'retentionMs' | 'fileLookupOf' | 'holdAssets'
-> & {
+export type JobCallsOptions = {
+  readonly nodes: AcceptOptions['nodes'];
+  readonly jobFiles: JobFiles;
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly runs: RunStore;
   readonly queue: JobQueue;
   readonly runner: JobRunner;
-  readonly maxQueued: number;
+  readonly limits: EngineLimits;
 };
 
 /** Accepts, reads and cancels jobs. Workers take them from the queue and run them. */
 export function createJobCalls(deps: JobCallsOptions): JobCalls {
-  const { ledger, clock, runs, queue, runner } = deps;
+  const { ledger, clock, runs, queue, runner, limits } = deps;
   const reader = createJobReader({ ledger, clock, ...runs });
   const acceptOptions: AcceptOptions = {
     ...deps,
-    reserve: createReservations(queue, deps.maxQueued),
+    ...deps.jobFiles,
+    retentionMs: limits.retentionMs,
+    reserve: createReservations(queue, limits.maxQueued),
     nextOrder: () => queue.nextOrder(),
   };
 

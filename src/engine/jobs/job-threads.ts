@@ -1,14 +1,19 @@
 import type { Clock } from '../../lib/clock.ts';
 import { readValue } from '../../lib/lazy-json.ts';
 import { type JobFiles, nodeLibraryUrl } from '../assets/job-files.ts';
-import type { EngineOptions } from '../job-engine.ts';
+import type { Logger } from '../../observability/log.ts';
+import type { EngineLimits, EngineOptions, NodeLibrary } from '../job-engine.ts';
 import type { LiveJob } from './live-job.ts';
 import { resolveFiles } from './resolve-files.ts';
 import { type JobEnd, type RunnerOptions, runOnWorker } from './run-on-worker.ts';
 import type { HandleWorkerRequest } from './worker-requests.ts';
 import { type WorkerThread, createWorkerThread } from './worker-thread.ts';
 
-export type JobThreadsOptions = Pick<EngineOptions, 'limits' | 'nodesModule' | 'log' | 'spans'> & {
+export type JobThreadsOptions = {
+  readonly limits: EngineLimits;
+  readonly library: NodeLibrary;
+  readonly log: Logger;
+  readonly spans?: EngineOptions['spans'];
   readonly clock: Clock;
   readonly jobFiles: JobFiles;
   readonly answer: HandleWorkerRequest;
@@ -28,9 +33,12 @@ export class JobThreads {
   readonly #spans: EngineOptions['spans'];
 
   constructor(options: JobThreadsOptions) {
-    const { limits, jobFiles, nodesModule = nodeLibraryUrl() } = options;
+    const { limits, jobFiles, library } = options;
     this.#spans = options.spans;
-    const setup = { nodesModule, cacheBytes: limits.cacheBytes };
+    const setup = {
+      nodesModule: library.nodesModule ?? nodeLibraryUrl(),
+      cacheBytes: limits.cacheBytes,
+    };
     this.#assignments = Array.from({ length: limits.concurrency }, () => ({
       thread: createWorkerThread(setup),
       job: undefined,

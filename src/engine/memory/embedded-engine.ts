@@ -30,13 +30,12 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
     return false;
   };
   const names = createOutputNames();
-  const jobFiles = createJobFiles({ ...deps, clock, names, isInUse, retentionMs });
+  const jobFiles = createJobFiles({ ...deps, ...deps.library, clock, names, isInUse, retentionMs });
   const retention = { ...jobFiles, ledger, clock, isLive, isInUse, assetBudgetBytes };
   const failure = SWEEP_FAILURE;
   const sweep = () => sweepWithUnrecorded(retention);
   const periodicSweep = new PeriodicTask(sweep, { log, clock, everyMs, failure });
-  const engine = await createEngine({
-    ...deps,
+  const engine = await createEngine(deps, {
     clock,
     jobFiles,
     queue: new MemoryJobQueue<LiveJob>(emitPositions),

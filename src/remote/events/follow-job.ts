@@ -15,6 +15,11 @@ import { InterruptibleSleep } from './interruptible-sleep.ts';
 
 export type FollowOptions = RemoteClient & {
   readonly snapshots: Snapshots;
+  readonly sharing: StreamSharing;
+};
+
+/** How the jobs that are followed share the streams and reads of their upstream. */
+type StreamSharing = {
   readonly streamSlots: StreamSlots;
   /** The turns of all reads that following jobs causes. */
   readonly readTurns: TurnQueue;
@@ -87,7 +92,7 @@ export class JobFollower implements StreamCandidate {
     } catch (error) {
       if (stop.reason === undefined) throw error;
     } finally {
-      this.#options.streamSlots.remove(this);
+      this.#options.sharing.streamSlots.remove(this);
       subscribers.end();
     }
   }
@@ -97,7 +102,7 @@ export class JobFollower implements StreamCandidate {
    * job is over.
    */
   async #cycle(): Promise<number | undefined> {
-    const { streamSlots } = this.#options;
+    const { streamSlots } = this.#options.sharing;
     const mayStream = this.#mayStream();
     if (!mayStream) streamSlots.remove(this);
     const waitMs =
@@ -194,7 +199,7 @@ export class JobFollower implements StreamCandidate {
 
   /** Reads one stream. Returns the wait before the next attempt. */
   async #readStreamUntilEnd(): Promise<number> {
-    const { limits, clock, streamSlots } = this.#options;
+    const { limits, clock, sharing } = this.#options;
     const current = new AbortController();
     const takeBack = this.#job.stop.onRequest(() => current.abort());
     this.#stream = current;
@@ -206,12 +211,12 @@ export class JobFollower implements StreamCandidate {
     );
     try {
       const attempt = await this.#readStream(current.signal, silence);
-      streamSlots.release(this);
+      sharing.streamSlots.release(this);
       return this.#waitAfter(attempt, clock.now() - startedAtMs);
     } finally {
       takeBack();
       silence.close();
-      streamSlots.release(this);
+      sharing.streamSlots.release(this);
       this.#stream = undefined;
     }
   }
@@ -232,8 +237,8 @@ export class JobFollower implements StreamCandidate {
   }
 
   #waitAfter(attempt: StreamAttempt, livedMs: number): number {
-    const { limits, clock, streamSlots } = this.#options;
-    if (attempt.kind === 'no capacity') streamSlots.noteLimit(attempt.forMs);
+    const { limits, clock, sharing } = this.#options;
+    if (attempt.kind === 'no capacity') sharing.streamSlots.noteLimit(attempt.forMs);
     // A second attempt would get the same event, so the job is polled meanwhile.
     const isTooLarge = attempt.kind === 'read' && attempt.end === 'too large';
     if (isTooLarge && this.#tooLargeCount++ > 0) {
@@ -271,6 +276,6 @@ export class JobFollower implements StreamCandidate {
     return pollDelayMs(this.#options.limits, { status, isWatched: this.#isWatched(), polls });
   }
   #isWatched(): boolean {
-    return this.#options.isWatched(this.#job.user, this.#job.jobId);
+    return this.#options.sharing.isWatched(this.#job.user, this.#job.jobId);
   }
 }

@@ -9,8 +9,7 @@ import type { Snapshots } from './snapshots.ts';
 
 type Options = Pick<RemoteClient, 'clock' | 'limits'> & {
   readonly snapshots: Snapshots;
-  /** The turns of all reads that following jobs of this upstream causes. */
-  readonly readTurns: TurnQueue;
+  readonly sharing: { readonly readTurns: TurnQueue };
 };
 
 type ReadJob = {
@@ -47,7 +46,7 @@ export class JobReads {
 
   /** Calls `begin` at the turn of this job, unless the returned function is called before. */
   requestTurn(begin: () => void): () => void {
-    const { readTurns } = this.#options;
+    const { readTurns } = this.#options.sharing;
     return readTurns.request(this.#job.rank() * YIELD_MS_PER_RANK, begin);
   }
 

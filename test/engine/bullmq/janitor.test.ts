@@ -6,6 +6,7 @@ import { createFolderBlobs } from '../../../src/blobs/folder/folder-blobs.ts';
 import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
 import { createSharedBlobs } from '../../../src/engine/bullmq/shared-blobs.ts';
 import { createQueueKeys } from '../../../src/engine/bullmq/redis-keys.ts';
+import { DEFAULT_LIMITS } from '../../../src/engine/job-engine.ts';
 import { Janitor } from '../../../src/engine/bullmq/janitor.ts';
 import { openRedis } from '../../../src/redis/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
@@ -34,8 +35,6 @@ async function removedFiles(): Promise<readonly string[]> {
   const job = { id: 'j', extrasJson, workflowJson: '{}', provenanceJson: null, metadataJson: null };
   const left = () => assets.filter(({ id }) => !removed.includes(id));
   const janitor = new Janitor({
-    redis: fakeRedis(),
-    keys: createQueueKeys({ prefix: 'p:', channels: 'p:' }),
     ledger: {
       jobs: {
         unfinished: async () => (removed.length > 0 ? [job] : []),
@@ -48,19 +47,22 @@ async function removedFiles(): Promise<readonly string[]> {
       },
       keys: { expire: async () => {} },
     },
-    jobFiles: {
-      assets: {
-        removeUnused: async ({ id }: { id: string }, isInUse: (id: string) => Promise<boolean>) =>
-          !(await isInUse(id)) && removed.push(id) > 0,
+    shared: {
+      redis: fakeRedis(),
+      keys: createQueueKeys({ prefix: 'p:', channels: 'p:' }),
+      jobFiles: {
+        assets: {
+          removeUnused: async ({ id }: { id: string }, isInUse: (id: string) => Promise<boolean>) =>
+            !(await isInUse(id)) && removed.push(id) > 0,
+        },
       },
+      blobs: { finishRemovals: async () => {} },
+      queue: { add: async () => {} },
+      // Each removal takes a second.
+      clock: { ...systemClock, now: () => 1 + removed.length * 1001 },
     },
-    blobs: { finishRemovals: async () => {} },
-    queue: { add: async () => {} },
-    // Each removal takes a second.
-    clock: { ...systemClock, now: () => 1 + removed.length * 1001 },
     log,
-    assetBudgetBytes: 0,
-    sweepIntervalMs: 100_000,
+    limits: { assetBudgetBytes: 0, sweepIntervalMs: 100_000 },
   } as never);
   janitor.start();
   await janitor.close();
@@ -71,9 +73,9 @@ test('files over the budget stay when a job that reads them was submitted meanwh
   expect(await removedFiles()).toEqual(['a', 'c']);
 });
 
-const redis = redisMissing() === '' ? useRedis() : undefined;
+const redisServer = redisMissing() === '' ? useRedis() : undefined;
 
-test.skipIf(!redis).each([
+test.skipIf(!redisServer).each([
   ['that was emptied removes no file', undefined, [HEX, STRANGE]],
   [
     'that is complete removes bytes that have had no record for too long, and no others',
@@ -82,7 +84,7 @@ test.skipIf(!redis).each([
   ],
 ])(`the janitor of a ledger %s${redisMissing()}`, async (_, id, left) => {
   const log = silentLogger();
-  const links = openRedis(redis?.().url ?? '', { log });
+  const links = openRedis(redisServer?.().url ?? '', { log });
   await links.commands.flushall();
   const keys = createQueueKeys(links);
   if (id !== undefined) await links.commands.set(keys.ledgerId, id);
@@ -97,22 +99,20 @@ test.skipIf(!redis).each([
   for (const name of [HEX, STRANGE]) await writeFile(join(folder, name), 'x');
   await mkdir(join(dataDir, 'blobs-unrecorded'));
   await writeFile(join(dataDir, 'blobs-unrecorded', HEX), '');
-  const shared = { redis: links.commands, keys, ledger };
+  const redis = links.commands;
   const clock = { ...systemClock, now: () => Date.now() + 2 * 60 * 60_000 };
   const blobs = createSharedBlobs({
-    ...shared,
+    redis,
+    keys,
+    ledger,
     clock,
     blobs: createFolderBlobs(join(dataDir, 'blobs'), dataDir),
   });
   const janitor = new Janitor({
-    ...shared,
-    blobs,
-    clock,
+    shared: { redis, keys, blobs, clock, queue: { add: async () => {} } } as never,
+    ledger,
     log,
-    jobFiles: {} as never,
-    queue: { add: async () => {} } as never,
-    assetBudgetBytes: Infinity,
-    sweepIntervalMs: 100_000,
+    limits: { ...DEFAULT_LIMITS, assetBudgetBytes: Infinity, sweepIntervalMs: 100_000 },
   });
   janitor.start();
   await janitor.close();

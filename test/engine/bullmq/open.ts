@@ -58,17 +58,20 @@ export async function startQueued(
   const links = openWithPrefix(setup);
   await links.commands.set(`${setup.prefix}id`, 'test', 'NX');
   const ledger = openRedisLedger({ links });
-  const engine = await createDistributedEngine({
-    ...setup,
-    blobs: options.blobs ?? createFolderBlobs(path.join(setup.dataDir, 'blobs'), setup.dataDir),
-    links,
-    ledger,
-    nodes: ALL_NODES,
-    nodesModule: new URL('../memory/tiny-nodes.mjs', import.meta.url).href,
-    log,
-    ...(options.takeover && { takeover: options.takeover }),
-    limits: { ...DEFAULT_LIMITS, ...options.limits },
-  });
+  const engine = await createDistributedEngine(
+    {
+      ...setup,
+      blobs: options.blobs ?? createFolderBlobs(path.join(setup.dataDir, 'blobs'), setup.dataDir),
+      ledger,
+      library: {
+        nodes: ALL_NODES,
+        nodesModule: new URL('../memory/tiny-nodes.mjs', import.meta.url).href,
+      },
+      log,
+      limits: { ...DEFAULT_LIMITS, ...options.limits },
+    },
+    { links, ...(options.takeover && { takeover: options.takeover }) },
+  );
   engine.start();
   onTestFinished(async () => {
     await engine.close();

@@ -33,8 +33,10 @@ export async function openEngine(
   const engine = await createEmbeddedEngine({
     ledger: createMemoryLedger(),
     blobs: createFolderBlobs(path.join(dataDir, 'blobs'), dataDir),
-    nodes: ALL_NODES,
-    nodesModule: new URL('./tiny-nodes.mjs', import.meta.url).href,
+    library: {
+      nodes: ALL_NODES,
+      nodesModule: new URL('./tiny-nodes.mjs', import.meta.url).href,
+    },
     log: silentLogger(),
     ...options,
     limits: { ...DEFAULT_LIMITS, ...options.limits },

@@ -7,10 +7,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Koa from 'koa';
-import { createEmbeddedEngine } from '../../../dist/upstreams/embedded/embedded-engine.js';
-import { createFolderBlobs } from '../../../dist/upstreams/folder/folder-blobs.js';
+import { createEmbeddedEngine } from '../../../dist/engine/memory/embedded-engine.js';
+import { createFolderBlobs } from '../../../dist/blobs/folder/folder-blobs.js';
 import { createV2Routes } from '../../../dist/v2/routes.js';
-import { DEFAULT_LIMITS } from '../../../dist/upstreams/job-engine.js';
+import { DEFAULT_LIMITS } from '../../../dist/engine/job-engine.js';
 import { createBodyReader } from '../../../dist/http/json-body.js';
 import { createUploadLimit } from '../../../dist/http/upload-limit.js';
 import { createPublicAddresses } from '../../../dist/http/public-address.js';
@@ -23,8 +23,10 @@ const engine = await createEmbeddedEngine({
   ledger: openSqliteLedger({ path: ':memory:' }),
   dataDir,
   blobs: createFolderBlobs(join(dataDir, 'blobs'), dataDir),
-  nodes: ALL_NODES,
-  nodesModule: new URL('../../engine/memory/tiny-nodes.mjs', import.meta.url).href,
+  library: {
+    nodes: ALL_NODES,
+    nodesModule: new URL('../../engine/memory/tiny-nodes.mjs', import.meta.url).href,
+  },
   log: silentLogger(),
   limits: { ...DEFAULT_LIMITS },
 });
