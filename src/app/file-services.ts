@@ -4,6 +4,7 @@ import { createBucketUserData } from '../files/bucket-user-data.ts';
 import { AssetCatalog } from '../files/asset-catalog.ts';
 import { createUserDataStore } from '../files/user-data-store.ts';
 import { createUploadLimit } from '../http/upload-limit.ts';
+import type { FormLimits } from '../http/received-form.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { openPictures } from '../files/picture-threads.ts';
 import type { Logger } from '../observability/log.ts';
@@ -34,40 +35,40 @@ export function openFileServices(
   { store, ledger, auth, upstream, log, now }: FileParts,
 ) {
   const { dir } = store;
-  const { maxUploadBytes } = config;
   const pictures = openPictures(log);
   // Otherwise a link leads to this server: callers may not reach the bucket.
   const leadsToBucket = config.view === 'redirect' && config.upstream.kind === 'embedded';
   const linkToStored = leadsToBucket && createStoredLinks(ledger, store.files.blobs, now);
-  const signer = createViewSigner({ secret: dir.secret, now });
-  const limitUploads = createUploadLimit();
+  const uploads: FormLimits = {
+    spoolDir: dir.spool,
+    // A remote service or a bucket stores the bytes, so they need not survive a power cut here.
+    durability: config.upstream.kind === 'remote' || store.files.bucket ? 'none' : 'fsync',
+    maxUploadBytes: config.maxUploadBytes,
+    limitUploads: createUploadLimit(),
+    startUpload: upstream.runner.startUpload,
+  };
   const { jobs } = upstream;
   const catalog = new AssetCatalog({ jobs, files: ledger.files, labels: ledger.assetLabels, now });
   return {
     names: ledger.files,
     userData: openUserData(config, store),
-    spoolDir: dir.spool,
-    maxUploadBytes,
-    limitUploads,
+    uploads,
     catalog,
     close: () => pictures.close(),
     /** The services of the v1 routes for uploads and downloads. */
     routes: {
       jobs,
       catalog: config.assets ? catalog : undefined,
-      startUpload: upstream.runner.startUpload,
+      uploads,
       files: ledger.files,
       view: config.view,
-      signer,
-      ...(linkToStored && { linkToStored }),
+      links: {
+        signer: createViewSigner({ secret: dir.secret, now }),
+        addresses: auth.addresses,
+        callerOf: auth.keyring.callerOf,
+        ...(linkToStored && { linkToStored }),
+      },
       pictures,
-      limitUploads,
-      // A remote service or a bucket stores the bytes, so they need not survive a power cut here.
-      durability: config.upstream.kind === 'remote' || store.files.bucket ? 'none' : 'fsync',
-      callerOf: auth.keyring.callerOf,
-      addresses: auth.addresses,
-      spoolDir: dir.spool,
-      maxUploadBytes,
       now,
     } satisfies FileRouteServices,
   };

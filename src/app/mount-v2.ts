@@ -18,18 +18,20 @@ export function mountEmbeddedV2(services: Services): Koa.Middleware[] {
   const { externalJobs, markJobFetched } = prompts.life;
   return [
     createV2Routes({
-      maxUploadBytes: config.maxUploadBytes,
-      limitUploads: services.files.limitUploads,
+      uploads: { ...services.files.uploads, durability: 'fsync' },
       bodies,
       jobs: new PromptIdJobs(upstream.runner.jobs, { livePrompts: prompts.live, ledger }).jobs,
       log: logs.log,
-      spoolDir: store.dir.spool,
-      addresses: auth.addresses,
       rate: { limiter: createRateLimiter(now), perMinute: config.v2RequestsPerMinute },
-      signer: createContentSigner({ secret: store.dir.secret, now }),
+      links: {
+        addresses: auth.addresses,
+        signer: createContentSigner({ secret: store.dir.secret, now }),
+      },
       identify: (ctx) => auth.identifyAccepted(ctx.req),
-      onSubmit: (submitted) => externalJobs.importJob(externalJobOfEngine(submitted)),
-      onFetch: markJobFetched,
+      observer: {
+        onSubmit: (submitted) => externalJobs.importJob(externalJobOfEngine(submitted)),
+        onFetch: markJobFetched,
+      },
     }),
   ];
 }

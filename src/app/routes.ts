@@ -75,15 +75,14 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
       settings: ledger.settings,
       bodies,
       userData: files.userData,
-      spoolDir: files.spoolDir,
-      maxUploadBytes: files.maxUploadBytes,
-      limitUploads: files.limitUploads,
-      features: featuresOf(config),
-      version: packageVersion(),
-      extensions: frontend?.extensions,
-      workflowTemplates: frontend?.workflowTemplates,
-      logBuffer: logs.buffer,
-      logFeed: logs.feed,
+      uploads: files.uploads,
+      info: {
+        features: featuresOf(config),
+        version: packageVersion(),
+        extensions: frontend?.extensions,
+        workflowTemplates: frontend?.workflowTemplates,
+      },
+      logs,
     }),
   ];
 }

@@ -3,7 +3,7 @@ import type { Ledger } from '../ledger/ledger.ts';
 import type { Blobs } from '../blobs/blobs.ts';
 import type { FileRouteServices } from '../v1/file-routes.ts';
 
-type LinkToStored = NonNullable<FileRouteServices['linkToStored']>;
+type LinkToStored = NonNullable<FileRouteServices['links']['linkToStored']>;
 
 /** Makes links to the objects of a bucket, for callers that `--view redirect` sends there. */
 export function createStoredLinks(

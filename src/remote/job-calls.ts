@@ -12,7 +12,10 @@ import type { RemoteServices } from './remote-services.ts';
 import type { RemoteClient } from './calls/calls.ts';
 
 export function createJobCalls(services: RemoteServices): JobCalls {
-  const { accounts, calls, snapshots, jobSearch, sharedStreams, uploadPaths } = services;
+  const { accounts, client, events, jobSearch } = services;
+  const { calls } = client;
+  const { snapshots, sharedStreams } = events;
+  const { uploadPaths } = services.files;
   const forAccount = withAccount(accounts);
   return {
     submit: (caller, request) =>
@@ -64,7 +67,7 @@ export function createJobCalls(services: RemoteServices): JobCalls {
         // The job was removed from the queue, or is between two lists of the server: the next
         // answer decides.
         if (job.status === 'expired') return snapshots.confirm(account, jobId);
-        if (job.status === 'queued') warnIgnoredCancel(services);
+        if (job.status === 'queued') warnIgnoredCancel(client);
         return ok(snapshots.store(account, job));
       }),
   };
@@ -76,25 +79,30 @@ async function submit(
   account: Account,
   request: SubmitRequest,
 ): Promise<Result<Job>> {
-  const format = await submitFormatFor(services, request);
-  const submitted = await submitJob(services, { account, request, format });
+  const { client, events, jobSearch } = services;
+  const { snapshots } = events;
+  const format = await submitFormatFor(client, request);
+  const submitted = await submitJob(
+    { ...client, snapshots, jobSearch },
+    { account, request, format },
+  );
   const secrets = Object.values(request.extraData);
   if (!submitted.ok) return { ok: false, error: redactError(submitted.error, secrets) };
-  return ok(services.snapshots.storeSecrets(account, submitted.value, secrets));
+  return ok(snapshots.storeSecrets(account, submitted.value, secrets));
 }
 
 async function submitFormatFor(
-  services: RemoteServices,
+  client: RemoteClient,
   request: SubmitRequest,
 ): Promise<SubmitFormat> {
-  const { assetMode, labels, authToken } = services.capabilities;
+  const { assetMode, labels, authToken } = client.capabilities;
   const wantsVendor = request.order !== undefined || request.provenance !== undefined;
-  const vendorFields = wantsVendor && (await isHoldover(services));
+  const vendorFields = wantsVendor && (await isHoldover(client));
   return { assetMode, labels, authToken, vendorFields };
 }
 
 /** True for a Holdover with its own engine: no other service reports `embedded` as its upstream. */
-async function isHoldover({ calls, links, capabilities, limits, clock }: RemoteServices) {
+async function isHoldover({ calls, links, capabilities, limits, clock }: RemoteClient) {
   const { holdover: known } = capabilities;
   if (known && clock.now() < known.untilMs) return known.isOne;
   const path = links.target('health');

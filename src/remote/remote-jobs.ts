@@ -17,6 +17,7 @@ import {
 import { createJobCalls } from './job-calls.ts';
 import { readJob } from './schemas.ts';
 import { openRemoteContent } from './files/content.ts';
+import type { RemoteClient } from './calls/calls.ts';
 import { withAccount } from './calls/accounts.ts';
 
 /** The port for a remote v2 service. */
@@ -40,33 +41,33 @@ export interface RemoteJobs extends JobApi {
 
 export function createRemoteJobs(options: RemoteOptions): RemoteJobs {
   const services = createRemoteServices(options);
-  const { streamSlots, capabilities, sharedStreams, connections } = services;
+  const { accounts, client, connections, events, files } = services;
   return {
     ...createJobCalls(services),
     ...createAssetCalls(services),
     noteSubmitted(caller, answer) {
-      const account = services.accounts.of(caller);
+      const account = accounts.of(caller);
       const job = readJob(answer);
       if (!account.ok || !job) return;
       // The answer to a repeated submission is the job as it was at the first one.
-      if (services.snapshots.latest(account.value, job.id)) return;
-      services.snapshots.store(account.value, job);
+      if (events.snapshots.latest(account.value, job.id)) return;
+      events.snapshots.store(account.value, job);
     },
     startUpload(caller, upload) {
-      const account = services.accounts.of(caller);
-      return account.ok ? services.assets.start(account.value, upload) : undefined;
+      const account = accounts.of(caller);
+      return account.ok ? files.assets.start(account.value, upload) : undefined;
     },
-    health: () => checkHealth(services),
+    health: () => checkHealth(client),
     async acceptsCaller(caller) {
       // With a fixed key the upstream checks that key, which is not the caller's.
       if (options.credential.mode === 'fixed') return true;
-      const account = services.accounts.of(caller);
+      const account = accounts.of(caller);
       return account.ok && services.credentialCheck.isAccepted(account.value);
     },
-    capabilities: () => ({ ...capabilities, openStreams: streamSlots.openCount() }),
+    capabilities: () => ({ ...client.capabilities, openStreams: events.streamSlots.openCount() }),
     async close() {
-      await sharedStreams.close();
-      await Promise.all([connections.close(), services.foreignLinks.close()]);
+      await events.sharedStreams.close();
+      await Promise.all([connections.close(), files.foreignLinks.close()]);
     },
   };
 }
@@ -75,7 +76,7 @@ export function createRemoteJobs(options: RemoteOptions): RemoteJobs {
  * Checks the health, without a key. A service without this route counts as healthy when it answers
  * at all.
  */
-async function checkHealth({ calls, links }: RemoteServices): ReturnType<JobApi['health']> {
+async function checkHealth({ calls, links }: RemoteClient): ReturnType<JobApi['health']> {
   const outcome = await calls.once(undefined, { method: 'GET', path: links.target('health') });
   if (outcome.kind === 'lost') return { ok: false, error: unreachable() };
   const { reply } = outcome;
@@ -84,7 +85,8 @@ async function checkHealth({ calls, links }: RemoteServices): ReturnType<JobApi[
 }
 
 function createAssetCalls(services: RemoteServices): AssetCalls {
-  const { accounts, assets, uploadPaths } = services;
+  const { accounts, client, files } = services;
+  const { assets, uploadPaths } = files;
   const forAccount = withAccount(accounts);
   return {
     async createAsset(caller, upload) {
@@ -114,7 +116,7 @@ function createAssetCalls(services: RemoteServices): AssetCalls {
       forAccount(caller, (account) => assets.remove(account, assetId)),
     content: (caller, assetId, range) =>
       forAccount(caller, (account) =>
-        openRemoteContent(services, { account, assetId, ...(range && { range }) }),
+        openRemoteContent({ ...client, ...files }, { account, assetId, ...(range && { range }) }),
       ),
   };
 }

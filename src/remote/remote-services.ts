@@ -58,24 +58,30 @@ export function createRemoteServices(options: RemoteOptions) {
   const readTurns = createTurnQueue({ perSecond: limits.readsPerSecond, clock });
   const outputIds = createOutputIds({ snapshots, capabilities });
   return {
-    ...client,
-    snapshots,
-    streamSlots,
-    outputIds,
+    client,
     connections,
-    foreignLinks: createForeignLinks(links.origin, limits, { hosts: options.redirectHosts ?? [] }),
     accounts: createAccounts(options.credential, {
       clock,
       maxConcurrentSubmissions: limits.submitsAtOnce,
     }),
     credentialCheck: createCredentialCheck(client),
     jobSearch: createJobSearch(client, snapshots),
-    assets: createAssets(client, outputIds),
-    uploadPaths: createUploadPaths(options.uploadPathSecret),
-    sharedStreams: createSharedStreams({
-      ...client,
+    files: {
+      outputIds,
+      foreignLinks: createForeignLinks(links.origin, limits, {
+        hosts: options.redirectHosts ?? [],
+      }),
+      assets: createAssets(client, outputIds),
+      uploadPaths: createUploadPaths(options.uploadPathSecret),
+    },
+    events: {
       snapshots,
-      sharing: { streamSlots, readTurns, isWatched },
-    }),
+      streamSlots,
+      sharedStreams: createSharedStreams({
+        ...client,
+        snapshots,
+        sharing: { streamSlots, readTurns, isWatched },
+      }),
+    },
   };
 }

@@ -9,16 +9,15 @@ import { userRoutes } from './userdata/users.ts';
 
 /** Services of the catalog routes. */
 export type CatalogServices = SettingServices &
-  ServerInfoOptions &
   LogServices &
   UserDataServices &
-  ObjectInfoServices;
+  ObjectInfoServices & { readonly info: ServerInfoOptions };
 
 /** Routes about the server itself and what it stores for users, other than jobs and their files. */
 export function catalogRoutes(services: CatalogServices): readonly V1Route[] {
   return [
     ...objectInfoRoutes(services),
-    ...serverInfoRoutes(services),
+    ...serverInfoRoutes(services.info),
     ...modelRoutes(services),
     ...logRoutes(services),
     ...userRoutes(services),

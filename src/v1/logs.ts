@@ -8,8 +8,7 @@ import { routesFor } from './routes.ts';
 
 /** Services of the log routes. */
 export type LogServices = {
-  readonly logBuffer: LogBuffer;
-  readonly logFeed: LogFeed;
+  readonly logs: { readonly buffer: LogBuffer; readonly feed: LogFeed };
   readonly bodies: BodyReader;
 };
 
@@ -35,16 +34,16 @@ export const logRoutes = routesFor<LogServices>({
       throw new V1Error(400, plainError('invalid_client_id', 'clientId is the id of a socket.'));
     }
     requirePrintable(clientId, 'clientId');
-    if (enabled) await services.logFeed.subscribe(caller.user, clientId);
-    else await services.logFeed.unsubscribe(caller.user, clientId);
+    if (enabled) await services.logs.feed.subscribe(caller.user, clientId);
+    else await services.logs.feed.unsubscribe(caller.user, clientId);
     sendEmpty(ctx);
   },
 });
 
 async function collectEntries(
-  { logBuffer, logFeed }: LogServices,
+  { logs: { buffer, feed } }: LogServices,
   user: string,
 ): Promise<LogEntry[]> {
-  const all = [...(await logFeed.gather(user)), ...logBuffer.entries(user)];
+  const all = [...(await feed.gather(user)), ...buffer.entries(user)];
   return all.toSorted((a, b) => (a.t < b.t ? -1 : Number(a.t > b.t))).slice(-MAX_ENTRIES);
 }

@@ -21,7 +21,7 @@ export function createAssetHandlers(options: V2RouteOptions): Handlers {
       const key = readIdempotencyKey(ctx);
       if (!key.ok) return key;
       const created = await withReceivedForm<Result<Asset>>(
-        options,
+        options.uploads,
         { ctx, caller },
         {
           maxFields: MAX_FORM_FIELDS,

@@ -27,7 +27,7 @@ const STREAM_HEADERS = {
 /** The handlers of the job operations, by the names of their routes. */
 export function createJobHandlers(options: V2RouteOptions): Handlers {
   const { jobs, bodies } = options;
-  const earlyEvents = createEarlyEvents(jobs, options.clock);
+  const earlyEvents = createEarlyEvents(jobs, options.streams?.clock);
   return {
     async 'POST /jobs'({ ctx, caller, links }) {
       const key = readIdempotencyKey(ctx);
@@ -40,7 +40,7 @@ export function createJobHandlers(options: V2RouteOptions): Handlers {
       const { res: response } = ctx;
       if (submitted.ok) {
         await earlyEvents.open(caller, submitted.value.id);
-        await options.onSubmit?.({
+        await options.observer?.onSubmit({
           caller,
           request: request.value,
           job: submitted.value,
@@ -63,7 +63,7 @@ export function createJobHandlers(options: V2RouteOptions): Handlers {
       if (job.ok && IS_TERMINAL[job.value.status]) {
         const jobId = job.value.id;
         earlyEvents.forget(caller, { jobId, reader: readerOf(ctx) });
-        options.onFetch?.({ caller, jobId, request: ctx.req });
+        options.observer?.onFetch({ caller, jobId, request: ctx.req });
       }
       return reply(job, links.job);
     },
@@ -81,14 +81,15 @@ export function createJobHandlers(options: V2RouteOptions): Handlers {
 }
 
 function createEventsHandler(options: V2RouteOptions, earlyEvents: EarlyEvents): Handler {
-  const { jobs, streamCap = DEFAULT_STREAM_CAP, keepAliveMs, clock = systemClock } = options;
+  const { jobs, streams = {} } = options;
+  const { cap = DEFAULT_STREAM_CAP, keepAliveMs, clock = systemClock } = streams;
   const open = new ByUser<Koa.Context>();
   return async ({ ctx, caller, params, links }) => {
     if (ctx.method === 'HEAD') {
       const job = await jobs.get(caller, idOf(params));
       return job.ok ? ok({ status: 200, headers: STREAM_HEADERS }) : job;
     }
-    if (open.of(caller.user).size >= streamCap) return tooManyStreams(streamCap);
+    if (open.of(caller.user).size >= cap) return tooManyStreams(cap);
     open.add(caller.user, ctx);
     const signal = disconnectSignal(ctx.res);
     try {

@@ -20,26 +20,36 @@ import type { EngineSubmission } from '../prompts/external-job.ts';
 import type { MarkJobFetched } from '../prompts/mark-fetched.ts';
 
 /** The services and limits of the v2 routes. */
-export type V2RouteOptions = FormLimits & {
+export type V2RouteOptions = {
+  readonly uploads: FormLimits;
   readonly jobs: JobApi;
   /** Identifies the caller. `undefined` leads to a 401. */
   readonly identify: (ctx: Koa.Context) => Caller | undefined;
   readonly bodies: BodyReader;
-  /** The maximum number of event streams of one caller. */
-  readonly streamCap?: number;
-  readonly keepAliveMs?: number;
-  readonly clock?: Clock;
+  readonly streams?: StreamLimits;
   /** The limit of one caller's requests in a rolling minute. Absent: no limit. */
   readonly rate?: { readonly limiter: RateLimiter; readonly perMinute: number };
-  /** The public addresses of this server. */
-  readonly addresses: PublicAddresses;
-  /** Signs links to bytes, which then work without a key. Absent: a link needs a key. */
-  readonly signer?: ContentSigner;
+  readonly links: {
+    /** The public addresses of this server. */
+    readonly addresses: PublicAddresses;
+    /** Signs links to bytes, which then work without a key. Absent: a link needs a key. */
+    readonly signer?: ContentSigner;
+  };
   readonly log: Logger;
-  /** Called for every new job before its submitter is answered; never rejects. */
-  readonly onSubmit?: (submitted: EngineSubmission) => Promise<void>;
-  /** Called when a caller is answered with a finished job. */
-  readonly onFetch?: MarkJobFetched;
+  readonly observer?: {
+    /** Called for every new job before its submitter is answered; never rejects. */
+    readonly onSubmit: (submitted: EngineSubmission) => Promise<void>;
+    /** Called when a caller is answered with a finished job. */
+    readonly onFetch: MarkJobFetched;
+  };
+};
+
+/** Limits of event streams. */
+export type StreamLimits = {
+  /** The maximum number of one caller. */
+  readonly cap?: number;
+  readonly keepAliveMs?: number;
+  readonly clock?: Clock;
 };
 
 /** One authenticated v2 call. */

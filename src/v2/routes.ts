@@ -74,7 +74,7 @@ function createRouter(options: V2RouteOptions): Router {
 }
 
 function linksFor(
-  { addresses, signer }: V2RouteOptions,
+  { links: { addresses, signer } }: V2RouteOptions,
   ctx: Koa.Context,
   { user }: Caller,
 ): LinkRewriter {
@@ -87,7 +87,7 @@ function linksFor(
  * one asset in the name of its owner.
  */
 function callerByLink(
-  { signer }: V2RouteOptions,
+  { links: { signer } }: V2RouteOptions,
   ctx: Koa.Context,
   { id = '' }: { readonly [name: string]: string },
 ): Caller | undefined {

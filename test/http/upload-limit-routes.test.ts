@@ -15,7 +15,9 @@ const ASSET = multipart(
 );
 const RAW = { method: 'POST', body: 'text', headers: {} };
 
-const limits = () => ({ limitUploads: createUploadLimit({ maxPerUser: 1, maxWaitMs: 20 }) });
+const limits = () => ({
+  uploads: { limitUploads: createUploadLimit({ maxPerUser: 1, maxWaitMs: 20 }) },
+});
 
 /** Begins an upload of the user and sends nothing of its body. */
 async function stall(url: string, path: string): Promise<void> {

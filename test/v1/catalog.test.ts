@@ -41,7 +41,7 @@ let app: TestApp;
 beforeEach(async () => {
   app = await createTestApp({
     definitions: fixedDefinitions(INFO),
-    features: { supports_preview_metadata: true },
+    info: { features: { supports_preview_metadata: true }, version: '1.2.3' },
   });
 });
 afterEach(() => app.close());

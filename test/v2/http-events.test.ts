@@ -104,7 +104,7 @@ describe('GET events', () => {
 
   test('keeps an idle stream alive', async () => {
     await app.close();
-    app = await createTestV2App({ keepAliveMs: 5 });
+    app = await createTestV2App({ streams: { keepAliveMs: 5 } });
     const reader = await app.listen(EVENTS);
     while (reader.comments.length < 3) await reader.comment();
     expect(reader.comments).toEqual(expect.arrayContaining(['keep-alive']));
@@ -214,7 +214,7 @@ describe('a slow reader', () => {
 
   test('that takes nothing at all is cut off', async () => {
     await app.close();
-    app = await createTestV2App({ keepAliveMs: 10 });
+    app = await createTestV2App({ streams: { keepAliveMs: 10 } });
     const reader = await app.listen(EVENTS);
     // More than the kernel's buffers on both sides hold.
     const node = {

@@ -313,9 +313,11 @@ test('the url of a file is a whole one, at the address the caller used; a job’
 
 test('all links are absolute where our address is known', async () => {
   const outside = await createTestV2App({
-    addresses: createPublicAddresses({
-      publicUrl: { origin: 'https://h.example', prefix: '/mount' },
-    }),
+    links: {
+      addresses: createPublicAddresses({
+        publicUrl: { origin: 'https://h.example', prefix: '/mount' },
+      }),
+    },
   });
   const answer = await outside.ask('/api/v2/jobs');
   await outside.close();

@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { createPublicAddresses } from '../../src/http/public-address.ts';
 import { createRateLimiter } from '../../src/lib/rate-limiter.ts';
 import { createTestV2App } from '../support/app/v2-routes.ts';
 import { ASSET_ID, JOB_ID } from '../support/upstreams/fake-jobs.ts';
@@ -10,7 +11,10 @@ async function createLimitedApp(perMinute: number) {
   const limiter = createRateLimiter(() => nowMs);
   const app = await createTestV2App({
     rate: { limiter, perMinute },
-    signer: { sign: () => ({ query: '', expiresAt: '' }), userOf: () => 'anna' },
+    links: {
+      addresses: createPublicAddresses(),
+      signer: { sign: () => ({ query: '', expiresAt: '' }), userOf: () => 'anna' },
+    },
   });
   onTestFinished(() => app.close());
   return { ...app, advance: (ms: number) => void (nowMs += ms) };

@@ -23,7 +23,7 @@ export async function uploadAsset(
 ): Promise<void> {
   if (!request.ctx.is('multipart/form-data'))
     throw assetError('UNSUPPORTED_MEDIA_TYPE', 'Use multipart/form-data for uploads.');
-  await withForm(services, request, {
+  await withForm(services.uploads, request, {
     async work(form) {
       const body = await labelsInForm(form);
       const part = form.files.find(({ field }) => field === 'file');

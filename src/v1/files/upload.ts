@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import type Koa from 'koa';
 import type { FileRow, FileStore } from '../../ledger/ledger.ts';
 import { spoolStream } from '../../lib/spool.ts';
-import type { Caller, JobApi, SpooledFile } from '../../protocol/job-api.ts';
+import type { Caller, SpooledFile } from '../../protocol/job-api.ts';
 import { type DialectRules, rulesFor } from '../../dialects/dialect.ts';
 import { V1Error, plainError, sendJson, requirePrintable } from '../../dialects/errors.ts';
 import {
@@ -40,18 +40,17 @@ import { type Json, isJsonObject, parseJson } from '../../protocol/json.ts';
 import { toLookupPath } from '../../protocol/v1.ts';
 
 /** Services of the upload routes. */
-export type UploadServices = FileStoringServices &
-  FormLimits & {
-    readonly jobs: FileStoringServices['jobs'] & Pick<JobApi, 'content'>;
-    readonly pictures: Pictures;
-    /** `undefined`: the assets API is switched off. */
-    readonly catalog: AssetCatalog | undefined;
-  };
+export type UploadServices = FileStoringServices & {
+  readonly uploads: FormLimits;
+  readonly pictures: Pictures;
+  /** `undefined`: the assets API is switched off. */
+  readonly catalog: AssetCatalog | undefined;
+};
 
 /** `POST /upload/image`: takes any file, despite the name. */
 export async function uploadImage(services: UploadServices, request: V1Request): Promise<void> {
   const { ctx, caller } = request;
-  await withForm(services, request, {
+  await withForm(services.uploads, request, {
     sentAs: ({ field, filename }) => (field === 'image' ? contentTypeFor(filename) : undefined),
     async work(form, startedOf) {
       const { subfolder } = rulesFor(ctx);
@@ -78,7 +77,7 @@ export async function uploadMask(services: UploadServices, request: V1Request): 
     const row = await storeMask(services, { caller, upload, original, signal });
     await sendStored(services, { ctx, upload }, row);
   };
-  await withForm(services, request, { work });
+  await withForm(services.uploads, request, { work });
 }
 
 type MaskUpload = {
@@ -96,7 +95,7 @@ async function storeMask(
     readDrawing(services, { caller, row: original, signal }, upload.file),
   );
   if (!picture.ok) throw uploadError(picture.reason);
-  const file = await spoolBytes(services, picture.bytes);
+  const file = await spoolBytes(services.uploads, picture.bytes);
   try {
     return await storeUpload(services, upload, { ...upload, file, caller, reuse: 'never' });
   } finally {

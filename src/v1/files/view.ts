@@ -34,10 +34,15 @@ export type ViewServices = {
   readonly files: FileStore;
   /** `auto`: `/api/view` redirects all callers but browsers, `/view` streams. */
   readonly view: 'auto' | 'redirect' | 'stream';
+  readonly links: ViewLinks;
+  readonly pictures: Pictures;
+};
+
+/** What links to files are made with. */
+type ViewLinks = {
   readonly signer: ViewSigner;
   /** The addresses at which callers reach the server. */
   readonly addresses: PublicAddresses;
-  readonly pictures: Pictures;
   /**
    * Returns a link to the stored bytes, where the store has links; `undefined`: there is none of
    * this file.
@@ -60,7 +65,7 @@ export async function view(services: ViewServices, request: V1Request): Promise<
   const row = await findFile(services.files, request);
   const rendering = readRendering(query, rules);
   const download = { ctx, caller, row };
-  const address = services.addresses.of(ctx.req);
+  const address = services.links.addresses.of(ctx.req);
   if (!address || !shouldRedirect(services.view, ctx, query))
     return serveView(services, download, rendering);
   ctx.vary('Sec-Fetch-Site, Sec-Fetch-Dest, Comfy-User');
@@ -69,12 +74,12 @@ export async function view(services: ViewServices, request: V1Request): Promise<
   if (location !== undefined) return sendLocation(ctx, location);
   // The link stays on this host and below the caller's `/api`: proxies may forward no other path.
   const prefix = ctx.state.apiPrefixed === true ? '/api' : '';
-  const link = services.signer.sign({ ...row, rendering: renderingFor(query, rules) });
+  const link = services.links.signer.sign({ ...row, rendering: renderingFor(query, rules) });
   sendLocation(ctx, `${address.base}${prefix}${SIGNED_VIEW_PATH}?${link}`);
 }
 
 async function locationElsewhere(
-  { jobs, linkToStored }: ViewServices,
+  { jobs, links: { linkToStored } }: ViewServices,
   download: Download,
 ): Promise<string | undefined> {
   const { ctx, caller, row } = download;
@@ -89,13 +94,13 @@ const RULES_OF_LINKS = { alphaChannel: 'a' } as const;
 /** `GET /signed/view`: serves a link made by `/api/view` to any holder until it expires. */
 export async function serveSignedView(services: ViewServices, ctx: Koa.Context): Promise<void> {
   const query = new URLSearchParams(ctx.querystring);
-  const grant = services.signer.verify(query);
+  const grant = services.links.signer.verify(query);
   if (grant === undefined)
     throw new V1Error(403, plainError('link_expired', 'This link has expired or was altered.'));
   const named = await services.files.get(grant.user, grant);
   if (named === undefined) throw emptyError(404, FILE_NOT_FOUND);
   const row = named.assetId === grant.assetId ? named : replacedRow(grant);
-  const caller = services.callerOf?.(grant.user) ?? { user: grant.user };
+  const caller = services.links.callerOf?.(grant.user) ?? { user: grant.user };
   try {
     await serveView(services, { ctx, caller, row }, readRendering(query, RULES_OF_LINKS));
   } catch (error) {

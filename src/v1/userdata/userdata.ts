@@ -17,15 +17,13 @@ import {
 import type { Unchanged, UserDataStore } from '../../files/user-data-store.ts';
 import type { Readable } from 'node:stream';
 import type { Json, JsonObject } from '../../protocol/json.ts';
-import type { UploadLimit } from '../../http/upload-limit.ts';
+import type { FormLimits } from '../../http/received-form.ts';
 import { withinRoot } from '../../files/safe-name.ts';
 
 /** Services of the user data routes. */
 export type UserDataServices = {
   readonly userData: UserDataStore;
-  readonly spoolDir: string;
-  readonly maxUploadBytes: number;
-  readonly limitUploads: UploadLimit;
+  readonly uploads: FormLimits;
 };
 
 /**
@@ -155,7 +153,7 @@ function unchangedError(why: Unchanged): V1Error {
 }
 
 async function receiveBody(
-  { spoolDir: dir, maxUploadBytes: maxBytes, limitUploads }: UserDataServices,
+  { uploads: { spoolDir: dir, maxUploadBytes: maxBytes, limitUploads } }: UserDataServices,
   { ctx: { req }, caller }: V1Request,
 ): Promise<SpooledFile> {
   const receive = async () => {

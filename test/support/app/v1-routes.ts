@@ -1,3 +1,4 @@
+import type { FormLimits } from '../../../src/http/received-form.ts';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
@@ -46,9 +47,11 @@ export type TestApp = {
   close(): Promise<void>;
 };
 
-export async function createTestApp(
-  change: Partial<FileRouteServices & CatalogServices> = {},
-): Promise<TestApp> {
+type TestServices = Partial<Omit<FileRouteServices & CatalogServices, 'uploads'>> & {
+  readonly uploads?: Partial<FormLimits>;
+};
+
+export async function createTestApp({ uploads, ...change }: TestServices = {}): Promise<TestApp> {
   const assets = fakeAssets();
   const dir = await mkdtemp(join(tmpdir(), 'holdover-v1-'));
   const spoolDir = join(dir, 'spool');
@@ -59,26 +62,32 @@ export async function createTestApp(
     jobs: assets,
     files: fakeFiles(),
     settings: fakeSettings(),
-    spoolDir,
-    maxUploadBytes: 1024 * 1024,
+    uploads: {
+      spoolDir,
+      maxUploadBytes: 1024 * 1024,
+      limitUploads: createUploadLimit(),
+      ...uploads,
+    },
     bodies: createBodyReader({ maxBytes: 1024 * 1024 }),
-    limitUploads: createUploadLimit(),
     view: 'stream',
-    addresses: createPublicAddresses(),
-    signer: createViewSigner({ secret: Buffer.from('test secret'), lifetimeMs: 60_000, now }),
+    links: {
+      addresses: createPublicAddresses(),
+      signer: createViewSigner({ secret: Buffer.from('test secret'), lifetimeMs: 60_000, now }),
+    },
     pictures: createPictures(drawPicture),
     catalog: undefined,
     now,
     definitions: fixedDefinitions({}),
-    features: {},
-    version: '1.2.3',
-    logBuffer: { wrap: (log) => log, entries: () => [] },
-    logFeed: createLogFeed({ sendTo: () => {} }),
+    info: { features: {}, version: '1.2.3' },
+    logs: {
+      buffer: { wrap: (log) => log, entries: () => [] },
+      feed: createLogFeed({ sendTo: () => {} }),
+    },
     userData: createUserDataStore({ root: join(dir, 'userdata'), quotaBytes: 1024 * 1024 }),
     ...change,
   };
   const app = createApp({
-    addresses: deps.addresses,
+    addresses: deps.links.addresses,
     dialects: createDialects('auto'),
     guard: () => undefined,
     authenticate: async ({ headers }) => ({ user: String(headers['x-user'] ?? 'local') }),

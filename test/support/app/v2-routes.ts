@@ -9,6 +9,7 @@ import Koa from 'koa';
 import { createUploadLimit } from '../../../src/http/upload-limit.ts';
 import { createBodyReader } from '../../../src/http/json-body.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
+import type { FormLimits } from '../../../src/http/received-form.ts';
 import { createPublicAddresses } from '../../../src/http/public-address.ts';
 import { createV2Routes } from '../../../src/v2/routes.ts';
 import type { JobApi } from '../../../src/protocol/job-api.ts';
@@ -38,15 +39,17 @@ export type TestV2App<T extends JobApi> = {
   close(): Promise<void>;
 };
 
-export async function createTestV2App(
-  change: Partial<V2RouteOptions> = {},
-): Promise<TestV2App<FakeJobs>> {
+type TestV2Options = Partial<Omit<V2RouteOptions, 'uploads'>> & {
+  readonly uploads?: Partial<FormLimits>;
+};
+
+export async function createTestV2App(change: TestV2Options = {}): Promise<TestV2App<FakeJobs>> {
   return await createTestV2AppOver(fakeJobs(), change);
 }
 
 export async function createTestV2AppOver<T extends JobApi>(
   jobs: T,
-  change: Partial<V2RouteOptions> = {},
+  change: TestV2Options = {},
 ): Promise<TestV2App<T>> {
   const spoolDir = await mkdtemp(join(tmpdir(), 'holdover-v2-'));
   const failures: unknown[] = [];
@@ -55,18 +58,20 @@ export async function createTestV2AppOver<T extends JobApi>(
   app.use(
     createV2Routes({
       jobs,
-      spoolDir,
-      addresses: createPublicAddresses(),
+      links: { addresses: createPublicAddresses() },
       identify: (ctx) => (ctx.get('X-User') === '' ? undefined : { user: ctx.get('X-User') }),
-      maxUploadBytes: 64 * 1024,
       bodies: createBodyReader({ maxBytes: 64 * 1024 }),
-      limitUploads: createUploadLimit(),
-      streamCap: 2,
-      keepAliveMs: 60_000,
+      streams: { cap: 2, keepAliveMs: 60_000 },
       log: Object.assign(silentLogger(), {
         error: (fields: unknown) => void failures.push(fields),
       }),
       ...change,
+      uploads: {
+        spoolDir,
+        maxUploadBytes: 64 * 1024,
+        limitUploads: createUploadLimit(),
+        ...change.uploads,
+      },
     }),
   );
   app.use((ctx) => {

@@ -37,11 +37,13 @@ app.silent = true;
 app.use(
   createV2Routes({
     jobs: engine,
-    spoolDir: join(dataDir, 'spool'),
-    addresses: createPublicAddresses(),
-    maxUploadBytes: 1024 * 1024,
+    uploads: {
+      spoolDir: join(dataDir, 'spool'),
+      maxUploadBytes: 1024 * 1024,
+      limitUploads: createUploadLimit(),
+    },
+    links: { addresses: createPublicAddresses() },
     bodies: createBodyReader({ maxBytes: 1024 * 1024 }),
-    limitUploads: createUploadLimit(),
     log: silentLogger(),
     identify(ctx) {
       const key = /^Bearer (\S+)$/.exec(ctx.get('Authorization'))?.[1];

@@ -19,18 +19,20 @@ beforeEach(async () => {
   starts = [];
   created = [];
   app = await createTestApp({
-    maxUploadBytes: MAX_BYTES,
-    startUpload(_caller, upload) {
-      const start: Start = {
-        ...upload,
-        isCancelled: false,
-        started: {
-          finish: async () => undefined,
-          cancel: () => void (start.isCancelled = true),
-        },
-      };
-      starts.push(start);
-      return start.started;
+    uploads: {
+      maxUploadBytes: MAX_BYTES,
+      startUpload(_caller, upload) {
+        const start: Start = {
+          ...upload,
+          isCancelled: false,
+          started: {
+            finish: async () => undefined,
+            cancel: () => void (start.isCancelled = true),
+          },
+        };
+        starts.push(start);
+        return start.started;
+      },
     },
   });
   const createAsset = app.assets.createAsset;

@@ -4,7 +4,7 @@ import { type TestApp, type Part, multipart, createTestApp } from '../../support
 
 let app: TestApp;
 beforeEach(async () => {
-  app = await createTestApp({ maxUploadBytes: 64 * 1024 });
+  app = await createTestApp({ uploads: { maxUploadBytes: 64 * 1024 } });
 });
 afterEach(() => app.close());
 
