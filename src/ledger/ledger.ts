@@ -86,11 +86,6 @@ export interface PromptStore {
   findByJob(user: string, jobId: string): Promise<PromptRow | undefined>;
   /** True when a prompt of any user, live or done, has that job. */
   hasJob(jobId: string): Promise<boolean>;
-  /** Done rows in completion order. `maxItems` without `offset` gives the newest, still oldest first. */
-  history(
-    user: string,
-    page: { maxItems?: number; offset?: number },
-  ): Promise<readonly PromptRow[]>;
   /** All done prompts in completion order. Front ends poll it, so it must be fast. */
   outlines(user: string): Promise<readonly PromptOutline[]>;
   get(key: string): Promise<PromptRow | undefined>;

@@ -44,7 +44,7 @@ test('acknowledged writes survive kill -9, five times in a row', async () => {
     const lines = 1 + Math.floor(Math.random() * 600);
     acknowledged.push(...(await killAfter(startWriter('insert', `r${round}`), lines)));
     const ledger = openSqliteLedger({ path });
-    const done = (await ledger.prompts.history('ann', {})).map(({ key }) => key);
+    const done = (await ledger.prompts.outlines('ann')).map(({ key }) => key);
     const live = (await ledger.prompts.live()).map(({ key }) => key);
     await ledger.close();
     const present = new Set([

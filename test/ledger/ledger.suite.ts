@@ -103,7 +103,7 @@ export function asset(id: string, more: Partial<AssetRow> = {}): AssetRow {
   };
 }
 
-function keysOf(rows: readonly PromptRow[]): string[] {
+function keysOf(rows: readonly { readonly key: string }[]): string[] {
   return rows.map(({ key }) => key);
 }
 
@@ -154,7 +154,7 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
         await ledger.prompts.finish('a', OUTCOME);
         expect(await ledger.prompts.live('ann')).toEqual([]);
         const done = prompt('a', { ...patch, ...OUTCOME, state: 'done' });
-        expect(await ledger.prompts.history('ann', {})).toEqual([done]);
+        expect(keysOf(await ledger.prompts.outlines('ann'))).toEqual(['a']);
         expect(await ledger.prompts.findByJob('ann', 'j1')).toEqual(done);
       });
 
@@ -212,7 +212,7 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
         await ledger.prompts.finish('a', OUTCOME);
         expect(await ledger.prompts.find('bob', 'p-a')).toBeUndefined();
         expect(await ledger.prompts.findByJob('bob', 'j1')).toBeUndefined();
-        expect(await ledger.prompts.history('bob', {})).toEqual([]);
+        expect(await ledger.prompts.outlines('bob')).toEqual([]);
       });
 
       test('a job counts as linked while a prompt of any user has it, live or done', async () => {
@@ -252,40 +252,19 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
     });
 
     describe('history', () => {
-      test.each([
-        [{}, ['a', 'b', 'c', 'd', 'e']],
-        [{ maxItems: 2 }, ['d', 'e']],
-        [{ maxItems: 9 }, ['a', 'b', 'c', 'd', 'e']],
-        [{ maxItems: 2, offset: 1 }, ['b', 'c']],
-        [{ maxItems: 2, offset: 0 }, ['a', 'b']],
-        [{ maxItems: 9, offset: 4 }, ['e']],
-        [{ offset: 3 }, ['d', 'e']],
-        [{ offset: 5 }, []],
-        [{ offset: -2 }, ['a', 'b', 'c', 'd', 'e']],
-        [{ maxItems: 2, offset: -1 }, ['d', 'e']],
-        [{ maxItems: 0 }, []],
-        [{ maxItems: -1 }, []],
-        [{ maxItems: 0, offset: 1 }, []],
-        [{ maxItems: -3, offset: 1 }, []],
-      ])('%j of five done prompts is %j, oldest first', async (page, expected) => {
-        await finished(ledger, ['a', 'b', 'c', 'd', 'e']);
-        await ledger.prompts.insert(prompt('live'));
-        expect(keysOf(await ledger.prompts.history('ann', page))).toEqual(expected);
-      });
-
       test('is in the order of completion, not of acceptance', async () => {
         await ledger.prompts.insert(prompt('a'));
         await ledger.prompts.insert(prompt('b'));
         await ledger.prompts.finish('b', { ...OUTCOME, endedAtMs: 3000 });
         await ledger.prompts.finish('a', { ...OUTCOME, endedAtMs: 2000 });
-        expect(keysOf(await ledger.prompts.history('ann', {}))).toEqual(['b', 'a']);
+        expect(keysOf(await ledger.prompts.outlines('ann'))).toEqual(['b', 'a']);
       });
 
       test('keeps its order when entries are deleted in between', async () => {
         await finished(ledger, ['a', 'b', 'c']);
         await ledger.prompts.deleteHistory('ann', ['p-c', 'p-a']);
         await finished(ledger, ['d']);
-        expect(keysOf(await ledger.prompts.history('ann', {}))).toEqual(['b', 'd']);
+        expect(keysOf(await ledger.prompts.outlines('ann'))).toEqual(['b', 'd']);
       });
 
       test('deleting touches neither live prompts nor those of others', async () => {
@@ -293,8 +272,8 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
         await finished(ledger, ['b'], 'bob');
         await ledger.prompts.insert(prompt('live'));
         await ledger.prompts.deleteHistory('ann', ['p-a', 'p-b', 'p-live', 'unknown']);
-        expect(await ledger.prompts.history('ann', {})).toEqual([]);
-        expect(keysOf(await ledger.prompts.history('bob', {}))).toEqual(['b']);
+        expect(await ledger.prompts.outlines('ann')).toEqual([]);
+        expect(keysOf(await ledger.prompts.outlines('bob'))).toEqual(['b']);
         expect(keysOf(await ledger.prompts.live('ann'))).toEqual(['live']);
       });
 
@@ -339,8 +318,8 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
         await finished(ledger, ['c'], 'bob');
         await ledger.prompts.insert(prompt('live'));
         await ledger.prompts.clearHistory('ann');
-        expect(await ledger.prompts.history('ann', {})).toEqual([]);
-        expect(keysOf(await ledger.prompts.history('bob', {}))).toEqual(['c']);
+        expect(await ledger.prompts.outlines('ann')).toEqual([]);
+        expect(keysOf(await ledger.prompts.outlines('bob'))).toEqual(['c']);
         expect(keysOf(await ledger.prompts.live())).toEqual(['live']);
       });
 
@@ -354,8 +333,8 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
         await finished(ledger, ['x', 'y'], 'bob');
         await ledger.prompts.insert(prompt('live'));
         await ledger.prompts.pruneHistory({ count: limit, bytes: PLENTY });
-        expect(keysOf(await ledger.prompts.history('ann', {}))).toEqual(ofAnn);
-        expect(keysOf(await ledger.prompts.history('bob', {}))).toEqual(ofBob);
+        expect(keysOf(await ledger.prompts.outlines('ann'))).toEqual(ofAnn);
+        expect(keysOf(await ledger.prompts.outlines('bob'))).toEqual(ofBob);
         expect(keysOf(await ledger.prompts.live())).toEqual(['live']);
       });
 
@@ -377,8 +356,8 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
         await ended({ x: 1000, y: 1000 }, 'bob');
         await ledger.prompts.insert(prompt('live'));
         await ledger.prompts.pruneHistory({ count: 100, bytes });
-        expect(keysOf(await ledger.prompts.history('ann', {}))).toEqual(left);
-        expect(keysOf(await ledger.prompts.history('bob', {}))).toEqual(['x', 'y']);
+        expect(keysOf(await ledger.prompts.outlines('ann'))).toEqual(left);
+        expect(keysOf(await ledger.prompts.outlines('bob'))).toEqual(['x', 'y']);
         expect(keysOf(await ledger.prompts.live())).toEqual(['live']);
       });
 
@@ -391,11 +370,11 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
         await ledger.prompts.deleteHistory('ann', ['p-b']);
         await ended({ d: 10_000 });
         await ledger.prompts.pruneHistory({ count: 100, bytes: 31_000 });
-        expect(keysOf(await ledger.prompts.history('ann', {})).toSorted()).toEqual(['a', 'c', 'd']);
+        expect(keysOf(await ledger.prompts.outlines('ann')).toSorted()).toEqual(['a', 'c', 'd']);
         await ledger.prompts.clearHistory('ann');
         await ended({ e: 10_000, f: 10_000 });
         await ledger.prompts.pruneHistory({ count: 100, bytes: 21_000 });
-        expect(keysOf(await ledger.prompts.history('ann', {}))).toEqual(['e', 'f']);
+        expect(keysOf(await ledger.prompts.outlines('ann'))).toEqual(['e', 'f']);
       });
 
       test('entries come in the order of the requested keys', async () => {
@@ -515,17 +494,6 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
         await ledger.jobs.update('j1', patch);
         await ledger.jobs.update('j1', {});
         expect(await ledger.jobs.get('j1')).toEqual({ ...stored, ...patch });
-      });
-
-      test('are listed newest first, page by page, of one user', async () => {
-        for (const id of ['j1', 'j2', 'j3', 'j4']) await ledger.jobs.insert(job(id));
-        await ledger.jobs.insert(job('other', { user: 'bob' }));
-        expect(idsOf(await ledger.jobs.list('ann', { limit: 2 }))).toEqual(['j4', 'j3']);
-        expect(idsOf(await ledger.jobs.list('ann', { limit: 9, before: 'j3' }))).toEqual([
-          'j2',
-          'j1',
-        ]);
-        expect(await ledger.jobs.list('ann', { limit: 9, before: 'j1' })).toEqual([]);
       });
 
       test('the unfinished come by order, then by age', async () => {
@@ -649,22 +617,6 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
         expect(await ledger.jobs.insert(job('4'), 'new')).toBe(false);
       });
 
-      test('a key makes one asset of each user; a later request gets the first asset', async () => {
-        const insert = (id: string, user: string, claim = 'f') =>
-          ledger.assets.insert(asset(id, { user, createdAtMs: 7 }), {
-            key: 'k',
-            fingerprint: claim,
-            createdNew: id === 'a1',
-          });
-        const held = { assetId: 'a1', fingerprint: 'f', createdNew: true, claimedAtMs: 7 };
-        const inserted = [insert('a1', 'ann'), insert('a2', 'ann', 'g'), insert('b1', 'bob')];
-        expect(await Promise.all(inserted)).toEqual([undefined, held, undefined]);
-        expect(await ledger.assets.get('a2')).toBeUndefined();
-        expect(await ledger.keys.ofAsset('ann', 'k')).toEqual(held);
-        expect(await ledger.keys.ofAsset('bob', 'k')).toMatchObject({ createdNew: false });
-        expect(await ledger.keys.ofAsset('eve', 'k')).toBeUndefined();
-      });
-
       test('an asset that cannot be inserted claims no key; jobs have keys of their own', async () => {
         const claim = { key: 'k', fingerprint: 'f', createdNew: false };
         await ledger.assets.insert(asset('taken'));
@@ -706,7 +658,7 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
       test('a read sees the writes before it, awaited or not', async () => {
         const writing = ledger.prompts.insert(prompt('a'));
         const finishing = ledger.prompts.finish('a', OUTCOME);
-        expect(keysOf(await ledger.prompts.history('ann', {}))).toEqual(['a']);
+        expect(keysOf(await ledger.prompts.outlines('ann'))).toEqual(['a']);
         await Promise.all([writing, finishing]);
       });
 

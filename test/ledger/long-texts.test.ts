@@ -47,7 +47,7 @@ test('a long graph, its change, its end and its removal', async () => {
   await ledger.prompts.linkJob('a', { promptId: 'p', jobId: 'j', targetsJson: '[]', graphJson });
   const end = { entryJson: '{}', statusWord: 'x', startedAtMs: 1, endedAtMs: 2 };
   await ledger.prompts.finish('a', end);
-  const [done] = await ledger.prompts.history('ann', {});
+  const done = await ledger.prompts.get('a');
   expect(done?.graphJson === graphJson).toBe(true);
   expect(done?.extraDataJson === LONG).toBe(true);
   expect(await partsLeft()).toBe(20);

@@ -69,7 +69,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
           await other.prompts.insert(prompt('b'));
           await one.prompts.finish('b', OUTCOME);
           await other.prompts.finish('a', OUTCOME);
-          expect(keysOf(await one.prompts.history('ann', {}))).toEqual(['b', 'a']);
+          expect(keysOf(await one.prompts.outlines('ann'))).toEqual(['b', 'a']);
         });
       });
     });
@@ -119,11 +119,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
     await using(async (ledger) => {
       const keys = numbered(345);
       await finished(ledger, keys);
-      expect(keysOf(await ledger.prompts.history('ann', {}))).toEqual(keys);
       expect(keysOf(await ledger.prompts.outlines('ann'))).toEqual(keys);
-      expect(keysOf(await ledger.prompts.history('ann', { maxItems: 150, offset: 99 }))).toEqual(
-        keys.slice(99, 249),
-      );
     });
   });
 
@@ -257,7 +253,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
       lossy.loseNextAnswer(() => using((other) => other.prompts.finish('b', OUTCOME)));
       await ledger.prompts.finish('a', OUTCOME);
       expect(lossy.lost()).toBe(1);
-      expect(keysOf(await ledger.prompts.history('ann', {}))).toEqual(['a', 'b']);
+      expect(keysOf(await ledger.prompts.outlines('ann'))).toEqual(['a', 'b']);
     });
 
     test('does not change a prompt that was finished in between', async () => {

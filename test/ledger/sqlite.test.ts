@@ -45,7 +45,7 @@ describe('reopening', () => {
       await ledger.settings.merge('ann', { theme: '"dark"' });
     });
     await using(async (ledger) => {
-      const history = await ledger.prompts.history('ann', {});
+      const history = await ledger.prompts.outlines('ann');
       expect(history.map(({ key }) => key)).toEqual(['a', 'b']);
       expect(await ledger.prompts.live()).toEqual([prompt('live', { number: -0.5 })]);
       expect(await ledger.settings.all('ann')).toEqual({ theme: '"dark"' });
@@ -64,7 +64,7 @@ describe('reopening', () => {
     await using((ledger) => finished(ledger, ['a', 'b']));
     await copyFile(path, `${path}.copy`);
     const copy = openSqliteLedger({ path: `${path}.copy` });
-    expect(await copy.prompts.history('ann', {})).toHaveLength(2);
+    expect(await copy.prompts.outlines('ann')).toHaveLength(2);
     await copy.close();
   });
 

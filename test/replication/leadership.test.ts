@@ -92,7 +92,6 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
 
   const everything = async () => [
     await other.prompts.get(KEY),
-    await other.prompts.history('ann', {}),
     await other.prompts.outlines('ann'),
     await other.prompts.live(),
   ];

@@ -74,13 +74,6 @@ export function promptStore(
       (await table.listed(`prompts:job:${jobId}`)).find((row) => row.user === user),
     hasJob: async (jobId) =>
       (await read(() => redis.exists(`${prefix}prompts:job:${jobId}`))) === 1,
-    async history(user, { maxItems, offset = -1 }) {
-      const listed = (from: number, to?: number) => table.listed(`prompts:done:${user}`, from, to);
-      if (maxItems === undefined) return listed(Math.max(0, offset));
-      if (maxItems <= 0) return [];
-      // v1 returns the newest when only a maximum is given; a negative offset counts as none.
-      return offset < 0 ? listed(-maxItems) : listed(offset, offset + maxItems - 1);
-    },
     outlines: createOutlines(connection, table).of,
     get: table.get,
     deleteHistory: (user, promptIds) => lua.deleteHistory(user, ...promptIds),

@@ -137,10 +137,8 @@ function lookups({ db, reader }: Parts) {
 }
 
 /** The functions for done prompts: their end, and the history of their user. */
-function historyStore({ db, writer, reader, dropReplaced }: Parts) {
+function historyStore({ db, writer, dropReplaced }: Parts) {
   const done = `FROM prompts WHERE user = ? AND state = 'done'`;
-  const newest = reader(`SELECT ${COLUMNS} ${done} ORDER BY done_seq DESC LIMIT ?`);
-  const page = reader(`SELECT ${COLUMNS} ${done} ORDER BY done_seq LIMIT ? OFFSET ?`);
   const sql = historyStatements(db, done);
   const outlines = createOutlines(db);
   /** Invalidates the outlines after a failed write, because they may have been read with it. */
@@ -155,13 +153,6 @@ function historyStore({ db, writer, reader, dropReplaced }: Parts) {
       const values = { key, ...NO_END, ...outcome, graphJson, extraDataJson };
       await write(writer.writeOne(() => void sql.finish.run(values), durability));
       if (shortened) await dropReplaced(key);
-    },
-    async history(user, { maxItems, offset }) {
-      if (maxItems !== undefined && maxItems <= 0) return [];
-      // v1 returns the newest when only a maximum is given; a negative offset counts as none.
-      if (maxItems !== undefined && (offset === undefined || offset < 0))
-        return newest.all(user, maxItems).toReversed();
-      return page.all(user, maxItems ?? -1, Math.max(0, offset ?? 0));
     },
     outlines: outlines.of,
     deleteHistory: (user, promptIds) =>
