@@ -3,10 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { FormData, fetch } from 'undici';
 import { describe, expect, test } from 'vitest';
 import { runsToCompletion } from '../support/upstreams/job-scripts.ts';
-import { type Answer, type Client, type FaultSetup, openOwnSetup, useSharedSetup } from './open.ts';
+import { type Answer, type Client, openOwnSetup, useSharedSetup } from './open.ts';
 
-let setup: FaultSetup;
-useSharedSetup((opened) => (setup = opened));
+const setup = useSharedSetup();
 
 function upload(client: Client, bytes: Buffer, name: string): Promise<Answer> {
   const form = new FormData();

@@ -19,28 +19,15 @@ import {
   staysRunning,
 } from '../support/upstreams/job-scripts.ts';
 import { growing } from '../support/graphs/workflows.ts';
-import { type Client, type FaultSetup, useSharedSetup } from './open.ts';
+import { type Client, expectWhole, useSharedSetup } from './open.ts';
 
-let setup: FaultSetup;
-useSharedSetup((opened) => (setup = opened));
+const setup = useSharedSetup();
 
 const theirs = (client: Client) => setup.upstream.of(client.key);
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const RUNNING = frame('status', { status: 'running' });
 const SUCCEEDED = frame('status', { status: 'succeeded' });
 const jobOf = ({ server, id }: Parameters<Hook>[0]) => server.jobs.get(id) as WireJob;
-
-/** Every prompt ends in success with its output, however its upstream behaves. */
-async function expectWhole(client: Client, promptId: string): Promise<any> {
-  const entry = await client.ended(promptId);
-  expect(entry.status.status_str).toBe('success');
-  expect(entry.outputs['9'].images).toHaveLength(1);
-  await client.socket.untilDone(promptId);
-  const heard = client.outline(promptId);
-  expect(heard[0]).toBe('execution_start');
-  expect(heard.slice(-2)).toEqual(['execution_success', 'executing:null']);
-  return entry;
-}
 
 async function run(client: Client, script?: JobScript): Promise<any> {
   if (script) setup.upstream.script(script, client.key);

@@ -143,15 +143,28 @@ export type Client = {
 };
 
 /** The scene that all tests of a file share, once it is there; its jobs run. */
-export function useSharedSetup(take: (setup: FaultSetup) => void): void {
+export function useSharedSetup(): FaultSetup {
   vi.setConfig({ testTimeout: 20_000 * SLOWER, hookTimeout: 30_000 * SLOWER });
-  let shared: FaultSetup;
+  const shared = {} as FaultSetup;
   beforeAll(async () => {
-    shared = await openFaultSetup();
+    Object.assign(shared, await openFaultSetup());
     shared.upstream.script(runsToCompletion());
-    take(shared);
   });
   afterAll(() => shared.close());
+  return shared;
+}
+
+/** Every prompt ends once, in success with its picture, however its upstream behaves. */
+export async function expectWhole(client: Client, promptId: string): Promise<any> {
+  const entry = await client.ended(promptId);
+  expect(entry.status.status_str).toBe('success');
+  expect(entry.outputs['9'].images).toHaveLength(1);
+  await client.socket.untilDone(promptId);
+  const heard = client.outline(promptId);
+  expect(heard[0]).toBe('execution_start');
+  expect(heard.filter((name) => name === 'executed:9')).toHaveLength(1);
+  expect(heard.slice(-2)).toEqual(['execution_success', 'executing:null']);
+  return entry;
 }
 
 export async function openFaultSetup(options: Options = {}): Promise<FaultSetup> {

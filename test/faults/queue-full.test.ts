@@ -9,16 +9,9 @@ import {
   runsToCompletion,
   staysRunning,
 } from '../support/upstreams/job-scripts.ts';
-import {
-  type Client,
-  type FaultSetup,
-  openOwnSetup,
-  useSharedSetup,
-  testOneServer,
-} from './open.ts';
+import { type Client, openOwnSetup, useSharedSetup, testOneServer } from './open.ts';
 
-let setup: FaultSetup;
-useSharedSetup((opened) => (setup = opened));
+const setup = useSharedSetup();
 
 const theirs = (client: Client) => setup.upstream.of(client.key);
 const FULL = ['queue_full', 'deployment_not_ready', 'rate_limited'] as const;

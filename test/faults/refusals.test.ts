@@ -7,8 +7,7 @@ import { finish, staysRunning } from '../support/upstreams/job-scripts.ts';
 import { flat } from '../support/graphs/workflows.ts';
 import { type Client, type FaultSetup, useSharedSetup } from './open.ts';
 
-let setup: FaultSetup;
-useSharedSetup((opened) => (setup = opened));
+const setup = useSharedSetup();
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 

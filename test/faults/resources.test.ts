@@ -9,21 +9,16 @@ import { connect as dial } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as tick } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Hook, type Route, type WireJob, startSse } from '../support/upstreams/hostile-v2.ts';
 import { footprint } from '../support/processes/invariants.ts';
 import { finish, runsToCompletion, staysRunning } from '../support/upstreams/job-scripts.ts';
 import { connect } from '../support/clients/v1-client.ts';
-import { type Client, type FaultSetup, openFaultSetup, openOwnSetup } from './open.ts';
+import { type Client, useSharedSetup, openOwnSetup } from './open.ts';
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
-let setup: FaultSetup;
-beforeAll(async () => {
-  setup = await openFaultSetup();
-  setup.upstream.script(runsToCompletion());
-});
-afterAll(() => setup.close());
+const setup = useSharedSetup();
 
 const theirs = (client: Client) => setup.upstream.of(client.key);
 

@@ -16,10 +16,9 @@ import {
   runsToCompletion,
   staysRunning,
 } from '../support/upstreams/job-scripts.ts';
-import { type Client, type FaultSetup, useSharedSetup } from './open.ts';
+import { type Client, expectWhole, useSharedSetup } from './open.ts';
 
-let setup: FaultSetup;
-useSharedSetup((opened) => (setup = opened));
+const setup = useSharedSetup();
 
 const theirs = (client: Client) => setup.upstream.of(client.key);
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -36,16 +35,6 @@ async function held(client: Client, stream?: Hook) {
   const [job] = client.jobs(marker) as [WireJob];
   await expect.poll(() => job.status).toBe('running');
   return { promptId, marker, job, end: (fields?: object) => finish(setup.upstream, job, fields) };
-}
-
-/** From start to end, once, with its picture. */
-async function expectWhole(client: Client, promptId: string): Promise<void> {
-  expect((await client.ended(promptId)).status.status_str).toBe('success');
-  await client.socket.untilDone(promptId);
-  const heard = client.outline(promptId);
-  expect(heard[0]).toBe('execution_start');
-  expect(heard.filter((name) => name === 'executed:9')).toHaveLength(1);
-  expect(heard.slice(-2)).toEqual(['execution_success', 'executing:null']);
 }
 
 /** A whole stream of a job, as bytes. */

@@ -7,10 +7,9 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Hook, error, fault } from '../support/upstreams/hostile-v2.ts';
 import { keyOf } from '../support/processes/invariants.ts';
 import { runsToCompletion } from '../support/upstreams/job-scripts.ts';
-import { type Client, type FaultSetup, openOwnSetup, useSharedSetup } from './open.ts';
+import { type Client, openOwnSetup, useSharedSetup } from './open.ts';
 
-let setup: FaultSetup;
-useSharedSetup((opened) => (setup = opened));
+const setup = useSharedSetup();
 
 const theirs = (client: Client) => setup.upstream.of(client.key);
 const keysOf = (client: Client) => theirs(client).requests('submit').map(keyOf);

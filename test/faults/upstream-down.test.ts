@@ -3,10 +3,9 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { fault } from '../support/upstreams/hostile-v2.ts';
 import { finish, runsToCompletion, staysRunning } from '../support/upstreams/job-scripts.ts';
-import { type Client, type FaultSetup, openOwnSetup, useSharedSetup } from './open.ts';
+import { type Client, openOwnSetup, useSharedSetup } from './open.ts';
 
-let setup: FaultSetup;
-useSharedSetup((opened) => (setup = opened));
+const setup = useSharedSetup();
 
 const theirs = (client: Client) => setup.upstream.of(client.key);
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

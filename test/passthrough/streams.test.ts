@@ -1,7 +1,6 @@
 // Passing through what does not end soon: events one by one, and files larger than any buffer.
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { type ServerResponse, request } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -10,6 +9,7 @@ import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { dial, requestText } from '../support/clients/raw-socket.ts';
 import { expectHealthy } from '../support/processes/expect-healthy.ts';
 import { type Origin, startOrigin } from './origin.ts';
+import { growthMb } from '../support/processes/resident-memory.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -31,19 +31,6 @@ afterAll(async () => {
   await origin.close();
 });
 afterEach(() => expectHealthy(holdover));
-
-function residentMb(): number {
-  const status = readFileSync(`/proc/${holdover.pid}/status`, 'utf8');
-  return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024;
-}
-
-async function growthMb(act: () => Promise<void>): Promise<number> {
-  const before = residentMb();
-  let most = before;
-  const watch = setInterval(() => (most = Math.max(most, residentMb())), 20);
-  await act().finally(() => clearInterval(watch));
-  return Math.max(most, residentMb()) - before;
-}
 
 function* pieces(): Generator<Buffer> {
   for (let sent = 0; sent < SIZE; sent += PIECE.length) yield PIECE;
@@ -96,7 +83,7 @@ test('a server told to stop does not wait for an open stream', async () => {
 test('a download far larger than memory allows keeps memory flat', async () => {
   const expected = await digestOf(Readable.from(pieces()));
   origin.on('/content', (_req, res) => void pipeline(Readable.from(pieces()), res).catch(() => {}));
-  const growth = await growthMb(async () => {
+  const growth = await growthMb(holdover, async () => {
     const { body } = await fetch(`${holdover.url}/api/v2/assets/a/content`);
     expect(await digestOf(body as unknown as AsyncIterable<unknown>)).toEqual(expected);
   });
@@ -106,7 +93,7 @@ test('a download far larger than memory allows keeps memory flat', async () => {
 test('so does an upload', async () => {
   const expected = await digestOf(Readable.from(pieces()));
   origin.on('/assets', async (req, res) => res.end(JSON.stringify(await digestOf(req))));
-  const growth = await growthMb(async () => {
+  const growth = await growthMb(holdover, async () => {
     const headers = { 'Content-Length': SIZE };
     const call = request(`${holdover.url}/api/v2/assets`, { method: 'POST', headers });
     const answered = once(call, 'response');
@@ -143,7 +130,7 @@ test('a service that does not read stops the client from sending', async () => {
   const wire = await dial(holdover.port);
   const headers = [`Content-Length: ${SIZE}`];
   wire.send(requestText('/api/v2/paused', { method: 'POST', headers }));
-  const growth = await growthMb(async () => {
+  const growth = await growthMb(holdover, async () => {
     for (const piece of pieces()) wire.send(piece);
     let before = -1;
     const read = () => SIZE - wire.socket.writableLength;

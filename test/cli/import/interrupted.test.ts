@@ -1,13 +1,13 @@
 // An import that was cut off goes on where it stopped; large and many files.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { mkdir, open, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test, vi } from 'vitest';
 import { fill, snapshot } from '../../support/graphs/v1-folders.ts';
 import { folders, importFrom, recorded, serve, viewText } from './open.ts';
+import { residentMb } from '../../support/processes/resident-memory.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 /** Machines that run tests are busy. */
@@ -58,7 +58,7 @@ test('a file of 300 MB is not held in memory', async () => {
   );
   const exited = once(child, 'exit');
   let mostMb = 0;
-  const watch = setInterval(() => (mostMb = Math.max(mostMb, residentMb(child.pid))), 20);
+  const watch = setInterval(() => (mostMb = Math.max(mostMb, residentMb(child))), 20);
   expect(await exited).toEqual([0, null]);
   clearInterval(watch);
   expect(mostMb).toBeGreaterThan(30);
@@ -96,13 +96,3 @@ test('a budget the imported files alone use up is warned of at the start', async
     .toContain('imported files alone use up --disk-budget');
   expect(await viewText(server, { filename: 'large.bin' })).toHaveLength(17 * MEBIBYTE);
 });
-
-/** Resident memory of a process, in MiB; 0 once it is gone. */
-function residentMb(pid: number | undefined): number {
-  try {
-    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-    return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) / 1024;
-  } catch {
-    return 0;
-  }
-}
