@@ -1,11 +1,10 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFile, readdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { formatOf } from '../support/clients/client-helpers.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 // `npm run demo -- ARGS`, as built.
 
@@ -32,11 +31,7 @@ const pathOf = (out: string, file: RegExp): string =>
     ?.slice(6) ?? '';
 
 describe('the demo', () => {
-  let service: Holdover;
-  beforeAll(async () => {
-    service = await startHoldover({ args: ['--local-token', KEY] });
-  });
-  afterAll(() => service.dispose());
+  const service = useHoldover({ args: ['--local-token', KEY] });
 
   test('on another Holdover that wants a key runs its job and leaves the pictures', async () => {
     const env = { HOLDOVER_UPSTREAM_KEY: KEY };
@@ -56,8 +51,7 @@ describe('the demo', () => {
   });
 
   test('leaves no folder when its server does not start', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'holdover-demo-test-'));
-    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const folder = await tempFolder('demo-test');
     const { code, err } = await demo(['--upstream', 'nonsense'], { TMPDIR: folder });
     expect([code, err]).toEqual([1, expect.stringContaining('did not start (exit code 2)')]);
     expect((await readdir(folder)).filter((name) => name.startsWith('holdover-demo-'))).toEqual([]);

@@ -1,6 +1,7 @@
 // The data a caller may see of `/holdover/api`, and keys, which are never shown.
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import type { JobAnswer } from '../../src/console/api-types.ts';
 import { connect, postPrompt } from '../support/clients/v1-client.ts';
 import { endless, flat } from '../support/graphs/workflows.ts';
@@ -10,11 +11,7 @@ const INPUT_SECRET = 'sk-in-a-graph-0123456789';
 /** Behind a proxy: such a caller is not the operator. */
 const PROXIED = { 'X-Forwarded-For': '10.0.0.5' };
 
-let server: Holdover;
-beforeAll(async () => {
-  server = await startHoldover({ upstream: 'embedded' });
-});
-afterAll(() => server.dispose());
+const server = useHoldover({ upstream: 'embedded' });
 
 type Answer = { readonly status: number; readonly text: string; readonly json: any };
 

@@ -2,16 +2,12 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { deflateSync } from 'node:zlib';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { expect, test } from 'vitest';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { WebSocket } from 'ws';
 import { flat } from '../support/graphs/workflows.ts';
 
-let server: Holdover;
-beforeAll(async () => {
-  server = await startHoldover({ upstream: 'embedded' });
-});
-afterAll(() => server.dispose());
+const server = useHoldover({ upstream: 'embedded' });
 
 const KEY = 'the-key "of" the caller';
 /** Each has its own: one that is known from a header is found anywhere. */

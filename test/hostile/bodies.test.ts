@@ -1,6 +1,7 @@
 // The limits of a JSON body are checked while it arrives, on every route that takes one.
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import {
   type RawAnswer,
   type Wire,
@@ -28,12 +29,8 @@ const ROUTES = [
 ];
 
 describe('one body holds', () => {
-  let server: Holdover;
+  const server = useHoldover({ upstream: 'embedded' });
   const wires: Wire[] = [];
-  beforeAll(async () => {
-    server = await startHoldover({ upstream: 'embedded' });
-  });
-  afterAll(() => server.dispose());
   afterEach(async () => {
     for (const wire of wires.splice(0)) wire.reset();
     await expectHealthy(server);

@@ -1,10 +1,10 @@
 // Request bodies with a Content-Encoding: v1's server (aiohttp) unpacks gzip and deflate.
 import { deflateSync, gzipSync } from 'node:zlib';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { isV2Path } from '../../src/protocol/v2-paths.ts';
 import { dial, type RawAnswer, requestText } from '../support/clients/raw-socket.ts';
 import { postPrompt, getJson } from '../support/clients/v1-client.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { expectHealthy } from '../support/processes/expect-healthy.ts';
 import { flat } from '../support/graphs/workflows.ts';
 
@@ -16,12 +16,7 @@ const FORM = [
   '\r\n--b--\r\n',
 ] as const;
 
-let server: Holdover;
-
-beforeAll(async () => {
-  server = await startHoldover({ args: ['--max-upload-size', '1'] });
-});
-afterAll(() => server.dispose());
+const server = useHoldover({ args: ['--max-upload-size', '1'] });
 afterEach(() => expectHealthy(server));
 
 /** A body of each kind with so much text in it. */

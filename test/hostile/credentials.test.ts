@@ -1,21 +1,17 @@
 // Credentials are read and removed by one parser: however a login is written in an address,
 // it is in no line of the log, in no file, and in no answer.
 import { readFileSync, readdirSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
-import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
+import { runHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { requestText, say, upgradeText, dial } from '../support/clients/raw-socket.ts';
 import { CANARY, filesWith } from '../support/processes/expect-healthy.ts';
 import { getJson } from '../support/clients/v1-client.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
-let server: Holdover;
-beforeAll(async () => {
-  server = await startHoldover({ env: { HOLDOVER_LOG_LEVEL: 'debug' } });
-});
-afterAll(() => server.dispose());
+const server = useHoldover({ env: { HOLDOVER_LOG_LEVEL: 'debug' } });
 
 const expectNoTrace = (): void => {
   expect(server.log()).not.toContain(CANARY);
@@ -188,8 +184,7 @@ test('a key in ?token= may have 16 KB, and no more, on a WebSocket too', async (
 });
 
 test('a trace of a session has no login in it, however it was written', async () => {
-  const out = await mkdtemp(join(tmpdir(), 'holdover-traced-'));
-  onTestFinished(() => rm(out, { recursive: true, force: true }));
+  const out = await tempFolder('traced');
   const script = `await fetch(process.env.COMFYUI_URL + '/queue?%74oken=${CANARY}&s%69g=${CANARY}')`;
   const { code, stderr, stdout } = await runHoldover(
     ['trace', '--port', '0', '--out', out, '--', process.execPath, '-e', script],

@@ -1,6 +1,6 @@
 // One user's many prompts do not hold up another's one.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { describe, expect, test } from 'vitest';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { endless, flat } from '../support/graphs/workflows.ts';
 
@@ -11,11 +11,7 @@ const MANY = 30;
 type Job = { readonly status: string; readonly started_at: string; readonly completed_at: string };
 
 describe('the embedded engine', () => {
-  let server: Holdover;
-  beforeAll(async () => {
-    server = await startHoldover({ upstream: 'embedded', args: ['--queue-limit', String(MANY)] });
-  });
-  afterAll(() => server.dispose());
+  const server = useHoldover({ upstream: 'embedded', args: ['--queue-limit', String(MANY)] });
 
   async function send(prompt: object, headers: Record<string, string>): Promise<string> {
     const { status, body } = await postPrompt(server.url, { prompt }, { headers });

@@ -1,8 +1,8 @@
 // The memory that texts of callers take: keys, names, addresses and headers, each of a large size.
 import { fileURLToPath } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { expect, test, vi } from 'vitest';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { scrape } from '../support/processes/scrape.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 30_000 });
@@ -12,12 +12,8 @@ const COLLECT_GARBAGE = fileURLToPath(
   new URL('../support/processes/collect-garbage.cjs', import.meta.url),
 );
 
-let server: Holdover;
-beforeAll(async () => {
-  const env = { NODE_OPTIONS: `--require=${COLLECT_GARBAGE}` };
-  server = await startHoldover({ upstream: 'embedded', env });
-});
-afterAll(() => server.dispose());
+const env = { NODE_OPTIONS: `--require=${COLLECT_GARBAGE}` };
+const server = useHoldover({ upstream: 'embedded', env });
 
 /** After a collection: before one a busy server holds far more than it keeps. */
 async function heapMb(): Promise<number> {

@@ -1,7 +1,6 @@
 // Resources: what one peer can make the process hold, and what the others notice of it.
-import { readFileSync } from 'node:fs';
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { afterEach, expect, test, vi } from 'vitest';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import {
   type Wire,
   dial,
@@ -13,40 +12,22 @@ import {
 import { expectHealthy } from '../support/processes/expect-healthy.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { growing } from '../support/graphs/workflows.ts';
+import { growthMb } from '../support/processes/resident-memory.ts';
 
 const MEBIBYTE = 1024 * 1024;
 vi.setConfig({ testTimeout: 30_000 });
 
-let server: Holdover;
+const server = useHoldover({
+  args: ['--max-upload-size', '300', '--limits', '{"socketsPerUser":1000}'],
+  // Its generator is to stream previews as fast as it can.
+  env: { HOLDOVER_LOG_LEVEL: 'warn', NODE_OPTIONS: '' },
+});
 const wires: Wire[] = [];
 
-beforeAll(async () => {
-  server = await startHoldover({
-    args: ['--max-upload-size', '300', '--limits', '{"socketsPerUser":1000}'],
-    // Its generator is to stream previews as fast as it can.
-    env: { HOLDOVER_LOG_LEVEL: 'warn', NODE_OPTIONS: '' },
-  });
-});
-afterAll(() => server.dispose());
 afterEach(async () => {
   for (const wire of wires.splice(0)) wire.reset();
   await expectHealthy(server);
 });
-
-/** Resident memory of the server, in MiB. */
-function residentMb(): number {
-  const status = readFileSync(`/proc/${server.pid}/status`, 'utf8');
-  return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024;
-}
-
-/** The most memory held while something happens, above what was held before. */
-async function growthMb(act: () => Promise<void>): Promise<number> {
-  const before = residentMb();
-  let most = before;
-  const watch = setInterval(() => (most = Math.max(most, residentMb())), 20);
-  await act().finally(() => clearInterval(watch));
-  return Math.max(most, residentMb()) - before;
-}
 
 async function send(wire: Wire, bytes: string | Uint8Array): Promise<void> {
   await new Promise((resolve) => wire.socket.write(bytes, resolve));
@@ -76,7 +57,7 @@ async function upload(megabytes: number): Promise<number> {
 
 test('an upload of 200 MB is not held in memory, nor is its download', async () => {
   expect(await upload(20)).toBe(200);
-  const grown = await growthMb(async () => {
+  const grown = await growthMb(server, async () => {
     expect(await upload(200)).toBe(200);
     const answer = await fetch(`${server.url}/view?type=input&filename=big%20(1).bin`);
     let size = 0;
@@ -87,7 +68,7 @@ test('an upload of 200 MB is not held in memory, nor is its download', async () 
 });
 
 test('a download that is never read holds no more than its connection', async () => {
-  const grown = await growthMb(async () => {
+  const grown = await growthMb(server, async () => {
     for (let i = 0; i < 20; i++) {
       const wire = await dial(server.port);
       wires.push(wire);
@@ -105,7 +86,7 @@ test('sockets that never read cost little while previews stream, and the others 
   const steps = 400;
   const listener = await connect(server.wsUrl, { clientId: 'slow' });
   for (let i = 0; i < 10; i++) await socketThatNeverReads('slow');
-  const grown = await growthMb(async () => {
+  const grown = await growthMb(server, async () => {
     const prompt = growing({ steps });
     const { body } = await postPrompt(server.url, {
       prompt,
@@ -128,7 +109,7 @@ test('sockets that never read take no text from the others, and hold no more tha
   const texts = Array.from({ length: 12 }, (_, i) => `${i}`.padEnd(600_000, 'x'));
   const listener = await connect(server.wsUrl, { clientId: 'flooded' });
   for (let i = 0; i < 4; i++) await socketThatNeverReads('flooded');
-  const grown = await growthMb(async () => {
+  const grown = await growthMb(server, async () => {
     for (const source of texts) {
       const prompt = { '9': { class_type: 'PreviewAny', inputs: { source } } };
       const { body } = await postPrompt(server.url, { prompt, client_id: 'flooded' });
@@ -173,7 +154,7 @@ test('a thousand sockets are held, the next is 503 before the upgrade, and the r
     wire.send(upgradeText('/ws'));
     return (await wire.until('\r\n\r\n')).raw.slice(0, 12);
   };
-  const grown = await growthMb(async () => {
+  const grown = await growthMb(server, async () => {
     for (let i = 0; i < 20; i++) {
       const some = await Promise.all(Array.from({ length: 50 }, open));
       expect(new Set(some)).toEqual(new Set(['HTTP/1.1 101']));
@@ -186,7 +167,7 @@ test('a thousand sockets are held, the next is 503 before the upgrade, and the r
 });
 
 test('half-finished messages and requests hold no more than has been sent', async () => {
-  const grown = await growthMb(async () => {
+  const grown = await growthMb(server, async () => {
     for (let i = 0; i < 50; i++) {
       const wire = await socketThatNeverReads('half');
       wire.send(wsFrame(1, 'x', { declare: 4 * MEBIBYTE }));

@@ -1,15 +1,10 @@
 // Calls that no handler sees are refused in the form of the API they are for.
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { afterEach, describe, expect, test } from 'vitest';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { type RawAnswer, dial, requestText, say } from '../support/clients/raw-socket.ts';
 import { expectHealthy, expectNoLeak } from '../support/processes/expect-healthy.ts';
 
-let server: Holdover;
-
-beforeAll(async () => {
-  server = await startHoldover();
-});
-afterAll(() => server.dispose());
+const server = useHoldover();
 afterEach(() => expectHealthy(server));
 
 /** Each API: a path of it, the headers of its callers, and the check of an error. */

@@ -1,25 +1,21 @@
 // perf-reliability.md 3.5 C over the real routes; the rows of names and folders are in
 // test/v1/files/upload.test.ts, those of the multipart syntax in test/http/spool.multipart.test.ts.
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { deflateSync, gzipSync } from 'node:zlib';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { type RawAnswer, dial, requestText } from '../support/clients/raw-socket.ts';
 import { CANARY, expectNoLeak, expectHealthy } from '../support/processes/expect-healthy.ts';
 import { getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { loading } from '../support/graphs/workflows.ts';
+import { residentMb } from '../support/processes/resident-memory.ts';
 
 const LIMIT = 1024 * 1024;
 const TOO_LARGE = `Maximum request body size ${LIMIT} exceeded.`;
 
-let server: Holdover;
-
-beforeAll(async () => {
-  server = await startHoldover({ args: ['--max-upload-size', '1'] });
-});
-afterAll(() => server.dispose());
+const server = useHoldover({ args: ['--max-upload-size', '1'] });
 afterEach(() => expectHealthy(server));
 
 function part(disposition: string, data: string | Uint8Array = '', type?: string): Buffer {
@@ -278,11 +274,6 @@ function crc32(bytes: Buffer): number {
   return (crc ^ -1) >>> 0;
 }
 
-function residentBytes(pid: number): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) * 1024;
-}
-
 const BOMBS: readonly [string, () => Buffer][] = [
   ['16000 x 16000', () => bombPng(16_000, 16_000)],
   ['1 x 100 000 000', () => bombPng(1, 100_000_000)],
@@ -304,7 +295,7 @@ describe.each(BOMBS)('a picture bomb (%s)', (label, make) => {
 
   test('is stored, and costs little to look at, compose or load', async () => {
     const bytes = make();
-    const before = residentBytes(server.pid);
+    const before = residentMb(server);
     expect(await uploadInput(server.url, { name, bytes })).toMatchObject({ name });
     const preview = await fetch(`${server.url}/view?type=input&filename=${name}&preview=webp;50`);
     expect([200, 400, 413, 422]).toContain(preview.status);
@@ -325,7 +316,7 @@ describe.each(BOMBS)('a picture bomb (%s)', (label, make) => {
       const url = `${server.url}/history/${encodeURIComponent(`bomb ${label}`)}`;
       await expect.poll(() => getJson(url), { timeout: 20_000 }).toHaveProperty([`bomb ${label}`]);
     } else expect(sent.status).toBe(400);
-    expect(residentBytes(server.pid) - before).toBeLessThan(400 << 20);
+    expect(residentMb(server) - before).toBeLessThan(400);
   });
 });
 

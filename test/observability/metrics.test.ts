@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { describe, expect, test } from 'vitest';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { interrupt, untilRunning } from '../support/clients/client-helpers.ts';
 import { dial, requestText, upgradeText } from '../support/clients/raw-socket.ts';
 import { type Scrape, scrape } from '../support/processes/scrape.ts';
@@ -10,11 +10,7 @@ import { endless, flat, growing } from '../support/graphs/workflows.ts';
 const KEY = `key-${randomUUID()}`;
 const HEADERS = { 'X-API-Key': KEY };
 
-let server: Holdover;
-beforeAll(async () => {
-  server = await startHoldover({ upstream: 'embedded', args: ['--preview-method', 'auto'] });
-});
-afterAll(() => server.dispose());
+const server = useHoldover({ upstream: 'embedded', args: ['--preview-method', 'auto'] });
 
 const get = async (path: string, init: RequestInit = {}): Promise<number> => {
   const response = await fetch(server.url + path, { headers: HEADERS, ...init });

@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { describe, expect, test } from 'vitest';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { type Recorder, connect } from '../support/clients/v1-client.ts';
 import { flat, growing, streaming } from '../support/graphs/workflows.ts';
 
-let holdover: Holdover;
-beforeAll(async () => {
-  holdover = await startHoldover({ upstream: 'embedded' });
-});
-afterAll(() => holdover.dispose());
+const holdover = useHoldover({ upstream: 'embedded' });
 
 async function submit(body: object, key = ''): Promise<string> {
   const answer = await fetch(`${holdover.url}/prompt`, {

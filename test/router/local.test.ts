@@ -2,16 +2,12 @@
 import { createHash } from 'node:crypto';
 import { createHash as createBlake3 } from 'blake3';
 import sharp from 'sharp';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { pngOf } from '../support/clients/client-helpers.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { type Answer, read } from './open.ts';
 
-let server: Holdover;
-beforeAll(async () => {
-  server = await startHoldover();
-});
-afterAll(() => server?.dispose());
+const server = useHoldover();
 
 const SIZE = { width: 8, height: 8 };
 

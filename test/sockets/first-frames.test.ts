@@ -5,7 +5,7 @@ import { type Server, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { V1Message } from '../../src/protocol/v1.ts';
 import { createPublicAddresses } from '../../src/http/public-address.ts';
 import { createDialects } from '../../src/dialects/dialect.ts';
@@ -13,7 +13,8 @@ import { Hub } from '../../src/sockets/hub.ts';
 import { createDeprecation } from '../../src/migration/deprecation.ts';
 import { createUpgrade } from '../../src/v1/upgrade.ts';
 import { silentLogger } from '../../src/observability/log.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import {
   type Wire,
   closeCode,
@@ -219,11 +220,7 @@ describe('after an upgrade', () => {
 });
 
 describe('on a server', () => {
-  let holdover: Holdover;
-  beforeAll(async () => {
-    holdover = await startHoldover({ upstream: 'embedded' });
-  });
-  afterAll(() => holdover.dispose());
+  const holdover = useHoldover({ upstream: 'embedded' });
 
   test.each<[string, Parameters<typeof requestText>[1]]>([
     ['/prompt', { method: 'POST', body: JSON.stringify({ prompt: flat() }) }],

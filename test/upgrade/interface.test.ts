@@ -5,13 +5,14 @@ import { once } from 'node:events';
 import { readFileSync, readdirSync } from 'node:fs';
 import { request } from 'node:http';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { OPTIONS } from '../../src/config/flags.ts';
 import { packageVersion } from '../../src/config/version.ts';
 import { type V2RouteOptions } from '../../src/v2/reply.ts';
 import { v2Routes } from '../../src/v2/routes.ts';
 import { V1_ROUTES } from '../../src/migration/v1-routes.ts';
-import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
+import { runHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { connect, postPrompt } from '../support/clients/v1-client.ts';
 import { flat } from '../support/graphs/workflows.ts';
 
@@ -36,12 +37,7 @@ const OTHER_PATHS = [
   '/nothing/is/here',
 ];
 
-let server: Holdover;
-
-beforeAll(async () => {
-  server = await startHoldover({ upstream: 'embedded' });
-});
-afterAll(() => server.dispose());
+const server = useHoldover({ upstream: 'embedded' });
 
 async function expectUnchanged(name: string, lines: readonly string[]): Promise<void> {
   await expect(`${lines.join('\n')}\n`).toMatchFileSnapshot(`interface/${name}.txt`);

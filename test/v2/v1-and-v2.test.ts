@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { entryOf, formatOf, untilRunning } from '../support/clients/client-helpers.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { v2Client } from '../support/clients/v2-client.ts';
 import { endless, flat, growing, lasting } from '../support/graphs/workflows.ts';
@@ -20,11 +21,7 @@ const post = (url: string, body: object, headers: Record<string, string> = {}) =
   fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
 
 describe.each(['embedded', 'remote'] as const)('%s', (upstream) => {
-  let holdover: Holdover;
-  beforeAll(async () => {
-    holdover = await startHoldover({ upstream });
-  });
-  afterAll(() => holdover.dispose());
+  const holdover = useHoldover({ upstream });
 
   const idsIn = async (headers: Record<string, string>): Promise<string[]> => {
     const { queue_running: running, queue_pending: pending } = await getJson(
