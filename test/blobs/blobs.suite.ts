@@ -1,20 +1,19 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { hashOf } from '../../src/lib/hash.ts';
 import { readAtMost } from '../../src/lib/read-at-most.ts';
 import type { SpooledFile } from '../../src/protocol/job-api.ts';
 import type { Blobs } from '../../src/blobs/blobs.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 const KIB = 1024;
 
 async function tempFile(name: string): Promise<string> {
-  const dir = await mkdtemp(path.join(tmpdir(), 'holdover-blobs-'));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const dir = await tempFolder('blobs');
   return path.join(dir, name);
 }
 

@@ -1,10 +1,10 @@
 // The id of a data folder is written whole or not at all.
-import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, expect, test, vi } from 'vitest';
 import { bindDataDir } from '../../src/data-folder/bind-ledger.ts';
 import type { LedgerIdentity } from '../../src/ledger/identity.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 const disk = vi.hoisted(() => ({ isFull: false }));
 
@@ -23,8 +23,7 @@ vi.mock('node:fs', async (original) => {
 });
 
 test('a start on a full disk leaves a folder that can be used later', async () => {
-  const root = await mkdtemp(join(tmpdir(), 'holdover-folder-id-'));
-  onTestFinished(() => rm(root, { recursive: true, force: true }));
+  const root = await tempFolder('folder-id');
   let tied: string | undefined;
   const ledger: LedgerIdentity = {
     id: 'l-1',

@@ -1,8 +1,9 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { SECOND, eventually, folder, open, origin, outline } from './open.ts';
+import { SECOND, eventually, open, origin, outline } from './open.ts';
 import { classes, honest, reset } from './origin.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 const LOCAL = { user: 'local' };
 
@@ -11,7 +12,7 @@ test.each<[string, (path: string) => Promise<void>]>([
   ['is broken', (path) => writeFile(path, '{"One":{"input":')],
   ['is too large', (path) => writeFile(path, JSON.stringify(classes('Two')) + ' '.repeat(20_000))],
 ])('a file that %s leaves the last definitions, marked', async (_, spoil) => {
-  const path = join(await folder(), 'nodes.json');
+  const path = join(await tempFolder('definitions'), 'nodes.json');
   await writeFile(path, JSON.stringify(classes('One')));
   const definitions = await open({ source: { kind: 'file', path }, limits: { maxBytes: 10_000 } });
   await definitions.current(LOCAL);

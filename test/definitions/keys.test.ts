@@ -1,8 +1,9 @@
 import { readdir } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import type { Caller } from '../../src/protocol/job-api.ts';
-import { SECOND, eventually, folder, open, origin, outline } from './open.ts';
+import { SECOND, eventually, open, origin, outline } from './open.ts';
 import { type Hook, classes, honest, keyOf, reset, status } from './origin.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 const LOCAL: Caller = { user: 'local' };
 const ANNA: Caller = { user: 'anna', credential: 'key-of-anna' };
@@ -30,7 +31,7 @@ describe('a key', () => {
   });
 
   test('of a caller is needed again after a restart: its definitions are not on disk', async () => {
-    const copiesDir = await folder();
+    const copiesDir = await tempFolder('definitions');
     const there = await origin(keyed);
     const before = await open({ upstreamUrl: there.url, copiesDir });
     await before.current(ANNA);
@@ -64,7 +65,7 @@ describe('a key', () => {
   });
 
   test('that is not fixed any more leaves nothing to callers without it', async () => {
-    const copiesDir = await folder();
+    const copiesDir = await tempFolder('definitions');
     const there = await origin(keyed);
     const before = await open({ upstreamUrl: there.url, key: 'ours', copiesDir });
     await before.current(LOCAL);

@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { ObjectInfoSource } from '../../src/config/upstream.ts';
 import { type OpenDefinitions, openDefinitions } from '../../src/definitions/open-definitions.ts';
@@ -9,6 +6,7 @@ import { silentLogger } from '../../src/observability/log.ts';
 import type { DefinitionsResult } from '../../src/definitions/definitions.ts';
 import type { ObjectInfo } from '../../src/protocol/v1.ts';
 import { type Hook, type Origin, classes, openOrigin } from './origin.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 export const SECOND = 1000;
 export const HOUR = 3600 * SECOND;
@@ -36,19 +34,13 @@ export async function open(options: OpenOptions = {}): Promise<Opened> {
         ? { kind: 'embedded' }
         : { kind: 'remote', url: upstreamUrl, key: options.key },
     embedded: classes('Embedded') as ObjectInfo,
-    cacheDir: options.copiesDir ?? (await folder()),
+    cacheDir: options.copiesDir ?? (await tempFolder('definitions')),
     log: silentLogger(),
     now: () => clock.now,
     limits,
   });
   onTestFinished(() => opened.close());
   return Object.assign(opened, { clock });
-}
-
-export async function folder(): Promise<string> {
-  const path = await mkdtemp(join(tmpdir(), 'holdover-definitions-'));
-  onTestFinished(() => rm(path, { recursive: true, force: true }));
-  return path;
 }
 
 export async function origin(answer: Hook, port = 0): Promise<Origin> {

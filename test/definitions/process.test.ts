@@ -4,8 +4,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { postPrompt } from '../support/clients/v1-client.ts';
 import { growing } from '../support/graphs/workflows.ts';
-import { folder, origin } from './open.ts';
+import { origin } from './open.ts';
 import { CHOOSER, type Hook, classes, honest, keyOf, status } from './origin.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 async function start(options: Parameters<typeof startHoldover>[0]): Promise<Holdover> {
   const holdover = await startHoldover(options);
@@ -102,7 +103,7 @@ test('programs are shown the classes of text-to-image graphs, without a model as
 });
 
 test('a file of definitions is followed, and a broken one refuses no prompt', async () => {
-  const path = join(await folder(), 'nodes.json');
+  const path = join(await tempFolder('definitions'), 'nodes.json');
   await writeFile(path, JSON.stringify(theirs));
   // Its own engine runs the prompt, whatever the file says.
   const holdover = await start({ args: ['--object-info', path], upstream: 'embedded' });

@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import type { Caller } from '../../src/protocol/job-api.ts';
-import { HOUR, SECOND, eventually, folder, open, origin, outline } from './open.ts';
+import { HOUR, SECOND, eventually, open, origin, outline } from './open.ts';
 import { type Hook, classes, honest, nodeClass, reset, status } from './origin.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 const LOCAL: Caller = { user: 'local' };
 
@@ -202,7 +203,7 @@ describe('while a source is down', () => {
   });
 
   test('a text that cannot be stored leaves nothing on the disk', async () => {
-    const copiesDir = await folder();
+    const copiesDir = await tempFolder('definitions');
     const there = await origin(theirs);
     const first = await open({ upstreamUrl: there.url, copiesDir });
     await first.current(LOCAL);
@@ -227,7 +228,7 @@ describe('while a source is down', () => {
   });
 
   test('another upstream’s copy is none', async () => {
-    const copiesDir = await folder();
+    const copiesDir = await tempFolder('definitions');
     const there = await origin(theirs);
     const before = await open({ upstreamUrl: there.url, copiesDir });
     await before.current(LOCAL);

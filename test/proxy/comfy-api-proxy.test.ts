@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
@@ -20,6 +17,7 @@ import {
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type Recorder, connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { endless, flat, growing, lasting, loading } from '../support/graphs/workflows.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 // The real self-hosted v2 server: Holdover → comfy-api-proxy → a v1 engine. The engine is another
 // Holdover's v1 surface, so that its surface is also spoken to by a stranger.
@@ -217,8 +215,7 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
   });
 
   test('a run goes on while Holdover is killed and started again, and is reported afterwards', async () => {
-    const dataDir = await mkdtemp(join(tmpdir(), 'holdover-proxied-'));
-    onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
+    const dataDir = await tempFolder('proxied');
     const ranBefore = await finishedAt(engine);
     const first = await inFront({ dataDir });
     const prompts = [growing({ seed: 8, prefix: 'on', steps: 80 }), flat({ color: 7 })];

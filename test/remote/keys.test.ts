@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
@@ -12,6 +11,7 @@ import {
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { endless, flat, growing, loading } from '../support/graphs/workflows.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 // Two real servers: one demands a key for its jobs, one is in front of it.
 
@@ -130,8 +130,7 @@ describe('fixed: one key for all callers', () => {
   });
 
   test('the key may come from a file', async () => {
-    const dir = await mkdtemp(join(tmpdir(), 'holdover-key-'));
-    onTestFinished(() => rm(dir, { recursive: true }));
+    const dir = await tempFolder('key');
     const file = join(dir, 'key');
     await writeFile(file, `${KEY}\n`);
     const other = await inFront({ args: ['--upstream-key', file] });

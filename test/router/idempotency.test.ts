@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
@@ -8,6 +7,7 @@ import type { ModelDef } from '../../src/router/model-def.ts';
 import { fingerprintOf } from '../../src/router/replays.ts';
 import { dial, requestText } from '../support/clients/raw-socket.ts';
 import { type OpenRouter, errorOf, model, openRouter, said, steppedModel } from './open.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 let router: OpenRouter;
 afterEach(() => router.close());
@@ -100,10 +100,9 @@ describe('recorded', () => {
       { key: 'comfyui-cut', workspace: 'studio', models: ['test/other'] },
       { key: 'comfyui-dan', workspace: 'elsewhere' },
     ];
-    const dir = await mkdtemp(join(tmpdir(), 'holdover-keys-'));
+    const dir = await tempFolder('keys');
     const keysFile = join(dir, 'keys.json');
     await writeFile(keysFile, JSON.stringify({ keys }));
-    onTestFinished(() => rm(dir, { recursive: true }));
     router = await openRouter({ models: [def], keysFile });
     const as = (key: string, body: object = {}) =>
       router.run('test/counting', body, { ...KEY, 'X-API-Key': key });

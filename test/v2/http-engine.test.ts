@@ -5,7 +5,8 @@ import { createFolderBlobs } from '../../src/blobs/folder/folder-blobs.ts';
 import { graph } from '../support/app/jobs.ts';
 import { multipart } from '../support/app/v1-routes.ts';
 import { createTestV2AppOver } from '../support/app/v2-routes.ts';
-import { startEngine, tempDir } from '../engine/memory/open.ts';
+import { startEngine } from '../engine/memory/open.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 async function createEngineApp(options: Parameters<typeof startEngine>[0] = {}) {
   const app = await createTestV2AppOver(await startEngine(options));
@@ -35,7 +36,7 @@ function withoutExpiry(job: unknown): unknown {
 }
 
 test('an upload that cannot be stored is answered 503 and leaves no file', async () => {
-  const dir = await tempDir();
+  const dir = await tempFolder('data');
   const blobs = createFolderBlobs(dir, dir);
   const away = new BucketError('the bucket is away');
   const moveIntoPlace = () => Promise.reject(away);

@@ -1,7 +1,6 @@
 // Servers and a worker that share a Redis and a bucket, each with a data directory of its own.
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type BucketProxy, startBucketProxy } from '../../support/processes/bucket-faults.ts';
@@ -14,6 +13,7 @@ import { type Holdover, startHoldover } from '../../support/processes/holdover.t
 import { type RedisServer, redisMissing, startRedis } from '../../support/processes/redis.ts';
 import { runCommandHere } from '../../support/processes/run-command.ts';
 import { startWorker } from '../../support/processes/worker.ts';
+import { tempFolder } from '../../support/graphs/v1-folders.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
@@ -57,12 +57,6 @@ async function ended(url: string, promptId: string): Promise<Entry> {
   return (await entry()) as Entry;
 }
 
-async function tempDir(): Promise<string> {
-  const dir = await mkdtemp(join(tmpdir(), 'holdover-own-'));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
-  return dir;
-}
-
 const missing = bucketMissing() || redisMissing();
 
 describe.skipIf(missing !== '')(`files in a bucket${missing}`, () => {
@@ -90,7 +84,7 @@ describe.skipIf(missing !== '')(`files in a bucket${missing}`, () => {
   ): Promise<Holdover> {
     const holdover = await startHoldover({
       upstream: 'embedded',
-      dataDir: options.dataDir ?? (await tempDir()),
+      dataDir: options.dataDir ?? (await tempFolder('data')),
       args: [...flags(prefix), ...(options.args ?? [])],
       env: { ...server.credentials, ...options.env },
     });
@@ -110,7 +104,7 @@ describe.skipIf(missing !== '')(`files in a bucket${missing}`, () => {
     ]);
     const worker = await startWorker({
       ledger: redis.url,
-      dataDir: await tempDir(),
+      dataDir: await tempFolder('data'),
       args: flags(prefix),
       env: server.credentials,
     });
@@ -224,7 +218,7 @@ describe.skipIf(missing !== '')(`files in a bucket${missing}`, () => {
 
   test('check reads the bucket, and a start without it is refused', async () => {
     const prefix = randomUUID();
-    const dataDir = await tempDir();
+    const dataDir = await tempFolder('data');
     const holdover = await start(prefix, { dataDir });
     await upload(holdover.url, 'in.png', PNG);
     const env = server.credentials;

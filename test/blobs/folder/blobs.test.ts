@@ -4,13 +4,13 @@ import { expect, test } from 'vitest';
 import { hashOf } from '../../../src/lib/hash.ts';
 import { createFolderBlobs } from '../../../src/blobs/folder/folder-blobs.ts';
 import { blobsSuite } from '../blobs.suite.ts';
-import { tempDir } from '../../engine/memory/open.ts';
+import { tempFolder } from '../../support/graphs/v1-folders.ts';
 
 const BYTES = Buffer.from('bytes');
 const HASH = hashOf(BYTES);
 
 async function openFolder() {
-  const dataDir = await tempDir();
+  const dataDir = await tempFolder('data');
   const spoolDir = path.join(dataDir, 'spool');
   await mkdir(spoolDir);
   const dir = path.join(dataDir, 'blobs');

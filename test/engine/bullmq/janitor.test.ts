@@ -10,9 +10,9 @@ import { DEFAULT_LIMITS } from '../../../src/engine/job-engine.ts';
 import { Janitor } from '../../../src/engine/bullmq/janitor.ts';
 import { openRedis } from '../../../src/redis/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
-import { tempDir } from '../memory/open.ts';
 import { redisMissing } from '../../support/processes/redis.ts';
 import { useRedis } from './open.ts';
+import { tempFolder } from '../../support/graphs/v1-folders.ts';
 
 const HEX = 'ab'.repeat(32);
 /** Bytes this ledger knows nothing of. */
@@ -93,7 +93,7 @@ test.skipIf(!redisServer).each([
     await ledger.close();
     await links.close();
   });
-  const dataDir = await tempDir();
+  const dataDir = await tempFolder('data');
   const folder = join(dataDir, 'blobs', HEX.slice(0, 2));
   await mkdir(folder, { recursive: true });
   for (const name of [HEX, STRANGE]) await writeFile(join(folder, name), 'x');

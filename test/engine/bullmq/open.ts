@@ -16,9 +16,9 @@ import type { Blobs } from '../../../src/blobs/blobs.ts';
 import { createFolderBlobs } from '../../../src/blobs/folder/folder-blobs.ts';
 import { type RedisConnections, openRedis } from '../../../src/redis/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
-import { tempDir } from '../memory/open.ts';
 import { ALL_NODES } from '../memory/tiny-nodes.mjs';
 import { type RedisServer, startRedis } from '../../support/processes/redis.ts';
+import { tempFolder } from '../../support/graphs/v1-folders.ts';
 
 /** A Redis for all tests of a file. */
 export function useRedis(): () => RedisServer {
@@ -41,7 +41,7 @@ export type QueueSetup = {
 };
 
 export async function openQueueSetup(redis: RedisServer): Promise<QueueSetup> {
-  const dataDir = await tempDir();
+  const dataDir = await tempFolder('data');
   return { url: redis.url, prefix: `test-${path.basename(dataDir)}:`, dataDir };
 }
 

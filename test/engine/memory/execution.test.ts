@@ -15,7 +15,8 @@ import {
   value,
   words,
 } from '../../support/app/jobs.ts';
-import { openEngine, startEngine, tempDir } from './open.ts';
+import { openEngine, startEngine } from './open.ts';
+import { tempFolder } from '../../support/graphs/v1-folders.ts';
 
 function nodeEvents(events: readonly JobEvent[]): readonly unknown[] {
   return events.flatMap((event) => {
@@ -373,7 +374,7 @@ describe('file names in workflows', () => {
   });
 
   test('whose bytes are gone when the job begins fail the node that reads them', async () => {
-    const dataDir = await tempDir();
+    const dataDir = await tempFolder('data');
     const engine = await openEngine({ dataDir });
     const file = await spooled('x');
     const upload = { file, contentType: 'text/plain', filePath: 'input/a.txt' };

@@ -1,5 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import { createEmbeddedEngine } from '../../../src/engine/memory/embedded-engine.ts';
@@ -14,13 +12,7 @@ import { createMemoryLedger } from '../../support/app/memory-ledger.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { graph } from '../../support/app/jobs.ts';
 import { ALL_NODES } from './tiny-nodes.mjs';
-
-/** A data directory that goes when the test is over. */
-export async function tempDir(): Promise<string> {
-  const dir = await mkdtemp(path.join(tmpdir(), 'holdover-engine-'));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
-  return dir;
-}
+import { tempFolder } from '../../support/graphs/v1-folders.ts';
 
 /** An engine over the tiny node library; closed when the test is over. */
 export async function openEngine(
@@ -29,7 +21,7 @@ export async function openEngine(
     readonly dataDir?: string;
   } = {},
 ): Promise<Engine> {
-  const dataDir = options.dataDir ?? (await tempDir());
+  const dataDir = options.dataDir ?? (await tempFolder('data'));
   const engine = await createEmbeddedEngine({
     ledger: createMemoryLedger(),
     blobs: createFolderBlobs(path.join(dataDir, 'blobs'), dataDir),

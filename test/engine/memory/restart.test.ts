@@ -13,7 +13,8 @@ import {
   value,
   words,
 } from '../../support/app/jobs.ts';
-import { openEngine, startEngine, tempDir } from './open.ts';
+import { openEngine, startEngine } from './open.ts';
+import { tempFolder } from '../../support/graphs/v1-folders.ts';
 
 const gate = (file: string) =>
   graph({
@@ -25,7 +26,7 @@ const gate = (file: string) =>
 const show = graph({ 1: ['Show', { value: 'x' }] });
 
 async function setup() {
-  return { ledger: createMemoryLedger(), dataDir: await tempDir() };
+  return { ledger: createMemoryLedger(), dataDir: await tempFolder('data') };
 }
 
 /** The ledger and data directory left by a process that was killed while it ran a job. */

@@ -9,7 +9,8 @@ import { createFolderBlobs } from '../../../src/blobs/folder/folder-blobs.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import type { Engine } from '../../../src/engine/job-engine.ts';
 import { createMemoryLedger } from '../../support/app/memory-ledger.ts';
-import { TINY_WORKFLOWS, openEngine, startEngine, tempDir } from './open.ts';
+import { TINY_WORKFLOWS, openEngine, startEngine } from './open.ts';
+import { tempFolder } from '../../support/graphs/v1-folders.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const saving = (seed: number) =>
@@ -18,7 +19,7 @@ const saving = (seed: number) =>
 /** An engine whose clock is moved by hand and that sweeps all the time. */
 async function engineWithClock(limits: { assetBudgetBytes?: number; retentionMs?: number } = {}) {
   const time = { nowMs: Date.parse('2026-01-01T00:00:00Z') };
-  const dataDir = await tempDir();
+  const dataDir = await tempFolder('data');
   const engine = await startEngine({
     dataDir,
     clock: { ...systemClock, now: () => time.nowMs },
@@ -120,7 +121,7 @@ describe('retention', () => {
   });
 
   test('over the disk budget a file stays that a job began to read while others went', async () => {
-    const dataDir = await tempDir();
+    const dataDir = await tempFolder('data');
     const held = createDeferred();
     const blobs = createFolderBlobs(path.join(dataDir, 'blobs'), dataDir);
     const markUnrecorded = vi.fn(async (hash: string) => {
@@ -161,7 +162,7 @@ describe('retention', () => {
   });
 
   test('a job that names a file which is being removed is refused', async () => {
-    const dataDir = await tempDir();
+    const dataDir = await tempFolder('data');
     const held = createDeferred();
     const blobs = createFolderBlobs(path.join(dataDir, 'blobs'), dataDir);
     const markUnrecorded = vi.fn(() => held.promise);

@@ -10,7 +10,7 @@ import { createKeyedMutex } from '../../../src/lib/concurrency.ts';
 import { sweepWithUnrecorded } from '../../../src/engine/assets/retention.ts';
 import type { AssetStore, Ledger } from '../../../src/ledger/ledger.ts';
 import { createMemoryLedger } from '../../support/app/memory-ledger.ts';
-import { tempDir } from './open.ts';
+import { tempFolder } from '../../support/graphs/v1-folders.ts';
 
 const HASH = `blake3:${'ab'.repeat(32)}`;
 
@@ -18,7 +18,7 @@ class Killed extends Error {}
 
 /** A store of files whose process dies, so to say, at one step of the ledger. */
 async function setup(dies: Partial<AssetStore> = {}) {
-  const dataDir = await tempDir();
+  const dataDir = await tempFolder('data');
   const whole = createMemoryLedger();
   const blobs = createFolderBlobs(path.join(dataDir, 'blobs'), dataDir);
   const over = (ledger: Ledger) => {

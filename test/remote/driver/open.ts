@@ -1,7 +1,4 @@
 import { type HostileV2, openHostileV2 } from '../../support/upstreams/hostile-v2.ts';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { expect, onTestFinished, vi } from 'vitest';
 import { type RemoteJobs, createRemoteJobs } from '../../../src/remote/remote-jobs.ts';
 import type { RemoteOptions } from '../../../src/remote/remote-services.ts';
@@ -66,12 +63,6 @@ export async function openRemote(
     expect(upstream.failures).toEqual([]);
   });
   return { upstream, remote };
-}
-
-export async function tempDir(): Promise<string> {
-  const dir = await mkdtemp(path.join(tmpdir(), 'holdover-remote-'));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
-  return dir;
 }
 
 /** However busy the machine is. */

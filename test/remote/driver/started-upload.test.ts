@@ -8,7 +8,8 @@ import { type SpoolResult, spoolStream } from '../../../src/lib/spool.ts';
 import type { AssetUpload, GrowingFile, UploadStart } from '../../../src/protocol/job-api.ts';
 import { value } from '../../support/app/jobs.ts';
 import { type HostileV2, fault } from '../../support/upstreams/hostile-v2.ts';
-import { CALLER, type Opened, PATIENT, openRemote, tempDir } from './open.ts';
+import { CALLER, type Opened, PATIENT, openRemote } from './open.ts';
+import { tempFolder } from '../../support/graphs/v1-folders.ts';
 
 const MB = 1024 * 1024;
 const PATH = 'input/a.png';
@@ -22,7 +23,7 @@ type Arriving = {
 /** A file of which the first two megabytes have arrived. */
 async function arriving(bytes: Buffer): Promise<Arriving> {
   const source = new PassThrough();
-  const dir = await tempDir();
+  const dir = await tempFolder('data');
   let spooled: Promise<SpoolResult> | undefined;
   const file = await new Promise<GrowingFile>((resolve) => {
     spooled = spoolStream(source, {
