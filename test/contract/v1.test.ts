@@ -4,11 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { V1_ROUTES } from '../../src/migration/v1-routes.ts';
 import { MUST_RUN } from '../sdk/sdk-run.ts';
-import {
-  type ContractRow,
-  expectDocumented,
-  expectRows,
-} from '../support/clients/contract-rows.ts';
+import { contractRows, expectDocumented, expectRows } from '../support/clients/contract-rows.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type Fuzzed, fuzz, installSchemathesis } from '../support/clients/schemathesis.ts';
 
@@ -39,127 +35,97 @@ const SWITCHED_OFF = [
 ];
 
 /** Findings that stay; `docs/differences.md` says why. */
-const ROWS: readonly ContractRow[] = [
-  {
-    row: 'hosted-statuses',
-    check: 'status_code_conformance',
-    status: 400,
-    body: /"code": "(invalid_request|control_character)"|control character/,
-  },
-  {
-    row: 'hosted-statuses',
-    check: 'status_code_conformance',
-    status: 401,
-    body: /"code": "unauthorized"/,
-  },
-  {
-    row: 'control-characters',
-    check: 'positive_data_acceptance',
-    status: 400,
-    body: /control character/,
-  },
-  {
-    row: 'unsafe-names',
-    operations: ['GET /api/view', 'POST /api/upload/image', 'POST /api/userdata/{file}'],
-    check: 'positive_data_acceptance',
-    status: 400,
-    body: /is not a possible file name/,
-    isRare: true,
-  },
-  {
-    row: 'contract-original',
-    operations: ['GET /api/jobs'],
-    check: 'positive_data_acceptance',
-    status: 400,
-    body: /"message": "Invalid status value/,
-    isRare: true,
-  },
-  {
-    row: 'newer-routes',
-    operations: ['GET /api/global_subgraphs/{id}'],
-    check: 'response_schema_conformance',
-    status: 200,
-    body: /^null$/,
-  },
-  {
-    row: 'contract-graphs',
-    operations: ['POST /api/prompt'],
-    check: 'positive_data_acceptance',
-    status: 400,
-    body: /"code": "(prompt_no_outputs|invalid_prompt|missing_node_type|prompt_outputs_failed_validation)"/,
-  },
-  {
-    row: 'bad-upload',
-    operations: ['POST /api/upload/image', 'POST /api/upload/mask'],
-    check: 'positive_data_acceptance',
-    status: 400,
-    body: /"code": "invalid_upload"/,
-  },
-  {
-    row: 'contract-content-type',
-    operations: ['GET /api/userdata/{file}'],
-    check: 'content_type_conformance',
-    status: 200,
-  },
-  {
-    row: 'hosted-userdata',
-    operations: ['POST /api/userdata/{file}'],
-    check: 'response_schema_conformance',
-    status: 200,
-    body: /^"|^\{"path": ?/,
-  },
-  {
-    row: 'hosted-userdata',
-    operations: ['GET /api/userdata'],
-    check: 'positive_data_acceptance',
-    status: 400,
-    body: /^Directory not provided$/,
-  },
-  {
-    row: 'hosted-status-words',
-    operations: ['GET /api/job/{job_id}/status'],
-    check: 'response_schema_conformance',
-    status: 200,
-    body: /"status": "success"/,
-  },
-  {
-    row: 'contract-original',
-    operations: ['GET /api/object_info'],
-    check: 'response_schema_conformance',
-    status: 200,
-  },
-  {
-    row: 'contract-original',
-    operations: [
-      'GET /api/jobs',
-      'POST /api/history',
-      'POST /api/queue',
-      'POST /api/userdata/{file}',
+const ROWS = contractRows({
+  status_code_conformance: [
+    [
+      'hosted-statuses',
+      400,
+      { body: /"code": "(invalid_request|control_character)"|control character/ },
     ],
-    check: 'negative_data_rejection',
-    status: 200,
-  },
-  {
-    row: 'hosted-more-routes',
-    operations: ['POST /api/history'],
-    check: 'unsupported_method',
-    status: 200,
-  },
-  {
-    row: 'hosted-more-routes',
-    operations: ['GET /api/jobs/{job_id}'],
-    check: 'unsupported_method',
-    status: 204,
-    isRare: true,
-  },
-  {
-    row: 'contract-original',
-    operations: ['POST /api/interrupt', 'POST /api/upload/image', 'POST /api/upload/mask'],
-    check: 'unsupported_method',
-    status: 404,
-    body: /"code": "not_found"/,
-  },
-];
+    ['hosted-statuses', 401, { body: /"code": "unauthorized"/ }],
+  ],
+  positive_data_acceptance: [
+    ['control-characters', 400, { body: /control character/ }],
+    [
+      'unsafe-names',
+      400,
+      {
+        operations: ['GET /api/view', 'POST /api/upload/image', 'POST /api/userdata/{file}'],
+        body: /is not a possible file name/,
+        isRare: true,
+      },
+    ],
+    [
+      'contract-original',
+      400,
+      { operations: ['GET /api/jobs'], body: /"message": "Invalid status value/, isRare: true },
+    ],
+    [
+      'contract-graphs',
+      400,
+      {
+        operations: ['POST /api/prompt'],
+        body: /"code": "(prompt_no_outputs|invalid_prompt|missing_node_type|prompt_outputs_failed_validation)"/,
+      },
+    ],
+    [
+      'bad-upload',
+      400,
+      {
+        operations: ['POST /api/upload/image', 'POST /api/upload/mask'],
+        body: /"code": "invalid_upload"/,
+      },
+    ],
+    [
+      'hosted-userdata',
+      400,
+      { operations: ['GET /api/userdata'], body: /^Directory not provided$/ },
+    ],
+  ],
+  response_schema_conformance: [
+    ['newer-routes', 200, { operations: ['GET /api/global_subgraphs/{id}'], body: /^null$/ }],
+    [
+      'hosted-userdata',
+      200,
+      { operations: ['POST /api/userdata/{file}'], body: /^"|^\{"path": ?/ },
+    ],
+    [
+      'hosted-status-words',
+      200,
+      { operations: ['GET /api/job/{job_id}/status'], body: /"status": "success"/ },
+    ],
+    ['contract-original', 200, { operations: ['GET /api/object_info'] }],
+  ],
+  content_type_conformance: [
+    ['contract-content-type', 200, { operations: ['GET /api/userdata/{file}'] }],
+  ],
+  negative_data_rejection: [
+    [
+      'contract-original',
+      200,
+      {
+        operations: [
+          'GET /api/jobs',
+          'POST /api/history',
+          'POST /api/queue',
+          'POST /api/userdata/{file}',
+        ],
+      },
+    ],
+  ],
+  unsupported_method: [
+    ['hosted-more-routes', 200, { operations: ['POST /api/history'] }],
+    ['hosted-more-routes', 204, { operations: ['GET /api/jobs/{job_id}'], isRare: true }],
+    [
+      'contract-original',
+      404,
+      {
+        operations: ['POST /api/interrupt', 'POST /api/upload/image', 'POST /api/upload/mask'],
+        body: /"code": "not_found"/,
+      },
+    ],
+  ],
+});
 
 const METHODS = ['get', 'head', 'post', 'put', 'patch', 'delete'];
 const KEY = 'comfyui-contract';

@@ -1,9 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  type ContractRow,
-  expectDocumented,
-  expectRows,
-} from '../support/clients/contract-rows.ts';
+import { contractRows, expectDocumented, expectRows } from '../support/clients/contract-rows.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type Fuzzed, fuzz, installSchemathesis } from '../support/clients/schemathesis.ts';
 import { MUST_RUN } from '../sdk/sdk-run.ts';
@@ -12,56 +8,48 @@ const installed = await installSchemathesis();
 const notRun = installed.ok ? '' : ` (NOT RUN: ${installed.why})`;
 
 /** Findings that stay; `docs/differences.md` says why. */
-const ROWS: readonly ContractRow[] = [
-  {
-    row: 'contract-content-type',
-    operations: ['GET /api/v2/assets/{id}/content'],
-    check: 'content_type_conformance',
-    status: 200,
-  },
-  {
-    row: 'contract-tool',
-    operations: ['GET /api/v2/jobs/{id}/events'],
-    check: 'response_schema_conformance',
-    status: 200,
-    body: /^: keep-alive\n\nevent: status\n/,
-  },
-  {
-    row: 'contract-job-list',
-    operations: ['POST /api/v2/jobs'],
-    check: 'unsupported_method',
-    status: 200,
-    body: /^\{"jobs":\[/,
-  },
-  {
-    row: 'contract-bounds',
-    check: 'positive_data_acceptance',
-    status: 422,
-    body: /"Idempotency-Key (must have 1 to 255 characters|has a control character)/,
-  },
-  {
-    row: 'contract-bounds',
-    operations: ['POST /api/v2/assets'],
-    check: 'positive_data_acceptance',
-    status: 422,
-    body: /has a control character|is malformed|must be a media type|must be a relative path/,
-    isRare: true,
-  },
-  {
-    row: 'contract-tool',
-    operations: ['POST /api/v2/assets'],
-    check: 'negative_data_rejection',
-    status: 200,
-    isRare: true,
-  },
-  {
-    row: 'contract-graphs',
-    operations: ['POST /api/v2/jobs'],
-    check: 'positive_data_acceptance',
-    status: 422,
-    body: /"code":"(invalid_workflow|workflow_format_ui|missing_asset)"/,
-  },
-];
+const ROWS = contractRows({
+  content_type_conformance: [
+    ['contract-content-type', 200, { operations: ['GET /api/v2/assets/{id}/content'] }],
+  ],
+  response_schema_conformance: [
+    [
+      'contract-tool',
+      200,
+      { operations: ['GET /api/v2/jobs/{id}/events'], body: /^: keep-alive\n\nevent: status\n/ },
+    ],
+  ],
+  unsupported_method: [
+    ['contract-job-list', 200, { operations: ['POST /api/v2/jobs'], body: /^\{"jobs":\[/ }],
+  ],
+  positive_data_acceptance: [
+    [
+      'contract-bounds',
+      422,
+      { body: /"Idempotency-Key (must have 1 to 255 characters|has a control character)/ },
+    ],
+    [
+      'contract-bounds',
+      422,
+      {
+        operations: ['POST /api/v2/assets'],
+        body: /has a control character|is malformed|must be a media type|must be a relative path/,
+        isRare: true,
+      },
+    ],
+    [
+      'contract-graphs',
+      422,
+      {
+        operations: ['POST /api/v2/jobs'],
+        body: /"code":"(invalid_workflow|workflow_format_ui|missing_asset)"/,
+      },
+    ],
+  ],
+  negative_data_rejection: [
+    ['contract-tool', 200, { operations: ['POST /api/v2/assets'], isRare: true }],
+  ],
+});
 
 const WORKFLOW = {
   '1': { class_type: 'EmptyImage', inputs: { width: 16, height: 16, batch_size: 1, color: 1 } },

@@ -68,79 +68,38 @@ describe('POST /v1/models/{provider}/{model}', () => {
 
 describe('422', () => {
   test.each([
-    [{}, { loc: ['body', 'prompt'], type: 'missing' }],
-    [{ prompt: 7 }, { loc: ['body', 'prompt'], type: 'string_type', input: 7 }],
+    [{}, ['prompt'], 'missing', {}],
+    [{ prompt: 7 }, ['prompt'], 'string_type', { input: 7 }],
     [
       { prompt: 'AB' },
-      {
-        loc: ['body', 'prompt'],
-        type: 'string_pattern_mismatch',
-        ctx: { pattern: '^[a-z]+$' },
-        input: 'AB',
-      },
+      ['prompt'],
+      'string_pattern_mismatch',
+      { ctx: { pattern: '^[a-z]+$' }, input: 'AB' },
     ],
-    [
-      { prompt: 'ab', steps: 0 },
-      { loc: ['body', 'steps'], type: 'greater_than_equal', ctx: { ge: 1 }, input: 0 },
-    ],
-    [
-      { prompt: 'ab', steps: 55 },
-      { loc: ['body', 'steps'], type: 'less_than_equal', ctx: { le: 50 }, input: 55 },
-    ],
-    [
-      { prompt: 'ab', steps: 5.5 },
-      { loc: ['body', 'steps'], type: 'int_type', input: 5.5 },
-    ],
-    [
-      { prompt: 'ab', strength: 'x' },
-      { loc: ['body', 'strength'], type: 'float_type', input: 'x' },
-    ],
+    [{ prompt: 'ab', steps: 0 }, ['steps'], 'greater_than_equal', { ctx: { ge: 1 }, input: 0 }],
+    [{ prompt: 'ab', steps: 55 }, ['steps'], 'less_than_equal', { ctx: { le: 50 }, input: 55 }],
+    [{ prompt: 'ab', steps: 5.5 }, ['steps'], 'int_type', { input: 5.5 }],
+    [{ prompt: 'ab', strength: 'x' }, ['strength'], 'float_type', { input: 'x' }],
     [
       { prompt: 'ab', style: 'c' },
-      {
-        loc: ['body', 'style'],
-        type: 'literal_error',
-        ctx: { expected: '"a" or "b"' },
-        input: 'c',
-      },
+      ['style'],
+      'literal_error',
+      { ctx: { expected: '"a" or "b"' }, input: 'c' },
     ],
-    [
-      { prompt: 'ab', tags: [] },
-      { loc: ['body', 'tags'], type: 'too_short', ctx: { min_length: 1 } },
-    ],
-    [
-      { prompt: 'ab', tags: ['x', 'y', 'z'] },
-      { loc: ['body', 'tags'], type: 'too_long', ctx: { max_length: 2 } },
-    ],
-    [
-      { prompt: 'ab', tags: ['x', 2] },
-      { loc: ['body', 'tags', 1], type: 'string_type', input: 2 },
-    ],
-    [
-      { prompt: 'ab', nested: {} },
-      { loc: ['body', 'nested', 'deep'], type: 'missing' },
-    ],
-    [
-      { prompt: 'ab', nested: { deep: 1 } },
-      { loc: ['body', 'nested', 'deep'], type: 'bool_type', input: 1 },
-    ],
-    [
-      { prompt: 'ab', nested: null },
-      { loc: ['body', 'nested'], type: 'dict_type', input: null },
-    ],
-    [
-      { prompt: 'ab', tags: 'x' },
-      { loc: ['body', 'tags'], type: 'list_type', input: 'x' },
-    ],
-    [
-      { prompt: 'ab', what: 1 },
-      { loc: ['body', 'what'], type: 'extra_forbidden', input: 1 },
-    ],
-    ['"text"', { loc: ['body'], type: 'dict_type', input: 'text' }],
-  ])('%j says where and why', async (body, detail) => {
+    [{ prompt: 'ab', tags: [] }, ['tags'], 'too_short', { ctx: { min_length: 1 } }],
+    [{ prompt: 'ab', tags: ['x', 'y', 'z'] }, ['tags'], 'too_long', { ctx: { max_length: 2 } }],
+    [{ prompt: 'ab', tags: ['x', 2] }, ['tags', 1], 'string_type', { input: 2 }],
+    [{ prompt: 'ab', nested: {} }, ['nested', 'deep'], 'missing', {}],
+    [{ prompt: 'ab', nested: { deep: 1 } }, ['nested', 'deep'], 'bool_type', { input: 1 }],
+    [{ prompt: 'ab', nested: null }, ['nested'], 'dict_type', { input: null }],
+    [{ prompt: 'ab', tags: 'x' }, ['tags'], 'list_type', { input: 'x' }],
+    [{ prompt: 'ab', what: 1 }, ['what'], 'extra_forbidden', { input: 1 }],
+    ['"text"', [], 'dict_type', { input: 'text' }],
+  ])('%j says where and why', async (body, path, type, more) => {
     router = await openRouter({ models: [strict] });
     const answer = await router.run('test/strict', body);
-    expect(answer.json).toEqual({ detail: [{ ...detail, msg: expect.stringMatching(/./) }] });
+    const detail = { loc: ['body', ...path], type, ...more, msg: expect.stringMatching(/./) };
+    expect(answer.json).toEqual({ detail: [detail] });
     expect(errorOf(answer)).toEqual({ ...said(422, 'invalid_input'), body: undefined });
   });
 

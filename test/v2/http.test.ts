@@ -89,58 +89,50 @@ describe('POST /jobs', () => {
 
   const LABELS = Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`k${i}`, 'v']));
   test.each([
-    ['nothing', '', 422, 'invalid_request'],
-    ['half a JSON', '{"workflow":', 422, 'invalid_request'],
-    ['no object', '[]', 422, 'invalid_request'],
-    ['deep nesting', '['.repeat(5000) + ']'.repeat(5000), 413, 'payload_too_large'],
-    ['bytes that are no UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 422, 'invalid_request'],
-    ['no workflow', '{}', 422, 'invalid_workflow'],
-    ['a number as workflow', '{"workflow":18446744073709551615}', 422, 'invalid_workflow'],
-    ['webhook_url', { workflow: GRAPH, webhook_url: 'https://x' }, 422, 'invalid_workflow'],
-    ['inputs', { workflow: GRAPH, inputs: {} }, 422, 'invalid_workflow'],
+    ['nothing', '', 'invalid_request'],
+    ['half a JSON', '{"workflow":', 'invalid_request'],
+    ['no object', '[]', 'invalid_request'],
+    ['deep nesting', '['.repeat(5000) + ']'.repeat(5000), 'payload_too_large'],
+    ['bytes that are no UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 'invalid_request'],
+    ['no workflow', '{}', 'invalid_workflow'],
+    ['a number as workflow', '{"workflow":18446744073709551615}', 'invalid_workflow'],
+    ['webhook_url', { workflow: GRAPH, webhook_url: 'https://x' }, 'invalid_workflow'],
+    ['inputs', { workflow: GRAPH, inputs: {} }, 'invalid_workflow'],
     [
       'an unknown extra_data key',
       { workflow: GRAPH, extra_data: { client_id: 'x' } },
-      422,
       'invalid_request',
     ],
     [
       'an extra_data key that objects have',
       '{"workflow":{},"extra_data":{"__proto__":"x"}}',
-      422,
       'invalid_request',
     ],
-    ['extra_data that is no object', { workflow: GRAPH, extra_data: [] }, 422, 'invalid_request'],
+    ['extra_data that is no object', { workflow: GRAPH, extra_data: [] }, 'invalid_request'],
     [
       'a secret that is no string',
       { workflow: GRAPH, extra_data: { api_key_comfy_org: 1 } },
-      422,
       'invalid_request',
     ],
-    ['17 labels', { workflow: GRAPH, metadata: LABELS }, 422, 'metadata_invalid'],
+    ['17 labels', { workflow: GRAPH, metadata: LABELS }, 'metadata_invalid'],
     [
       'a label name with a blank',
       { workflow: GRAPH, metadata: { 'a b': 'v' } },
-      422,
       'metadata_invalid',
     ],
-    ['a label that is no string', { workflow: GRAPH, metadata: { a: 1 } }, 422, 'metadata_invalid'],
+    ['a label that is no string', { workflow: GRAPH, metadata: { a: 1 } }, 'metadata_invalid'],
     [
       'a label with a control character',
       { workflow: GRAPH, metadata: { a: 'x\u0000' } },
-      422,
       'metadata_invalid',
     ],
-    ['an order that is no number', { workflow: GRAPH, x_order: '1' }, 422, 'invalid_request'],
-    ['an endless order', '{"workflow":{},"x_order":1e999}', 422, 'invalid_request'],
-  ])('refuses %s', async (_what, body, status, code) => {
-    const raw = Buffer.isBuffer(body)
-      ? body
-      : typeof body === 'string'
-        ? body
-        : JSON.stringify(body);
+    ['an order that is no number', { workflow: GRAPH, x_order: '1' }, 'invalid_request'],
+    ['an endless order', '{"workflow":{},"x_order":1e999}', 'invalid_request'],
+  ])('refuses %s', async (_what, body, code) => {
+    const isRaw = typeof body === 'string' || Buffer.isBuffer(body);
+    const raw = isRaw ? body : JSON.stringify(body);
     const answer = await app.ask('/api/v2/jobs', { method: 'POST', body: raw });
-    expect(answer.status).toBe(status);
+    expect(answer.status).toBe(code === 'payload_too_large' ? 413 : 422);
     expect(answer.json()).toEqual(envelope(code));
     expect(app.jobs.submitted).toEqual([]);
   });

@@ -6,6 +6,10 @@ import { type Json, parseJson, stringifyJson } from '../../../src/protocol/json.
 import { runSteps } from '../../../src/protocol/steps.ts';
 import type { Graph } from '../../../src/protocol/v2.ts';
 
+const node = <T extends object>(class_type: string, inputs: T) => ({ class_type, inputs });
+const EMPTY = node('EmptyImage', { width: 16, height: 16, batch_size: 1, color: 0 });
+const saved = (from: string) => node('SaveImage', { images: [from, 0], filename_prefix: 'x' });
+
 function validated(workflow: Graph, nodes: ReadonlyMap<string, NodeDef>) {
   return runSteps(validateSteps(workflow, { nodes }));
 }
@@ -29,13 +33,13 @@ function detailsOf(graph: unknown): { error: Json; node_errors: Json; x_native: 
 
 describe('node errors in the shape of the v2 contract', () => {
   test.each([
-    [{ class_type: 'SaveImage', inputs: { filename_prefix: 'x' } }, 'images', 'missing_input'],
+    [node('SaveImage', { filename_prefix: 'x' }), 'images', 'missing_input'],
     [
-      { class_type: 'SaveImage', inputs: { images: ['1', 7], filename_prefix: 'x' } },
+      node('SaveImage', { images: ['1', 7], filename_prefix: 'x' }),
       'images',
       'exception_during_validation',
     ],
-    [{ class_type: 'KSampler', inputs: {} }, 'class_type', 'unknown_class'],
+    [node('KSampler', {}), 'class_type', 'unknown_class'],
     [{ inputs: {} }, 'class_type', 'missing_input'],
   ])('%j is told at %s as %s', (node, field, reason) => {
     const told = detailsOf({ '1': EMPTY, '2': node }).node_errors;
@@ -44,15 +48,10 @@ describe('node errors in the shape of the v2 contract', () => {
   });
 });
 
-const EMPTY = {
-  class_type: 'EmptyImage',
-  inputs: { width: 16, height: 16, batch_size: 1, color: 0 },
-};
-
 function saving(inputs: object): object {
   return {
     '1': { ...EMPTY, inputs: { ...EMPTY.inputs, ...inputs } },
-    '2': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'x' } },
+    '2': saved('1'),
   };
 }
 
@@ -70,10 +69,10 @@ describe('literals', () => {
 
   test('a text becomes true, whatever it says; a number becomes text', () => {
     const graph = {
-      '1': { class_type: 'PrimitiveBoolean', inputs: { value: 'false' } },
-      '2': { class_type: 'PrimitiveString', inputs: { value: 5 } },
-      '3': { class_type: 'PreviewAny', inputs: { source: ['1', 0] } },
-      '4': { class_type: 'PreviewAny', inputs: { source: ['2', 0] } },
+      '1': node('PrimitiveBoolean', { value: 'false' }),
+      '2': node('PrimitiveString', { value: 5 }),
+      '3': node('PreviewAny', { source: ['1', 0] }),
+      '4': node('PreviewAny', { source: ['2', 0] }),
     };
     const result = judge(graph);
     expect(result.ok && result.value.workflow).toMatchObject({
@@ -97,8 +96,8 @@ describe('literals', () => {
     'FLOAT %j is refused: Python does not read it, or it would make history invalid JSON',
     (text) => {
       const graph = {
-        '1': { class_type: 'PrimitiveFloat', inputs: { value: text } },
-        '2': { class_type: 'PreviewAny', inputs: { source: ['1', 0] } },
+        '1': node('PrimitiveFloat', { value: text }),
+        '2': node('PreviewAny', { source: ['1', 0] }),
       };
       expect(refusalOf(graph).node_errors).toMatchObject({
         '1': { errors: [{ type: 'invalid_input_type' }] },
@@ -109,7 +108,7 @@ describe('literals', () => {
 
 describe('graphs', () => {
   test('an unknown class is named, with a way out, in v1 words', () => {
-    const graph = { '1': { class_type: 'KSampler', inputs: {} } };
+    const graph = { '1': node('KSampler', {}) };
     expect(refusalOf(graph).error).toMatchObject({
       type: 'missing_node_type',
       message: "Node 'KSampler' not found. The custom node may not be installed.",
@@ -132,9 +131,9 @@ describe('graphs', () => {
 
   test('a cycle is refused and named', () => {
     const graph = {
-      '1': { class_type: 'ImageInvert', inputs: { image: ['2', 0] } },
-      '2': { class_type: 'ImageInvert', inputs: { image: ['1', 0] } },
-      '3': { class_type: 'SaveImage', inputs: { images: ['2', 0], filename_prefix: 'x' } },
+      '1': node('ImageInvert', { image: ['2', 0] }),
+      '2': node('ImageInvert', { image: ['1', 0] }),
+      '3': saved('2'),
     };
     expect(refusalOf(graph)).toMatchObject({
       error: { type: 'prompt_outputs_failed_validation', details: '' },
@@ -159,18 +158,17 @@ describe('graphs', () => {
   test('an error tells only the outputs that fail because of it', () => {
     const graph = {
       '1': EMPTY,
-      '2': { class_type: 'ImageInvert', inputs: {} },
-      '3': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'a' } },
-      '4': { class_type: 'SaveImage', inputs: { images: ['2', 0], filename_prefix: 'b' } },
+      '2': node('ImageInvert', {}),
+      '3': saved('1'),
+      '4': saved('2'),
     };
     expect(refusalOf(graph).node_errors).toMatchObject({ '2': { dependent_outputs: ['4'] } });
   });
 
   test('a chain of 20 000 nodes is judged, not a stack overflow', () => {
     const graph: { [id: string]: unknown } = { '0': EMPTY };
-    for (let i = 1; i <= 20_000; i++)
-      graph[i] = { class_type: 'ImageInvert', inputs: { image: [String(i - 1), 0] } };
-    graph.end = { class_type: 'SaveImage', inputs: { images: ['20000', 0], filename_prefix: 'x' } };
+    for (let i = 1; i <= 20_000; i++) graph[i] = node('ImageInvert', { image: [String(i - 1), 0] });
+    graph.end = saved('20000');
     expect(judge(graph).ok).toBe(true);
   });
 });
@@ -182,11 +180,8 @@ describe('graphs made to be slow', () => {
   function comb(first: object): object {
     const graph: { [id: string]: object } = { n0: first };
     for (let i = 1; i <= COUNT; i++) {
-      graph[`n${i}`] = { class_type: 'ImageInvert', inputs: { image: [`n${i - 1}`, 0] } };
-      graph[`s${i}`] = {
-        class_type: 'SaveImage',
-        inputs: { images: [`n${i}`, 0], filename_prefix: 'x' },
-      };
+      graph[`n${i}`] = node('ImageInvert', { image: [`n${i - 1}`, 0] });
+      graph[`s${i}`] = saved(`n${i}`);
     }
     return graph;
   }
@@ -215,7 +210,7 @@ describe('graphs made to be slow', () => {
 describe('links in a wrapper', () => {
   const preview = (value: unknown) => ({
     '1': EMPTY,
-    '2': { class_type: 'PreviewImage', inputs: { images: { __value__: value } } },
+    '2': node('PreviewImage', { images: { __value__: value } }),
   });
 
   test('are links', () => {
@@ -228,29 +223,25 @@ describe('links in a wrapper', () => {
     ['no slot', ['1', 7]],
     ['the node itself', ['2', 0]],
   ])('to %s are refused as they are without it', (_what, link) => {
-    const bare = { '1': EMPTY, '2': { class_type: 'PreviewImage', inputs: { images: link } } };
+    const bare = { '1': EMPTY, '2': node('PreviewImage', { images: link }) };
     expect(refusalOf(preview(link))).toEqual(refusalOf(bare));
   });
 });
 
 describe('cycles and errors together', () => {
   const cycle = {
-    a: { class_type: 'ImageInvert', inputs: { image: ['b', 0] } },
-    b: { class_type: 'ImageInvert', inputs: { image: ['c', 0] } },
-    c: { class_type: 'ImageInvert', inputs: { image: ['a', 0] } },
+    a: node('ImageInvert', { image: ['b', 0] }),
+    b: node('ImageInvert', { image: ['c', 0] }),
+    c: node('ImageInvert', { image: ['a', 0] }),
   };
-  const save = (from: string) => ({
-    class_type: 'SaveImage',
-    inputs: { images: [from, 0], filename_prefix: 'x' },
-  });
 
   test.each(['a', 'b', 'c'])('an output behind %s of a cycle is refused', (id) => {
-    const { node_errors: nodeErrors } = refusalOf({ ...cycle, s: save(id) });
+    const { node_errors: nodeErrors } = refusalOf({ ...cycle, s: saved(id) });
     expect(Object.keys(nodeErrors as object)).toEqual(['a', 'b', 'c']);
   });
 
   test('a node linked to itself is a cycle of one', () => {
-    const graph = { a: { class_type: 'ImageInvert', inputs: { image: ['a', 0] } }, s: save('a') };
+    const graph = { a: node('ImageInvert', { image: ['a', 0] }), s: saved('a') };
     expect(refusalOf(graph).node_errors).toMatchObject({
       a: { errors: [{ details: 'a (ImageInvert) -> a (ImageInvert)' }] },
     });
@@ -279,7 +270,7 @@ test('a list of more than 20 options is reported as its length', () => {
     outputNode: true,
     run: () => ({ outputs: [] }),
   };
-  const workflow = { '1': { class_type: 'Picker', inputs: { which: 'bogus' } } };
+  const workflow = { '1': node('Picker', { which: 'bogus' }) };
   expect(validated(workflow, new Map([['Picker', picker]]))).toMatchObject({
     error: {
       details: {
@@ -302,30 +293,24 @@ test('a list of more than 20 options is reported as its length', () => {
 
 describe('a refusal repeats only the beginning of', () => {
   const long = 'x'.repeat(1024 * 1024);
-  const preview = { class_type: 'PreviewImage', inputs: { images: ['1', 0] } };
+  const preview = node('PreviewImage', { images: ['1', 0] });
   const empty = (width: Json) => ({
-    1: { class_type: 'EmptyImage', inputs: { width, height: 8, batch_size: 1, color: 0 } },
+    1: node('EmptyImage', { width, height: 8, batch_size: 1, color: 0 }),
     2: preview,
   });
   test.each<[string, { readonly [id: string]: Json }]>([
-    ['the class of a node', { 1: { class_type: long, inputs: {} } }],
+    ['the class of a node', { 1: node(long, {}) }],
     ['a text that is no number', empty(long)],
     ['an object with a long text', empty({ [long]: [long, { a: long }] })],
     ['a list of many', empty({ a: Array.from({ length: 100_000 }, () => long.slice(0, 100)) })],
-    ['a link to no node', { 2: { class_type: 'PreviewImage', inputs: { images: [long, 0] } } }],
-    [
-      'a link that is none',
-      { 2: { class_type: 'PreviewImage', inputs: { images: [long, 0, 1] } } },
-    ],
+    ['a link to no node', { 2: node('PreviewImage', { images: [long, 0] }) }],
+    ['a link that is none', { 2: node('PreviewImage', { images: [long, 0, 1] }) }],
     [
       'a choice that there is not',
       {
         ...empty(8),
-        3: {
-          class_type: 'ImageScaleBy',
-          inputs: { image: ['1', 0], upscale_method: long, scale_by: 1 },
-        },
-        4: { class_type: 'PreviewImage', inputs: { images: ['3', 0] } },
+        3: node('ImageScaleBy', { image: ['1', 0], upscale_method: long, scale_by: 1 }),
+        4: node('PreviewImage', { images: ['3', 0] }),
       },
     ],
   ])('%s', (_name, graph) => {
@@ -337,12 +322,9 @@ describe('a refusal repeats only the beginning of', () => {
 
 describe('inputs inside dynamic inputs', () => {
   const resized = (inputs: object) => ({
-    1: { class_type: 'EmptyImage', inputs: { width: 8, height: 8, batch_size: 1, color: 0 } },
-    2: {
-      class_type: 'ResizeImageMaskNode',
-      inputs: { input: ['1', 0], scale_method: 'area', ...inputs },
-    },
-    3: { class_type: 'SaveImage', inputs: { images: ['2', 0], filename_prefix: 'x' } },
+    1: node('EmptyImage', { width: 8, height: 8, batch_size: 1, color: 0 }),
+    2: node('ResizeImageMaskNode', { input: ['1', 0], scale_method: 'area', ...inputs }),
+    3: saved('2'),
   });
   const errorsAt2 = (graph: unknown) =>
     (refusalOf(graph).node_errors as { [id: string]: { errors: unknown } })['2']?.errors;

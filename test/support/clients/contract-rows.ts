@@ -4,7 +4,7 @@ import { inspect } from 'node:util';
 import type { Finding } from './schemathesis.ts';
 
 /** A finding that stays, by its operation, check, status and the text of the answer. */
-export type ContractRow = {
+type ContractRow = {
   /** The row of `docs/differences.md` that says why. */
   readonly row: string;
   /** Left out: of any operation. */
@@ -15,6 +15,21 @@ export type ContractRow = {
   /** Seen only with some generated input: it need not occur at each run. */
   readonly isRare?: true;
 };
+
+type Columns = readonly [
+  row: string,
+  status: number,
+  more?: Pick<ContractRow, 'operations' | 'body' | 'isRare'>,
+];
+
+/** Rows of a table by the check that finds them. */
+export function contractRows(checks: {
+  readonly [check: string]: readonly Columns[];
+}): readonly ContractRow[] {
+  return Object.entries(checks).flatMap(([check, rows]) =>
+    rows.map(([row, status, more]) => ({ row, check, status, ...more })),
+  );
+}
 
 const DIFFERENCES = new URL('../../../docs/differences.md', import.meta.url);
 

@@ -7,6 +7,7 @@ import {
   badUpload,
   expectedDifferences,
 } from './golden-differences.ts';
+import { exchangesOf } from './recordings.ts';
 
 const CORS = [
   'access-control-allow-methods: POST, GET, DELETE, PUT, PATCH, OPTIONS',
@@ -28,47 +29,14 @@ const MACHINE_FACTS = [
   'devices[0].index 0',
 ];
 
-/** Folders of which the original names one place, and those of which it names several. */
-const SEVERAL_PLACES = new Set([
-  'checkpoints',
-  'loras',
-  'vae',
-  'text_encoders',
-  'diffusion_models',
-  'controlnet',
-]);
-const FOLDERS: readonly string[] = [
-  'checkpoints',
-  'configs',
-  'loras',
-  'vae',
-  'text_encoders',
-  'diffusion_models',
-  'clip_vision',
-  'style_models',
-  'embeddings',
-  'diffusers',
-  'vae_approx',
-  'controlnet',
-  'gligen',
-  'upscale_models',
-  'latent_upscale_models',
-  'custom_nodes',
-  'datasets',
-  'hypernetworks',
-  'photomaker',
-  'classifiers',
-  'model_patches',
-  'audio_encoders',
-  'background_removal',
-  'frame_interpolation',
-  'geometry_estimation',
-  'optical_flow',
-  'detection',
-];
-const MODEL_FOLDERS = FOLDERS.filter((name) => name !== 'configs' && name !== 'custom_nodes').map(
-  (name, i) =>
-    SEVERAL_PLACES.has(name) ? `[${i}].folders ["${name}"]` : `[${i}].folders[0] "${name}"`,
+const recorded = exchangesOf('info-routes');
+const answerOf = (path: string) =>
+  recorded.find(({ request }) => request.path === path)?.response.body_json;
+const FOLDERS = Object.keys(answerOf('/internal/folder_paths') as object);
+type ModelFolder = { readonly name: string; readonly folders: readonly string[] };
+const MODEL_FOLDERS = (answerOf('/experiment/models') as readonly ModelFolder[]).map(
+  ({ name, folders }, i) =>
+    folders.length > 1 ? `[${i}].folders ["${name}"]` : `[${i}].folders[0] "${name}"`,
 );
 
 type Rule = Parameters<typeof refusalOf>[0];
