@@ -43,22 +43,6 @@ async function createFromHash(
   return { status: answer.status, body: withoutLink(await answer.json()) };
 }
 
-test('many uploads with one key at once make one asset; other bytes are refused', async () => {
-  const holdover = await start();
-  const answers = await Promise.all(Array.from({ length: 8 }, () => upload(holdover, 'same')));
-  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
-  const [first, ...others] = answers.map(({ body }) => body);
-  for (const other of others) expect(other).toEqual(first);
-  expect(await upload(holdover, 'other')).toMatchObject({
-    status: 422,
-    body: { error: { code: 'idempotency_key_reuse' } },
-  });
-  expect(await upload(holdover, 'same', {})).toMatchObject({
-    status: 200,
-    body: { created_new: false },
-  });
-});
-
 test('uploads of different bytes with one key at once: one is taken, the others are refused', async () => {
   const holdover = await start();
   const texts = ['a', 'b', 'c', 'd', 'e'];

@@ -15,21 +15,6 @@ function begin(limit: Limit, user: string) {
   return { state, done, end: () => end() };
 }
 
-const settled = () => new Promise((resolve) => setImmediate(resolve));
-
-test('a user with many uploads waits for them; other users do not', async () => {
-  const limit = createUploadLimit({ maxPerUser: 2 });
-  const many = [begin(limit, 'a'), begin(limit, 'a'), begin(limit, 'a')] as const;
-  const other = begin(limit, 'b');
-  await settled();
-  expect(many.map(({ state }) => state.isReceiving)).toEqual([true, true, false]);
-  expect(other.state.isReceiving).toBe(true);
-  many[0].end();
-  await settled();
-  expect(many[2].state.isReceiving).toBe(true);
-  expect(await many[0].done).toBe('received');
-});
-
 test('an upload that waits too long is refused and told when to come back', async () => {
   const limit = createUploadLimit({ maxPerUser: 1, maxWaitMs: 10 });
   const first = begin(limit, 'a');

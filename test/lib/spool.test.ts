@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { createHasher } from '../../src/lib/hash.ts';
 import { moveIntoPlace } from '../../src/lib/rename-new.ts';
 import { spoolBytes, spoolStream } from '../../src/lib/spool.ts';
 
@@ -51,22 +50,6 @@ function failing(code: string): Error {
 }
 
 describe('a spooled stream', () => {
-  test('is on disk, byte for byte, with its size and hash', async () => {
-    const chunks = ['one', '', 'two', 'x'.repeat(3_000_000)];
-    const spooled = await spoolStream(Readable.from(chunks.map((text) => Buffer.from(text))), {
-      dir,
-      maxBytes: 4_000_000,
-    });
-    const hasher = createHasher();
-    hasher.update(Buffer.from(chunks.join('')));
-    expect(spooled).toEqual({
-      ok: true,
-      value: { path: expect.any(String), sizeBytes: 3_000_006, hash: hasher.digest() },
-    });
-    const { path } = spooled.ok ? spooled.value : { path: '' };
-    expect(await readFile(path, 'utf8')).toBe(chunks.join(''));
-  });
-
   test('is readable by the owner only, in a folder that is too', async () => {
     const { path } = await spoolBytes(Buffer.from('secret'), { dir });
     expect((await stat(path)).mode & 0o777).toBe(0o600);
@@ -157,15 +140,6 @@ describe('a spooled stream', () => {
 });
 
 describe('adopting a file', () => {
-  test('moves it into folders that need not exist yet', async () => {
-    const file = await spoolBytes(Buffer.from('kept'), { dir });
-    const target = join(root, 'blobs', 'ab', 'abcd');
-    await moveIntoPlace(file, target);
-    expect(await readFile(target, 'utf8')).toBe('kept');
-    expect(await left()).toEqual([]);
-    expect((await stat(join(root, 'blobs'))).mode & 0o777).toBe(0o700);
-  });
-
   test('is synchronised before and after the move: the file, then every folder that changed', async () => {
     const file = await spoolBytes(Buffer.from('kept'), { dir });
     const present: boolean[] = [];

@@ -63,21 +63,6 @@ describe('an upstream that tells of progress only', () => {
     ]);
   });
 
-  test('polls alone give start, cached, executed, success', () => {
-    const { effects } = runScript(GRAPH, [
-      snapshot(),
-      snapshot(),
-      settled({ outputs: [outputOf('a', '3')] }),
-    ]);
-    expect(typesOf(effects)).toEqual([
-      'execution_start',
-      'execution_cached',
-      'executed',
-      'execution_success',
-      'executing',
-    ]);
-  });
-
   test('all-zero progress is no sign of life', () => {
     const stub = {
       value: 0,
@@ -342,19 +327,6 @@ describe('pictures', () => {
       effect.kind === 'picture' ? [effect.picture] : [],
     );
     expect(pictures).toMatchObject([{ nodeId: '4', kind: 'result' }]);
-  });
-
-  test('socket images the stream lost come before the end, on their own node', () => {
-    const { effects } = runScript(GRAPH, [
-      started('3'),
-      settled({ outputs: [outputOf('a', '2', { x_websocket: true })] }),
-    ]);
-    const types = typesOf(effects);
-    expect(framesOf(effects)[types.indexOf('binary 1') - 1]).toMatchObject({
-      type: 'executing',
-      data: { node: '2' },
-    });
-    expect(types.indexOf('binary 1')).toBeLessThan(types.indexOf('execution_success'));
   });
 
   test('texts name their node', () => {

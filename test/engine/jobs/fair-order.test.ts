@@ -41,17 +41,6 @@ describe('turns between users', () => {
     expect(turns.slice(0, 5)).toEqual(['a0', 'new0', 'other0', 'a1', 'new1']);
   });
 
-  test('a user alone has all slots; then each has as many as the other', () => {
-    const queue = queueOf(...jobs('a', 10));
-    const slots = [1, 2, 3, 4].map(() => queue.take()!);
-    for (const job of jobs('b', 10)) queue.add(job);
-    for (let end = 0; end < 6; end++) {
-      queue.ended(slots.shift()!);
-      slots.push(queue.take()!);
-    }
-    expect(slots.map(({ user }) => user).toSorted()).toEqual(['a', 'a', 'b', 'b']);
-  });
-
   test('the order that is shown is the order in which jobs are taken', () => {
     const user = fc.constantFrom('a', 'b', 'c', 'd');
     const arriving = fc.array(fc.record({ user, order: fc.integer({ min: -3, max: 3 }) }));

@@ -87,19 +87,6 @@ test('a job that succeeds leaves no timer behind', async () => {
   expect(clock.sleeping()).toBe(0);
 });
 
-test('a job beyond its time limit is told to stop, then loses its thread', async () => {
-  const { clock, end, state } = start();
-  await clock.advance(59_999);
-  expect(state.isStopped()).toBe(false);
-  await clock.advance(1);
-  expect([state.isStopped(), state.terminations]).toEqual([true, 0]);
-  await clock.advance(9_999);
-  expect(state.terminations).toBe(0);
-  await clock.advance(1);
-  expect(state.terminations).toBe(1);
-  expect(await end).toMatchObject({ status: 'failed', error: { code: 'timeout' } });
-});
-
 test('a canceled job that stops in time keeps its thread', async () => {
   const { clock, end, job, state } = start();
   await clock.advance(0);

@@ -84,7 +84,9 @@ describe('names', () => {
   test.each([
     'CON',
     'NUL.png',
+    'Com1.txt',
     'a.png.',
+    '猫'.repeat(86),
     'a.png::$DATA',
     '.htaccess',
     'a'.repeat(256),
@@ -99,12 +101,20 @@ describe('names', () => {
     expect([app.assets.held.size, await app.spooled()]).toEqual([0, []]);
   });
 
-  test.each(['-rf', '~', '猫.png', 'e\u0301.png', 'a%0d%0aX: y.png', 'no extension', 'v..2.txt'])(
-    '%s is kept as it is',
-    async (filename) => {
-      expect(await stored(filename, 'x')).toEqual({ name: filename, subfolder: '', type: 'input' });
-    },
-  );
+  test.each([
+    '-rf',
+    '~',
+    '猫.png',
+    '10:30.png',
+    'CONSOLE.png',
+    '👩‍🚀.png',
+    'e\u0301.png',
+    'a%0d%0aX: y.png',
+    'no extension',
+    'v..2.txt',
+  ])('%s is kept as it is', async (filename) => {
+    expect(await stored(filename, 'x')).toEqual({ name: filename, subfolder: '', type: 'input' });
+  });
 
   test.each(['/photo.png', '//photo.png', '/\\photo.png'])(
     'slashes at the start of %s are left out',
@@ -124,7 +134,7 @@ describe('names', () => {
     expect(await viewed('a.png')).toBe('x');
   });
 
-  test.each(['/', '/etc', '../x', 'a/../..', '..\\b', 'a/'.repeat(2048)])(
+  test.each(['/', '/etc', '../x', 'a/../..', '..\\b', 'a/.git', 'a/'.repeat(2048)])(
     'subfolder %j is refused',
     async (value) => {
       expect((await send('a.png', 'x', { name: 'subfolder', value })).status).toBe(400);
