@@ -1,19 +1,18 @@
-import { cp, mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, mkdir, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { LedgerLacksFiles } from '../../src/data-folder/bind-ledger.ts';
 import { openDataDir } from '../../src/data-folder/data-dir.ts';
 import type { LedgerIdentity } from '../../src/ledger/identity.ts';
 import { openSpool, openSharedSpool } from '../../src/data-folder/spool-folder.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 let root: string;
 const folders = new Map<string, string>();
 beforeEach(async () => {
   folders.clear();
-  root = await mkdtemp(join(tmpdir(), 'holdover-store-'));
+  root = await tempFolder('store');
 });
-afterEach(() => rm(root, { recursive: true, force: true }));
 
 /** The same id is the same ledger throughout one test. */
 function ledger(id: string, storedIn: LedgerIdentity['storedIn']): LedgerIdentity {
@@ -64,8 +63,7 @@ describe('a data directory', () => {
   describe('of several processes', () => {
     let other: string;
     beforeEach(async () => {
-      other = await mkdtemp(join(tmpdir(), 'holdover-store-'));
-      return () => rm(other, { recursive: true, force: true });
+      other = await tempFolder('store');
     });
 
     test('is refused to a process with another one', async () => {

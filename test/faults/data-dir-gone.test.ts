@@ -1,21 +1,20 @@
 // A data directory that goes, or is replaced, under a running server: nothing is promised any more.
-import { cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { watchDataDir } from '../../src/data-folder/watch.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
 let parent: string;
 let dataDir: string;
 beforeEach(async () => {
-  parent = await mkdtemp(join(tmpdir(), 'holdover-gone-'));
+  parent = await tempFolder('gone');
   dataDir = join(parent, 'data');
 });
-afterEach(() => rm(parent, { recursive: true, force: true }));
 
 const movedDir = (): string => join(parent, 'away');
 const GONE: readonly [string, () => Promise<unknown>][] = [

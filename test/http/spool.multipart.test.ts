@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { constants } from 'node:fs';
-import { mkdtemp, open, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { open, readFile, readdir, writeFile } from 'node:fs/promises';
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import { type AddressInfo, type Socket, connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createHasher } from '../../src/lib/hash.ts';
 import { type Form, type MultipartOptions, receiveMultipart } from '../../src/http/multipart.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 const MAX = 64 * 1024;
 const CLOSE = '--b--\r\n';
@@ -21,7 +21,7 @@ let failures: unknown[];
 let answers: Promise<void>[];
 
 beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), 'holdover-multipart-'));
+  root = await tempFolder('multipart');
   dir = join(root, 'spool');
   [limits, forms, failures, answers] = [{}, [], [], []];
   server = createServer((request, response) => void answers.push(answer(request, response)));
@@ -31,7 +31,6 @@ afterEach(async () => {
   vi.restoreAllMocks();
   server.closeAllConnections();
   server.close();
-  await rm(root, { recursive: true, force: true });
 });
 
 /** As the upload routes do it: a refusal closes the connection, broken plumbing is a 500. */

@@ -1,13 +1,12 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { openSqliteLedger } from '../../src/ledger/sqlite/sqlite-ledger.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 const WRITER = fileURLToPath(new URL('./writer.mjs', import.meta.url));
 const LIMITED = 'ulimit -f 2048; exec "$0" "$@"';
@@ -15,10 +14,9 @@ const LIMITED = 'ulimit -f 2048; exec "$0" "$@"';
 let dir: string;
 let path: string;
 beforeEach(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'holdover-durable-'));
+  dir = await tempFolder('durable');
   path = join(dir, 'holdover.db');
 });
-afterEach(() => rm(dir, { recursive: true, force: true }));
 
 function startWriter(task: string, prefix = ''): ChildProcess {
   return spawn(process.execPath, [WRITER, task, path, prefix], {

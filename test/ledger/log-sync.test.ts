@@ -1,20 +1,19 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { SOON_MS } from '../../src/lib/durability.ts';
 import { createLogSync } from '../../src/ledger/sqlite/log-sync.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 type Callback = (error: Error | null) => void;
 const syncs: Callback[] = [];
 
 let dir: string;
 beforeEach(async () => {
-  dir = await mkdtemp(path.join(tmpdir(), 'holdover-log-'));
+  dir = await tempFolder('log');
   await writeFile(path.join(dir, 'db-wal'), '');
 });
-afterEach(() => rm(dir, { recursive: true, force: true }));
 
 function open() {
   syncs.length = 0;

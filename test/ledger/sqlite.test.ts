@@ -1,19 +1,18 @@
-import { copyFile, mkdtemp, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { copyFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import { openSqliteLedger } from '../../src/ledger/sqlite/sqlite-ledger.ts';
 import { finished, ledgerSuite, prompt } from './ledger.suite.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 let dir: string;
 let path: string;
 beforeEach(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'holdover-ledger-'));
+  dir = await tempFolder('ledger');
   path = join(dir, 'data', 'holdover.db');
 });
-afterEach(() => rm(dir, { recursive: true, force: true }));
 
 ledgerSuite('sqlite', () => openSqliteLedger({ path }));
 

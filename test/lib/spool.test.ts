@@ -1,11 +1,11 @@
 import { constants, existsSync } from 'node:fs';
-import { mkdtemp, open, readFile, readdir, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { open, readFile, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { moveIntoPlace } from '../../src/lib/rename-new.ts';
 import { spoolBytes, spoolStream } from '../../src/lib/spool.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 const syncs = vi.hoisted(() => ({ before: (): void => {} }));
 
@@ -25,13 +25,12 @@ vi.mock('node:fs', async (original) => {
 let root: string;
 let dir: string;
 beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), 'holdover-spool-'));
+  root = await tempFolder('spool');
   dir = join(root, 'spool');
 });
 afterEach(async () => {
   vi.restoreAllMocks();
   syncs.before = () => {};
-  await rm(root, { recursive: true, force: true });
 });
 
 async function left(): Promise<string[]> {

@@ -12,6 +12,7 @@ import { runCommandHere } from '../support/processes/run-command.ts';
 import { redisMissing, startRedis } from '../support/processes/redis.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { flat } from '../support/graphs/workflows.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
@@ -115,14 +116,13 @@ test('without a ledger, and with a wrong flag, it says so in one line', async ()
 });
 
 test('of a database whose files have another ledger it names the flag', async () => {
-  const former = await mkdtemp(join(tmpdir(), 'holdover-report-'));
+  const former = await tempFolder('report');
   await openSqliteLedger({ path: join(former, 'holdover.db') }).close();
   expect(await runCommandHere(['report', '--data-dir', former])).toMatchObject({ code: 0 });
   await writeFile(join(former, 'ledger.id'), 'that of a Redis');
   const { code, stdout, stderr } = await runCommandHere(['report', '--data-dir', former]);
   expect([code, stdout]).toEqual([1, '']);
   expect(stderr).toMatch(/^error: the files in .* have another ledger: name it with --ledger\n$/);
-  await rm(former, { recursive: true });
 });
 
 test('a client id in the query of a call is noted, unless no client may have it', async () => {
@@ -142,14 +142,13 @@ describe('Holdover’s own commands are no clients', () => {
   };
 
   test('the demo and a traced program leave the counts of their ledger alone', async () => {
-    const dir = await mkdtemp(join(tmpdir(), 'holdover-own-'));
+    const dir = await tempFolder('own');
     const demo = fileURLToPath(new URL('../../dist/demo.js', import.meta.url));
     await promisify(execFile)(process.execPath, [demo, '--data-dir', dir]);
     const code = 'fetch(process.env.HOLDOVER_URL + "/queue")';
     const traced = ['trace', '--data-dir', dir, '--', process.execPath, '-e', code];
     expect((await runHoldover(traced)).stderr).toMatch(/GET \/queue +200/);
     expect(await reported(dir)).toEqual([]);
-    await rm(dir, { recursive: true, force: true });
   });
 
   test('nor is a server in front of another one, which asks that for its node classes', async () => {

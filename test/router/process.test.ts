@@ -1,12 +1,12 @@
 // The embedded router as people start it: a process of its own, killed, stopped and started again.
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
 import { dial, requestText } from '../support/clients/raw-socket.ts';
 import { filesWith } from '../support/processes/expect-healthy.ts';
 import { type Answer, errorOf, read, said } from './open.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -15,11 +15,10 @@ const SECRET_KEY = 'comfyui-canary-7Qx1';
 let dataDir: string;
 let server: Holdover;
 beforeEach(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'holdover-models-'));
+  dataDir = await tempFolder('models');
 });
 afterEach(async () => {
   await server?.dispose();
-  await rm(dataDir, { recursive: true, force: true });
 });
 
 async function start(limits: object = {}, args: readonly string[] = []): Promise<void> {

@@ -1,10 +1,9 @@
 // Two servers, one in front of the other, send their spans to one collector.
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connect, postPrompt } from '../support/clients/v1-client.ts';
@@ -18,6 +17,7 @@ import {
 import { redisMissing, startRedis } from '../support/processes/redis.ts';
 import { startWorker } from '../support/processes/worker.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 const KEY = `key-${randomUUID()}`;
 const TEXT = `prompt-text-${randomUUID()}`;
@@ -238,7 +238,7 @@ Module._resolveFilename = (name, ...more) => {
 };`;
 
 test('without its packages it serves, and says what to install', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'holdover-tracing-'));
+  const folder = await tempFolder('tracing');
   const hook = join(folder, 'without-packages.cjs');
   await writeFile(hook, WITHOUT_PACKAGES);
   const env = { OTEL_TRACES_EXPORTER: 'otlp', NODE_OPTIONS: `--require=${hook}` };
@@ -247,5 +247,4 @@ test('without its packages it serves, and says what to install', async () => {
   expect(server.log()).toContain('npm install @opentelemetry/api');
   expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
   await server.dispose();
-  await rm(folder, { recursive: true });
 });
