@@ -183,6 +183,22 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     expect((await historyOf(id)).outputs['9'].images).toHaveLength(1);
   });
 
+  test('a prompt of a worker that was killed can be ended while there is no other', async () => {
+    const dying = await worker();
+    const socket = await listen();
+    const id = await send(endless({ seed: 3 }));
+    await socket.until(inTheMiddle(id), 60_000);
+    await dying.kill9();
+    // Its lock runs out.
+    await new Promise((resolve) => setTimeout(resolve, 3500));
+    const body = JSON.stringify({ prompt_id: id });
+    await fetch(`${front.url}/interrupt`, { method: 'POST', body });
+    await socket.untilDone(id, 30_000);
+    await worker();
+    await socket.untilDone(await send(flat({ prefix: 'again' })), 60_000);
+    expect(await getJson(`${front.url}/queue`)).toEqual({ queue_running: [], queue_pending: [] });
+  });
+
   test('a worker that gets SIGTERM returns its job at once', async () => {
     const deprecation = await worker(NEVER);
     const socket = await listen();
