@@ -21,7 +21,8 @@ import {
   type TrafficLog,
   createTrafficLog,
 } from '../observability/traffic-log.ts';
-import { type LivePrompt, type LivePrompts, createLivePrompts } from '../prompts/live-prompts.ts';
+import type { LivePrompt } from '../prompts/live-prompt.ts';
+import { LivePrompts } from '../prompts/live-prompts.ts';
 import { type PendingReason, pendingRow } from '../prompts/pending-reason.ts';
 import type { PromptEventLog } from '../prompts/prompt-event-log.ts';
 import { Prompts } from '../prompts/prompts.ts';
@@ -56,7 +57,7 @@ export async function openServices(
   const logs = openLogs(operatorLog, { now, sendTo: (...lines) => sockets.sendTo(...lines) });
   const { log } = logs;
   const store = await openStore(config, log);
-  const live = createLivePrompts({ onPending: logPending(log) });
+  const live = new LivePrompts(logPending(log));
   const eventLog = await openPromptEventLog(store, log);
   const causes = new CallCauses(createPromptIdLookup(live));
   const tracing = await openTracing(config.tracing, { version: packageVersion(), log, causes });
@@ -195,7 +196,7 @@ function createSockets(config: Config, parts: SocketParts): Hub {
   const { live, eventLog, log, trafficLog, trafficRecorder } = parts;
   const { frames: recorded } = trafficRecorder;
   return new Hub({
-    remaining: live.count,
+    remaining: (user) => live.count(user),
     serverFlags: featuresOf(config),
     previewMethod: config.previewMethod,
     onPresenceChange: (user, isThere) => eventLog.watch(user, isThere),

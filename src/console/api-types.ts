@@ -5,17 +5,21 @@ import type { FileRef } from '../protocol/v1.ts';
 import type { ListedStatus } from '../translate/status.ts';
 
 /** `GET /holdover/api/session` */
-export type SessionAnswer = {
-  readonly version: string;
-  readonly upstream: string;
-  readonly upstream_kind: 'embedded' | 'remote';
-  /** True when the server requires its token from every caller. */
-  readonly needs_token: boolean;
+export type SessionAnswer = ServerFacts & {
   readonly is_operator: boolean;
   /** Why the caller is not the operator; `null` for the operator. */
   readonly operator_reason: string | null;
   /** The base address to which clients are pointed. */
   readonly address: string;
+};
+
+/** What never changes about a server. */
+export type ServerFacts = {
+  readonly version: string;
+  readonly upstream: string;
+  readonly upstream_kind: 'embedded' | 'remote';
+  /** True when the server requires its token from every caller. */
+  readonly needs_token: boolean;
 };
 
 /** One prompt in `GET /holdover/api/job-list`. */

@@ -5,8 +5,8 @@ import type { ClientsAnswer } from './api-types.ts';
 import { type ConsoleHandlers, requireOperator } from './console-routes.ts';
 
 type ClientsServices = {
-  readonly calls: Pick<CallStore, 'list'>;
-  readonly usageCounter: Pick<UsageCounter, 'flush'>;
+  readonly calls: CallStore;
+  readonly usageCounter: UsageCounter;
 };
 
 /** The route for leaving v1: the clients that still call it. */

@@ -9,7 +9,7 @@ import { type JobQueueReason, pendingReasonOf } from '../prompts/pending-reason.
 import type { Caller, JobApi } from '../protocol/job-api.ts';
 import type { Json } from '../protocol/json.ts';
 import type { ListedStatus } from '../translate/status.ts';
-import type { SessionAnswer } from './api-types.ts';
+import type { ServerFacts } from './api-types.ts';
 import { readLanguage, writeCode } from './job-code.ts';
 import { findPrompt, jobAnswer } from './job-detail.ts';
 import { type JobPageQuery, createJobList } from './job-list.ts';
@@ -33,15 +33,15 @@ export type ConsoleHandlers = {
 export type ConsoleServices = {
   readonly authenticate: Authenticate;
   readonly checkOperator: OperatorCheck;
-  readonly addresses: Pick<PublicAddresses, 'of'>;
+  readonly addresses: PublicAddresses;
   readonly prompts: PromptStore;
   readonly livePrompts: LivePrompts;
   /** The port, without a record of its calls. */
-  readonly jobs: Pick<JobApi, 'get' | 'asset'>;
+  readonly jobs: JobApi;
   readonly jobQueueReason: (jobId: string | null) => Promise<JobQueueReason>;
   readonly now: () => number;
   readonly whenCurrent: (user: string) => Promise<void>;
-  readonly facts: Pick<SessionAnswer, 'version' | 'upstream' | 'upstream_kind' | 'needs_token'>;
+  readonly facts: ServerFacts;
 };
 
 const PREFIX = '/holdover/api/';
@@ -72,7 +72,7 @@ export const CONSOLE_PATHS: readonly string[] = PATHS.map((path) => PREFIX + pat
  * submits through v1.
  */
 export function consoleRoutes(
-  services: Pick<ConsoleServices, 'authenticate' | 'checkOperator'>,
+  services: ConsoleServices,
   handlers: ConsoleHandlers,
 ): Koa.Middleware {
   const table = new Map(Object.entries(handlers));

@@ -10,7 +10,7 @@ import type { Caller, JobApi } from '../protocol/job-api.ts';
 import type { Job } from '../protocol/v2.ts';
 import type { CodeAnswer } from './api-types.ts';
 
-type CodeServices = { readonly jobs: Pick<JobApi, 'get' | 'asset'> };
+type CodeServices = { readonly jobs: JobApi };
 
 type CodeRequest = {
   readonly caller: Caller;

@@ -1,5 +1,6 @@
 import type { PromptRow, PromptStore } from '../ledger/ledger.ts';
-import type { LivePrompt, LivePrompts } from '../prompts/live-prompts.ts';
+import type { LivePrompt } from '../prompts/live-prompt.ts';
+import type { LivePrompts } from '../prompts/live-prompts.ts';
 import { type PendingReason, pendingRow } from '../prompts/pending-reason.ts';
 import { submittedFiles } from '../prompts/submitted-workflow.ts';
 import {
@@ -17,8 +18,8 @@ import { endedRuns, isGraph, liveRuns, jobNodesOf } from './job-nodes.ts';
 import { entryOf, liveSummary, summaryOfRow } from './job-summary.ts';
 
 type JobDetailServices = {
-  readonly prompts: Pick<PromptStore, 'find' | 'findByJob' | 'get'>;
-  readonly livePrompts: Pick<LivePrompts, 'find'>;
+  readonly prompts: PromptStore;
+  readonly livePrompts: LivePrompts;
 };
 
 /** A prompt that was found: its row, and its live prompt if it has not ended. */
@@ -57,7 +58,7 @@ export function jobAnswer(
     job,
     pending: pendingReason && pendingAnswer(pendingReason),
     nodes: isGraph(graph)
-      ? jobNodesOf(graph, live ? liveRuns(live, nowMs) : endedRuns(row, entry))
+      ? jobNodesOf(graph, live ? liveRuns(live, nowMs) : endedRuns(row.nodeTimesJson, entry))
       : [],
     inputs: submittedFiles(row).map((file) => ({
       node: file.nodeId,

@@ -1,6 +1,7 @@
 import type { PromptOutline, PromptStore } from '../ledger/ledger.ts';
 import { yieldEvery } from '../lib/event-loop.ts';
-import type { LivePrompt, LivePrompts } from '../prompts/live-prompts.ts';
+import type { LivePrompt } from '../prompts/live-prompt.ts';
+import type { LivePrompts } from '../prompts/live-prompts.ts';
 import { isNotStarted } from '../prompts/pending-reason.ts';
 import { liveWord, type ListedStatus, listedStatus } from '../translate/status.ts';
 import type { JobListAnswer, JobSummary } from './api-types.ts';
@@ -18,8 +19,8 @@ export type JobPageQuery = {
 };
 
 type JobListServices = {
-  readonly prompts: Pick<PromptStore, 'get' | 'outlines'>;
-  readonly livePrompts: Pick<LivePrompts, 'list'>;
+  readonly prompts: PromptStore;
+  readonly livePrompts: LivePrompts;
 };
 
 /**

@@ -1,5 +1,4 @@
-import type { PromptRow } from '../ledger/ledger.ts';
-import type { LivePrompt } from '../prompts/live-prompts.ts';
+import type { LivePrompt } from '../prompts/live-prompt.ts';
 import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../protocol/json.ts';
 import type { HistoryEntry } from '../protocol/v1.ts';
 import type { Graph, GraphNode } from '../protocol/v2.ts';
@@ -52,10 +51,7 @@ export function liveRuns({ nodeRuns }: LivePrompt, nowMs: number): NodeRuns {
  * Returns the nodes of an ended prompt, from its history entry and the times that are stored with
  * it.
  */
-export function endedRuns(
-  { nodeTimesJson }: Pick<PromptRow, 'nodeTimesJson'>,
-  entry: HistoryEntry | null,
-): NodeRuns {
+export function endedRuns(nodeTimesJson: string | null, entry: HistoryEntry | null): NodeRuns {
   const times = Object.entries(readNodeTimes(nodeTimesJson));
   return {
     otherwise: entry?.status.completed === true ? 'done' : 'waiting',

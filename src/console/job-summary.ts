@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { PromptOutline, PromptRow, PromptStore } from '../ledger/ledger.ts';
-import type { LivePrompt } from '../prompts/live-prompts.ts';
+import type { LivePrompt } from '../prompts/live-prompt.ts';
 import { isV1Prompt } from '../prompts/submitted-workflow.ts';
 import { type Json, type JsonObject, isJsonObject, parseJson } from '../protocol/json.ts';
 import type { FileRef, HistoryEntry, StatusWord } from '../protocol/v1.ts';
@@ -12,10 +12,12 @@ import type { JobSummary } from './api-types.ts';
 import { nodeCount } from './node-count.ts';
 
 /** The facts about an ended prompt that never change. To read them, its history entry is parsed. */
-export type StoredFacts = Pick<
+export type StoredFacts = Omit<
   JobSummary,
-  'job_id' | 'name' | 'client_id' | 'api' | 'node_count' | 'outputs_count' | 'preview' | 'error'
+  'key' | 'id' | 'status' | 'created_at_ms' | 'started_at_ms' | 'ended_at_ms' | 'position'
 >;
+
+type GraphFacts = { readonly name: string; readonly node_count: number | null };
 
 /** The facts of some ten thousand prompts. */
 const MAX_BYTES = 4 * 1024 * 1024;
@@ -23,7 +25,7 @@ const MAX_BYTES = 4 * 1024 * 1024;
 const MAX_PARSED_BYTES = 1024 * 1024;
 
 /** Makes summaries of ended prompts, and caches the latest. */
-export function createSummaries(prompts: Pick<PromptStore, 'get'>) {
+export function createSummaries(prompts: PromptStore) {
   const cache = new LRUCache<string, StoredFacts>({
     maxSize: MAX_BYTES,
     sizeCalculation: (facts) => 2 * JSON.stringify(facts).length,
@@ -44,12 +46,7 @@ export function createSummaries(prompts: Pick<PromptStore, 'get'>) {
   };
 }
 
-type EndedRow = Pick<
-  PromptOutline,
-  'key' | 'promptId' | 'statusWord' | 'createdAtMs' | 'startedAtMs' | 'endedAtMs'
->;
-
-function endedSummary(row: EndedRow, facts: StoredFacts): JobSummary {
+function endedSummary(row: Omit<PromptOutline, 'storedBytes'>, facts: StoredFacts): JobSummary {
   return {
     key: row.key,
     id: row.promptId,
@@ -70,7 +67,7 @@ export function summaryOfRow(row: PromptRow): JobSummary {
 /** Returns the status that lists show for an ended prompt. */
 export function endedStatus({
   statusWord,
-}: Pick<PromptOutline, 'statusWord'>): JobSummary['status'] {
+}: Omit<PromptOutline, 'storedBytes'>): JobSummary['status'] {
   return listedStatus((statusWord ?? 'lost') as StatusWord);
 }
 
@@ -94,7 +91,7 @@ function factsOf(row: PromptRow, storedBytes: number): StoredFacts {
 }
 
 /** Returns the history entry of a prompt; `null` when the row has none. */
-export function entryOf(row: Pick<PromptRow, 'entryJson'>): HistoryEntry | null {
+export function entryOf(row: PromptRow): HistoryEntry | null {
   return parseJson(shownEntry(row.entryJson ?? 'null', 'own')) as unknown as HistoryEntry | null;
 }
 
@@ -149,7 +146,7 @@ export function liveSummary(prompt: LivePrompt, position: number | null): JobSum
  * Returns the facts about the graph of a live prompt. Thousands of prompts may wait with unloaded graphs, so a large
  * unloaded graph is not parsed, and the prompt is shown without its name.
  */
-function liveGraphFacts({ lazy, promptId }: LivePrompt): Pick<JobSummary, 'name' | 'node_count'> {
+function liveGraphFacts({ lazy, promptId }: LivePrompt): GraphFacts {
   const { graph, extraData } = lazy;
   const isLarge = (graph.json?.length ?? 0) + (extraData.json?.length ?? 0) > MAX_PARSED_BYTES;
   if (graph.value === undefined && isLarge) return { name: promptId, node_count: null };
@@ -158,11 +155,7 @@ function liveGraphFacts({ lazy, promptId }: LivePrompt): Pick<JobSummary, 'name'
   return graphFacts(graphValue, extraValue, promptId);
 }
 
-function graphFacts(
-  graph: Graph | null,
-  extraData: Json,
-  promptId: string,
-): Pick<JobSummary, 'name' | 'node_count'> {
+function graphFacts(graph: Graph | null, extraData: Json, promptId: string): GraphFacts {
   const isGraph = isJsonObject(graph as Json);
   const nodes = isGraph ? Object.values(graph as Graph) : [];
   const count = isGraph ? nodes.length : null;

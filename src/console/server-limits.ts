@@ -6,10 +6,7 @@ import type { FigureSample, ServerAnswer } from './api-types.ts';
 export type Limit = ServerAnswer['limits'][number];
 
 export type LimitSources = {
-  readonly config: Pick<
-    Config,
-    'queueLimit' | 'maxSockets' | 'diskBudgetBytes' | 'outboxLimit' | 'upstream' | 'dataDir'
-  >;
+  readonly config: Config;
   readonly current: FigureSample;
   readonly diskBytes: () => Promise<number>;
 };

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import type { AssetStore } from '../ledger/ledger.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
-import type { ServerAnswer, SessionAnswer } from './api-types.ts';
+import type { ServerAnswer, ServerFacts } from './api-types.ts';
 import { type ConsoleHandlers, requireOperator } from './console-routes.ts';
 import { type Figures, SAMPLE_INTERVAL_MS, STARTED_AT_MS } from './figures.ts';
 import { type LimitSources, limitsOf } from './server-limits.ts';
@@ -11,9 +11,9 @@ type ServerServices = {
   readonly config: LimitSources['config'] & WarningSources['config'];
   readonly now: () => number;
   readonly figures: Figures;
-  readonly facts: Pick<SessionAnswer, 'version' | 'upstream' | 'upstream_kind'>;
-  readonly jobs: Pick<JobApi, 'health' | 'list'>;
-  readonly assets: Pick<AssetStore, 'totalBytes'>;
+  readonly facts: ServerFacts;
+  readonly jobs: JobApi;
+  readonly assets: AssetStore;
   /**
    * Returns the discovered capabilities of the service that runs the jobs. Absent where this server
    * runs them.

@@ -12,7 +12,7 @@ export type DiscoveredUpstream = {
 };
 
 export type WarningSources = {
-  readonly config: Pick<Config, 'deprecationSettings' | 'concurrency' | 'dataDir'>;
+  readonly config: Config;
   readonly nowMs: number;
   readonly upstream: string;
   readonly isHealthy: boolean;

@@ -16,7 +16,7 @@ import { type RecordedEntry, TrafficStore } from './traffic-store.ts';
 
 type RecorderOptions = {
   readonly now: () => number;
-  readonly secrets: Pick<SecretRedactor, 'add' | 'redact'>;
+  readonly secrets: SecretRedactor;
   readonly causes: CallCauses;
 };
 
@@ -89,7 +89,7 @@ export class TrafficRecorder {
   }
 
   /** Records the end of a call. Its prompts and its user are known now. */
-  answered(call: Pick<HttpCall, 'user' | 'promptIds'>, request: IncomingMessage): void {
+  answered(call: HttpCall, request: IncomingMessage): void {
     const recorded = this.#portCalls.entryOf(request);
     if (recorded === undefined) return;
     recorded.user ??= call.user;

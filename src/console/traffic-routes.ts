@@ -9,7 +9,7 @@ import type { RecordedEntry, TrafficScope, TrafficStore } from './traffic-store.
 
 type TrafficServices = {
   readonly store: TrafficStore;
-  readonly secrets: Pick<SecretRedactor, 'redact' | 'redactedJson'>;
+  readonly secrets: SecretRedactor;
   /** Counts the servers that share the ledger. Each records its own traffic. */
   readonly countServers: () => Promise<number>;
 };
@@ -90,7 +90,7 @@ function afterOf({ query }: ConsoleRequest, server: string): number {
 
 function detailOf(
   recorded: RecordedEntry,
-  { user, showText }: Pick<TrafficScope, 'user'> & { readonly showText: ShowText },
+  { user, showText }: { readonly user: string; readonly showText: ShowText },
 ): TrafficDetail {
   const { entry, requestHeaders = [], responseHeaders = [] } = recorded;
   return {

@@ -17,7 +17,7 @@ export type RecordedEntry = {
   contentStart?: number;
 };
 
-type NewEntry = Pick<TrafficEntry, 'kind'> & Partial<RecordedEntry['entry']>;
+type NewEntry = { readonly kind: TrafficEntry['kind'] } & Partial<RecordedEntry['entry']>;
 
 /**
  * Drops the bodies of a removed entry: a reader that writes a long list slowly must not keep their

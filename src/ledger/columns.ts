@@ -112,7 +112,9 @@ export const OUTLINE_NAMES = [
 ] as const;
 
 /** A done prompt without its texts, which may be large. */
-export type PromptOutline = Pick<PromptRow, (typeof OUTLINE_NAMES)[number]> & {
+export type PromptOutline = {
+  readonly [Name in (typeof OUTLINE_NAMES)[number]]: PromptRow[Name];
+} & {
   /** Bytes of its stored texts. */
   readonly storedBytes: number;
 };

@@ -11,6 +11,7 @@ import type {
   PromptEnd,
   PromptOutline,
   PromptRow,
+  PromptState,
   ReplayRow,
 } from './columns.ts';
 
@@ -45,25 +46,28 @@ export type PromptOutcome = PromptEnd & {
   readonly startedAtMs: number | null;
   readonly endedAtMs: number;
   /** Shorter texts that replace the graph and extra data of the prompt in history. */
-  readonly shortened?: Pick<PromptRow, 'graphJson' | 'extraDataJson'>;
+  readonly shortened?: { readonly graphJson: string; readonly extraDataJson: string };
 };
 
 /** The size limits of each user's history; the newest entry is always retained. */
 export type HistoryLimits = { readonly count: number; readonly bytes: number };
 
 /** The properties that a prompt gets when its job is linked. */
-export type LinkedJob = Pick<PromptRow, 'promptId' | 'jobId' | 'targetsJson'> & {
+export type LinkedJob = {
+  readonly promptId: string;
+  readonly jobId: string;
+  readonly targetsJson: string;
   readonly graphJson?: string;
 };
 
 /** The stored plan of a prompt: the content of its submission without the graph. */
-export type StoredPlan = Pick<PromptRow, 'intentJson' | 'targetsJson'>;
+export type StoredPlan = { readonly intentJson: string; readonly targetsJson: string };
 
 /** Only the leader of a prompt may write its progress; writes of other processes are refused. */
 export interface PromptStore {
   insert(row: PromptRow, durability?: Durability): Promise<void>;
   /** For a prompt without a job: changes its state, and how it is submitted. */
-  setPlan(key: string, plan: StoredPlan & Pick<PromptRow, 'state'>): Promise<void>;
+  setPlan(key: string, plan: StoredPlan & { readonly state: PromptState }): Promise<void>;
   askCancel(key: string, atMs: number): Promise<void>;
   /** Links a v2 job: the prompt becomes `live`. It keeps its graph when the patch has none. */
   linkJob(key: string, patch: LinkedJob, durability?: Durability): Promise<void>;
@@ -100,7 +104,11 @@ export interface PromptStore {
 }
 
 /** Which file of a user. */
-export type FilePlace = Pick<FileRow, 'type' | 'subfolder' | 'filename'>;
+export type FilePlace = {
+  readonly type: FileType;
+  readonly subfolder: string;
+  readonly filename: string;
+};
 
 export interface FileStore {
   /** Inserts or replaces. */
@@ -110,7 +118,7 @@ export interface FileStore {
   get(user: string, name: FilePlace): Promise<FileRow | undefined>;
   byAsset(user: string, assetId: string): Promise<FileRow | undefined>;
   /** The newest file of that name in any folder; among equally old files, the one that was recorded last. */
-  newestNamed(user: string, name: Pick<FileRow, 'type' | 'filename'>): Promise<FileRow | undefined>;
+  newestNamed(user: string, name: Omit<FilePlace, 'subfolder'>): Promise<FileRow | undefined>;
   /** Newest first. */
   list(user: string, type: FileType): Promise<readonly FileRow[]>;
   remove(user: string, name: FilePlace): Promise<void>;
@@ -177,7 +185,9 @@ export interface LabelStore extends SettingStore {
 }
 
 /** A single-use key for one new asset, and the fingerprint of its request. */
-export type AssetClaim = Pick<ClaimedAsset, 'fingerprint' | 'createdNew'> & {
+export type AssetClaim = {
+  readonly fingerprint: string;
+  readonly createdNew: boolean;
   readonly key: string;
 };
 
@@ -212,7 +222,11 @@ type ReplayAnswer = {
 };
 
 /** Identifies a reservation: `requestId` distinguishes it from a later reservation of the same key. */
-export type ReplayHolder = Pick<ReplayRow, 'scope' | 'key' | 'requestId'>;
+export type ReplayHolder = {
+  readonly scope: string;
+  readonly key: string;
+  readonly requestId: string;
+};
 
 export interface ReplayStore {
   /**
@@ -220,7 +234,7 @@ export interface ReplayStore {
    * the existing row.
    */
   reserve(
-    row: Pick<ReplayRow, 'scope' | 'key' | 'fingerprint' | 'requestId' | 'atMs'>,
+    row: ReplayHolder & { readonly fingerprint: string; readonly atMs: number },
     freeBeforeMs: number,
   ): Promise<ReplayRow | undefined>;
   record(holder: ReplayHolder, answer: ReplayAnswer): Promise<void>;
@@ -235,7 +249,10 @@ export interface ReplayStore {
 export interface ModelCallStore {
   insert(row: ModelCallRow): Promise<void>;
   /** Changes the record of a call whose answer did not reach the caller completely. */
-  amend(requestId: string, patch: Pick<ModelCallRow, 'errorType' | 'chargedCents'>): Promise<void>;
+  amend(
+    requestId: string,
+    patch: { readonly errorType: string | null; readonly chargedCents: number },
+  ): Promise<void>;
   get(requestId: string): Promise<ModelCallRow | undefined>;
   chargedCents(workspace: string): Promise<number>;
   /** Removes calls that ended before this time and were charged nothing. */

@@ -67,7 +67,10 @@ export type CodeOptions = {
   readonly workflows: 'beside' | 'inside';
 };
 
-type Program = Pick<Plan, 'usedSocket'> & Pick<CodeOptions, 'workflows'>;
+type Program = {
+  readonly usedSocket: Plan['usedSocket'];
+  readonly workflows: CodeOptions['workflows'];
+};
 type StepWriter<One> = (step: One, program: Program) => readonly string[];
 /** Writes a step of each kind in one language. */
 export type StepWriters = { readonly [Kind in Step['kind']]: StepWriter<StepOf<Kind>> };

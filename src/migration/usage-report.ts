@@ -16,8 +16,14 @@ export type ReportedCall = {
 /** How ready a client is to use v2. */
 type Verdict = 'ready' | 'ready with changes' | 'needs v1';
 
+type Judged = {
+  readonly verdict: Verdict;
+  /** The reasons why the verdict is not `ready`. */
+  readonly because: readonly string[];
+};
+
 /** One client: a user with a program. */
-export type ReportedClient = {
+export type ReportedClient = Judged & {
   readonly user: string;
   readonly agent: string;
   /** The `User-Agent` of its WebSocket libraries, if it differs. */
@@ -26,9 +32,6 @@ export type ReportedClient = {
   readonly calls: number;
   readonly first_seen: string;
   readonly last_seen: string;
-  readonly verdict: Verdict;
-  /** The reasons why the verdict is not `ready`. */
-  readonly because: readonly string[];
   readonly routes: readonly ReportedCall[];
 };
 
@@ -74,7 +77,7 @@ function callOf(rows: readonly [CallCount, ...CallCount[]]): ReportedCall {
   return { route, calls: sum(rows), last_seen: lastOf(rows), v2: call, fit, lacks };
 }
 
-function verdictOn(routes: readonly ReportedCall[]): Pick<ReportedClient, 'verdict' | 'because'> {
+function verdictOn(routes: readonly ReportedCall[]): Judged {
   const withoutSuccessor = routes.filter(({ fit }) => fit === 'none');
   const withChanges = routes.filter(({ fit }) => fit === 'changes');
   const because = reasonsFor([...withoutSuccessor, ...withChanges]);

@@ -35,7 +35,7 @@ export function serializeError(error: unknown): unknown {
  * Logs process errors as JSON lines: warnings (deprecations of Node,
  * say) and the uncaught exception that ends the process.
  */
-export function logProcessErrors(log: Pick<Logger, 'warn' | 'fatal'>): void {
+export function logProcessErrors(log: Logger): void {
   process.removeAllListeners('warning').on('warning', (warning) => {
     log.warn({ event: 'process.warning', err: warning }, 'Node.js warns');
   });
@@ -63,7 +63,7 @@ export const listV2Calls: PortSubscriber = ({ cause, operation }) => {
 
 /** The line each request gets; `v2` are the calls that were made for it. */
 export function logRequest(
-  log: Pick<Logger, 'info'>,
+  log: Logger,
   request: {
     readonly id: string;
     readonly user: string | undefined;

@@ -18,7 +18,7 @@ export function createSecretRedactor(ownSecrets: readonly (string | undefined)[]
     maxSize: MAX_BYTES,
     sizeCalculation: sizeOf,
   });
-  let remove: ReturnType<typeof createTextRemover> | undefined;
+  let remove: ((text: string) => string) | undefined;
 
   /** Returns the text without any known secret, as it is, URL-encoded or in JSON. */
   function redact(text: string): string {

@@ -23,9 +23,9 @@ export type HttpCall = {
 };
 
 type TrafficLogOptions = {
-  readonly log: Pick<Logger, 'debug'>;
+  readonly log: Logger;
   readonly secrets: SecretRedactor;
-  readonly causes: Pick<CallCauses, 'promptOfFrame'>;
+  readonly causes: CallCauses;
 };
 
 type Fields = { readonly [name: string]: unknown };

@@ -1,6 +1,7 @@
 import { reached } from '../lib/crash-point.ts';
 import type { Caller } from '../protocol/job-api.ts';
-import { type LivePrompt, hasEnded } from './live-prompts.ts';
+import type { LivePrompt } from './live-prompt.ts';
+import { hasEnded } from './live-prompts.ts';
 import { isInOutbox } from './pending-reason.ts';
 import type { PromptParts } from './parts.ts';
 import type { PromptPorts } from './ports.ts';

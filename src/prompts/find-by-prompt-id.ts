@@ -8,7 +8,7 @@ export type FindJobId = (user: string, promptId: string) => Promise<string | und
 /** The places where prompts are looked up. */
 export type PromptSources = {
   readonly livePrompts: LivePrompts;
-  readonly ledger: Pick<Ledger, 'prompts'>;
+  readonly ledger: Ledger;
 };
 
 /** Creates a function that searches the live prompts first, then the ledger. */

@@ -7,7 +7,7 @@ import type { Caller } from '../protocol/job-api.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { PromptPorts } from './ports.ts';
 import { isPathSafeId } from './submit/ids.ts';
-import type { LivePrompt } from './live-prompts.ts';
+import type { LivePrompt } from './live-prompt.ts';
 import type { Follower } from './follow/follower.ts';
 import { type ExternalJob, graphOf } from './external-job.ts';
 import type { JobCanceller } from './follow/cancel-job.ts';

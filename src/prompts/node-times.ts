@@ -11,10 +11,11 @@ export type NodeTimes = Readonly<Record<string, readonly [startMs: number, endMs
 const MAX_NODES = 1000;
 
 /** Returns the stored form of the times. `undefined`: no times were reported, or too many. */
-export function nodeTimesJson(
-  state: Pick<ProgressState, 'runs' | 'startedAtMs' | 'endedAtMs'>,
-): string | undefined {
-  const { runs, startedAtMs: origin, endedAtMs: end } = state;
+export function nodeTimesJson({
+  runs,
+  startedAtMs: origin,
+  endedAtMs: end,
+}: ProgressState): string | undefined {
   if (origin === null || end === null || runs.size === 0 || runs.size > MAX_NODES) return undefined;
   const times = [...runs].flatMap(([nodeId, { startedAtMs, endedAtMs }]) =>
     startedAtMs === null ? [] : [[nodeId, [startedAtMs - origin, (endedAtMs ?? end) - origin]]],

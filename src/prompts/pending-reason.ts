@@ -150,12 +150,12 @@ type PendingFacts = {
 };
 
 /** True when the prompt can be deleted from the queue: as far as known, no part of it runs. */
-export function isNotStarted({ status }: Pick<PendingFacts, 'status'>): boolean {
+export function isNotStarted({ status }: { readonly status: JobStatus | undefined }): boolean {
   return status === undefined || status === 'queued';
 }
 
 /** True when the prompt is in the outbox of this process or of another one. */
-export function isInOutbox({ waitReason }: Pick<PendingFacts, 'waitReason'>): boolean {
+export function isInOutbox({ waitReason }: { readonly waitReason: WaitReason }): boolean {
   return pendingRow(waitReason).isInOutbox === true;
 }
 

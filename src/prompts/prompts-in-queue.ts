@@ -1,5 +1,6 @@
 import type { Ledger } from '../ledger/ledger.ts';
-import type { LivePrompt, LivePrompts } from './live-prompts.ts';
+import type { LivePrompt } from './live-prompt.ts';
+import type { LivePrompts } from './live-prompts.ts';
 
 export type QueueSources = { readonly livePrompts: LivePrompts; readonly ledger: Ledger };
 

@@ -1,5 +1,5 @@
 import type { PromptRow } from '../ledger/ledger.ts';
-import type { LivePrompt } from './live-prompts.ts';
+import type { LivePrompt } from './live-prompt.ts';
 import type { PromptParts } from './parts.ts';
 import type { PromptPorts, PromptRecords } from './ports.ts';
 import { restorePlan, traceparentIn } from './submit/plan.ts';

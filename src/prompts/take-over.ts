@@ -1,7 +1,7 @@
 import type { PromptRow } from '../ledger/ledger.ts';
 import { type JsonObject, parseJson } from '../protocol/json.ts';
 import type { Graph } from '../protocol/v2.ts';
-import type { LivePrompt, NewLivePrompt } from './live-prompts.ts';
+import type { LivePrompt, NewLivePrompt } from './live-prompt.ts';
 import { ByUser } from '../sockets/by-user.ts';
 import { type LogHandlers, type UserLogs, LeadershipLost } from './prompt-event-log.ts';
 import type { PromptParts } from './parts.ts';

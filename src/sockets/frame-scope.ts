@@ -10,11 +10,9 @@ export type FrameScope =
   /** The original server sends the TEXT frames of every prompt to all sockets. */
   | 'texts';
 
-type Receiver = Pick<SocketConnection, 'sid' | 'dialect' | 'watches'>;
-
 /** The scope of a socket for a prompt of its user. `clientId: null`: the prompt named none. */
 export function frameScopeFor(
-  { sid, dialect, watches }: Receiver,
+  { sid, dialect, watches }: SocketConnection,
   clientId: string | null,
 ): FrameScope {
   if (watches) return 'everything';

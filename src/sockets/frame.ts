@@ -34,7 +34,8 @@ export type EncodedFrame =
 /** A `progress_state`, encoded for local sockets and for hosted ones. */
 type EncodedState = { readonly own: () => string; readonly documented: () => string };
 
-export type EncodedPicture = Pick<Picture, 'kind'> & {
+export type EncodedPicture = {
+  readonly kind: Picture['kind'];
   readonly plain: () => Buffer;
   readonly withMetadata: () => Buffer;
 };

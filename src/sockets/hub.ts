@@ -59,7 +59,7 @@ export type HubOptions = {
   readonly now?: () => number;
   /** Called when the first socket of a user has connected, or the last one has disconnected. */
   readonly onPresenceChange?: (user: string, isThere: boolean) => void;
-  readonly log?: Pick<Logger, 'warn'>;
+  readonly log?: Logger;
   readonly maxReplayBytes?: number;
   /** Called with each frame of each socket, while it is on. */
   readonly frameObserver?: FrameObserver | undefined;

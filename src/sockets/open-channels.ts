@@ -16,7 +16,7 @@ type OpenChannelsOptions = {
   readonly connectionsOf: (user: string) => Iterable<SocketConnection>;
   readonly previewMethod: PreviewMethod;
   readonly maxReplayBytes?: number | undefined;
-  readonly log?: Pick<Logger, 'warn'> | undefined;
+  readonly log?: Logger | undefined;
 };
 
 /**

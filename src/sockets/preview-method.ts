@@ -22,15 +22,13 @@ export function previewMethodIn(value: Json | undefined): PreviewMethod | undefi
   return PROMPT_METHODS.find((word) => word === value);
 }
 
-type Receiver = Pick<SocketConnection, 'dialect' | 'watches' | 'isBrowser' | 'wantsMetadata'>;
-
 /**
  * True when a socket gets pictures of this kind. The server's `none` wins over the prompt's
  * setting. The settings do not affect results and the previews that a node makes itself.
  */
 export function acceptsPicture(
   kind: PictureKind,
-  receiver: Receiver,
+  receiver: SocketConnection,
   { server, prompt = 'default' }: { server: PreviewMethod; prompt?: PreviewMethod | undefined },
 ): boolean {
   if (kind === 'result' || kind === 'own') return true;
@@ -43,7 +41,7 @@ export function acceptsPicture(
 }
 
 const acceptAlways = (): boolean => true;
-const negotiated = (receiver: Receiver): boolean => receiver.wantsMetadata();
+const negotiated = (receiver: SocketConnection): boolean => receiver.wantsMetadata();
 
 const ACCEPTS = {
   default: (receiver) => receiver.isBrowser || negotiated(receiver),
@@ -52,4 +50,4 @@ const ACCEPTS = {
   taesd: acceptAlways,
   negotiated,
   none: () => false,
-} as const satisfies Record<PreviewMethod, (receiver: Receiver) => boolean>;
+} as const satisfies Record<PreviewMethod, (receiver: SocketConnection) => boolean>;

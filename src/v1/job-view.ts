@@ -5,7 +5,7 @@ import { liveWord } from '../translate/status.ts';
 import { type JsonObject, parseJson } from '../protocol/json.ts';
 import type { StatusWord, HistoryEntry } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
-import type { LivePrompt } from '../prompts/live-prompts.ts';
+import type { LivePrompt } from '../prompts/live-prompt.ts';
 
 /** Returns a live prompt as `/api/jobs` shows it. */
 export function liveView(prompt: LivePrompt): JobView {

@@ -1,12 +1,8 @@
 import type { BodyReader } from '../http/json-body.ts';
 import type { Json } from '../protocol/json.ts';
 import { isTruthyInPython } from '../protocol/python-text.ts';
-import {
-  type LivePrompts,
-  type LivePrompt,
-  hasEnded,
-  shownAsRunning,
-} from '../prompts/live-prompts.ts';
+import type { LivePrompt } from '../prompts/live-prompt.ts';
+import { type LivePrompts, hasEnded, shownAsRunning } from '../prompts/live-prompts.ts';
 import { isNotStarted } from '../prompts/pending-reason.ts';
 import { promptsInQueue } from '../prompts/prompts-in-queue.ts';
 import type { Ledger } from '../ledger/ledger.ts';

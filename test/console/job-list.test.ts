@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { type JobPageQuery, createJobList } from '../../src/console/job-list.ts';
 import { NEW_PROMPT, type PromptRow } from '../../src/ledger/columns.ts';
 import type { PromptOutline } from '../../src/ledger/ledger.ts';
-import { LivePrompt } from '../../src/prompts/live-prompts.ts';
+import { LivePrompt } from '../../src/prompts/live-prompt.ts';
 
 const QUERY: JobPageQuery = {
   limit: 50,
@@ -46,13 +46,13 @@ function listOf(count: number, live: readonly LivePrompt[] = []) {
     prompts: {
       outlines: async () =>
         [...rows.values()].map((row): PromptOutline => ({ ...row, storedBytes: 300 })),
-      async get(key) {
+      async get(key: string) {
         reads++;
         return rows.get(key);
       },
     },
     livePrompts: { list: () => live },
-  });
+  } as unknown as Parameters<typeof createJobList>[0]);
   return {
     rows,
     reads: () => reads,
@@ -102,8 +102,7 @@ describe('the list of jobs', () => {
     const liveOf = (key: string, isV2Job: boolean): LivePrompt => {
       const identity = { key, promptId: key, number: 1, clientId: null, createdAtMs: 1 };
       const content = { graph: {}, extraData: {}, targets: [], isV2Job };
-      const connection = { caller: { user: 'local' }, channel: undefined as never };
-      return new LivePrompt({ ...identity, ...content }, connection);
+      return new LivePrompt({ ...identity, ...content }, { user: 'local' }, undefined as never);
     };
     const { ask } = listOf(0, [liveOf('one', false), liveOf('two', true)]);
     const found = await Promise.all([ask({ api: 'v1' }), ask({ api: 'v2' })]);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { endedRuns, liveRuns, jobNodesOf } from '../../src/console/job-nodes.ts';
 import type { NodeStateWord } from '../../src/console/api-types.ts';
-import type { LivePrompt } from '../../src/prompts/live-prompts.ts';
+import type { LivePrompt } from '../../src/prompts/live-prompt.ts';
 import { parseJson } from '../../src/protocol/json.ts';
 import type { HistoryEntry } from '../../src/protocol/v1.ts';
 import type { Graph } from '../../src/protocol/v2.ts';
@@ -53,7 +53,7 @@ test('while it runs, the running node has its time so far', () => {
 
 test('after its end, states come from history and times from the record', () => {
   const cached = ['execution_cached', { nodes: ['1'] }];
-  const runs = endedRuns({ nodeTimesJson: '{"2":[5,25]}' }, entryWith(true, [cached]));
+  const runs = endedRuns('{"2":[5,25]}', entryWith(true, [cached]));
   expect(shown(runs)).toEqual([
     ['cached', null],
     ['done', 20],
@@ -66,7 +66,7 @@ test.each([
   ['execution_interrupted', 'stopped'],
 ] as const)('%s names the node that has %s', (type, state) => {
   const message = [type, { node_id: '2', executed: ['1'] }];
-  const runs = endedRuns({ nodeTimesJson: null }, entryWith(false, [message]));
+  const runs = endedRuns(null, entryWith(false, [message]));
   expect(shown(runs)).toEqual([
     ['done', null],
     [state, null],

@@ -3,7 +3,7 @@ import { type WarningSources, warningsOf } from '../../src/console/server-warnin
 
 const NOW_MS = Date.UTC(2026, 0, 2);
 const NOTHING: WarningSources = {
-  config: { deprecationSettings: { brownouts: [] } as never, concurrency: 1, dataDir: '' },
+  config: { deprecationSettings: { brownouts: [] }, concurrency: 1, dataDir: '' } as never,
   nowMs: NOW_MS,
   upstream: 'embedded',
   isHealthy: true,

@@ -1,10 +1,7 @@
 // `/queue` is read from the live prompts of a user.
 import { describe, expect, test } from 'vitest';
-import {
-  type LivePrompt,
-  createLivePrompts,
-  shownAsRunning,
-} from '../../src/prompts/live-prompts.ts';
+import type { LivePrompt } from '../../src/prompts/live-prompt.ts';
+import { LivePrompts, shownAsRunning } from '../../src/prompts/live-prompts.ts';
 import { isInOutbox } from '../../src/prompts/pending-reason.ts';
 
 function promptOf(key: string, more: object = {}): LivePrompt {
@@ -26,7 +23,7 @@ const keys = (prompts: Iterable<LivePrompt>): string[] => [...prompts].map(({ ke
 
 describe('the queue of a user', () => {
   test('interrupts what runs, and not a prompt whose end is being recorded', () => {
-    const live = createLivePrompts();
+    const live = new LivePrompts();
     const first = promptOf('first', { status: 'running', createdAtMs: 1 });
     const second = promptOf('second', { status: 'queued', createdAtMs: 2 });
     live.add(first);
@@ -38,7 +35,7 @@ describe('the queue of a user', () => {
   });
 
   test('knows of an earlier prompt whose job is still queued', () => {
-    const live = createLivePrompts();
+    const live = new LivePrompts();
     const [first, second] = [promptOf('1', { number: 1 }), promptOf('2', { number: 2 })];
     live.add(first);
     live.add(second);
@@ -51,7 +48,7 @@ describe('the queue of a user', () => {
 
 describe('a prompt is found', () => {
   test('by an id that is used twice: the newest one', () => {
-    const live = createLivePrompts();
+    const live = new LivePrompts();
     live.add(promptOf('new', { promptId: 'p', createdAtMs: 2 }));
     live.add(promptOf('old', { promptId: 'p', createdAtMs: 1 }));
     expect(live.find('ann', 'p')?.key).toBe('new');
@@ -59,7 +56,7 @@ describe('a prompt is found', () => {
 });
 
 test('prompts in the outbox are known by user', () => {
-  const live = createLivePrompts();
+  const live = new LivePrompts();
   const prompt = promptOf('k');
   live.add(prompt);
   live.setWaitReason(prompt, 'in_outbox');
@@ -71,7 +68,7 @@ test('prompts in the outbox are known by user', () => {
 });
 
 test('counts prompts by state, and the bytes that clients sent', () => {
-  const live = createLivePrompts();
+  const live = new LivePrompts();
   const statuses = [undefined, 'queued', 'running', 'failed'];
   const prompts = statuses.map((status, i) => promptOf(String(i), { status }));
   for (const prompt of prompts) live.add(prompt);
@@ -83,9 +80,7 @@ test('counts prompts by state, and the bytes that clients sent', () => {
 
 test('reports each change of the reason to wait once', () => {
   const reports: string[] = [];
-  const live = createLivePrompts({
-    onPending: ({ key }, reason) => void reports.push(`${key} ${reason}`),
-  });
+  const live = new LivePrompts(({ key }, reason) => void reports.push(`${key} ${reason}`));
   const prompt = promptOf('k');
   live.add(prompt);
   live.setWaitReason(prompt, 'no_room');

@@ -1,7 +1,8 @@
 // A prompt leaves `/queue` in the moment in which `/history` shows it.
 import { expect, test } from 'vitest';
 import type { Ledger } from '../../src/ledger/ledger.ts';
-import { type LivePrompt, createLivePrompts } from '../../src/prompts/live-prompts.ts';
+import type { LivePrompt } from '../../src/prompts/live-prompt.ts';
+import { LivePrompts } from '../../src/prompts/live-prompts.ts';
 import { promptsInQueue } from '../../src/prompts/prompts-in-queue.ts';
 
 function promptOf(key: string, createdAtMs: number): LivePrompt {
@@ -12,7 +13,7 @@ function promptOf(key: string, createdAtMs: number): LivePrompt {
 }
 
 test('a prompt whose history is written is not in the queue any more', async () => {
-  const livePrompts = createLivePrompts();
+  const livePrompts = new LivePrompts();
   const ending = promptOf('ending', 1);
   livePrompts.add(ending);
   livePrompts.add(promptOf('next', 2));

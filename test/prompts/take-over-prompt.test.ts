@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { PromptRow } from '../../src/ledger/ledger.ts';
 import { takeOverPrompt } from '../../src/prompts/take-over-prompt.ts';
-import type { LivePrompt } from '../../src/prompts/live-prompts.ts';
+import type { LivePrompt } from '../../src/prompts/live-prompt.ts';
 import type { PromptParts } from '../../src/prompts/parts.ts';
 import { fakePorts } from './fake-ports.ts';
 

@@ -7,7 +7,8 @@ import { openRedisLedger } from '../../src/ledger/redis/redis-ledger.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { Follower } from '../../src/prompts/follow/follower.ts';
-import { createLivePrompts, type LivePrompt } from '../../src/prompts/live-prompts.ts';
+import type { LivePrompt } from '../../src/prompts/live-prompt.ts';
+import { LivePrompts } from '../../src/prompts/live-prompts.ts';
 import type { PromptParts } from '../../src/prompts/parts.ts';
 import { PromptTakeover } from '../../src/prompts/take-over.ts';
 import { openRedis } from '../../src/redis/redis.ts';
@@ -33,9 +34,9 @@ export async function openPromptServer(
   const promptEventLog = new SharedEventLog({ links, instance: `server ${instances++}`, log });
   const { prompts } = openRedisLedger({ links, leadership: () => promptEventLog.leadership });
   const ledger = { prompts: { ...prompts, ...intercept(prompts) } };
-  const livePrompts = createLivePrompts();
+  const livePrompts = new LivePrompts();
   const hub = new Hub({
-    remaining: livePrompts.count,
+    remaining: (user) => livePrompts.count(user),
     serverFlags: {},
     previewMethod: 'auto',
     onPresenceChange: (user, isThere) => promptEventLog.watch(user, isThere),

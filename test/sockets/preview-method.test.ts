@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { PictureKind } from '../../src/translate/progress/progress-state.ts';
 import type { Dialect } from '../../src/dialects/dialect.ts';
+import type { SocketConnection } from '../../src/sockets/connection.ts';
 import {
   type PreviewMethod,
   acceptsPicture,
@@ -9,13 +10,14 @@ import {
 
 type Form = { dialect?: Dialect; isBrowser?: boolean; negotiated?: boolean; watches?: boolean };
 
-const receiver = ({ negotiated = false, ...form }: Form) => ({
-  dialect: 'local' as const,
-  isBrowser: false,
-  watches: false,
-  wantsMetadata: () => negotiated,
-  ...form,
-});
+const receiver = ({ negotiated = false, ...form }: Form) =>
+  ({
+    dialect: 'local' as const,
+    isBrowser: false,
+    watches: false,
+    wantsMetadata: () => negotiated,
+    ...form,
+  }) as unknown as SocketConnection;
 const wants = (kind: PictureKind, form: Form, server: PreviewMethod, prompt?: PreviewMethod) =>
   acceptsPicture(kind, receiver(form), { server, prompt });
 

@@ -1,6 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { UndeliveredFrames } from '../../src/sockets/undelivered-frames.ts';
 import type { Frame } from '../../src/sockets/frame.ts';
+import { silentLogger } from '../../src/observability/log.ts';
 import { Hub } from '../../src/sockets/hub.ts';
 import type { V1Message } from '../../src/protocol/v1.ts';
 
@@ -124,7 +125,7 @@ describe('what no socket has received of a prompt', () => {
 });
 
 test('of all prompts together it is bounded too; those that are over go first, and it is logged', () => {
-  const log = { warn: vi.fn() };
+  const log = Object.assign(silentLogger(), { warn: vi.fn() });
   const hub = new Hub({
     remaining: () => 0,
     serverFlags: {},

@@ -3,7 +3,7 @@ import type Koa from 'koa';
 import { jobRoutes } from '../../src/v1/jobs.ts';
 import { readIdList, readNamedIds } from '../../src/v1/routing/body.ts';
 import { parseJson } from '../../src/protocol/json.ts';
-import type { LivePrompt } from '../../src/prompts/live-prompts.ts';
+import type { LivePrompt } from '../../src/prompts/live-prompt.ts';
 
 test.each([
   ['an object without a text', '[{"toString":1,"valueOf":2},"a"]', ['a']],

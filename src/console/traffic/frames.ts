@@ -27,10 +27,7 @@ type RecordedFrame = RecordedMessage & {
 };
 
 /** Returns a frame as readable text and, if it has a picture, the place of the picture. */
-export function frameEntry({
-  payload,
-  totalBytes,
-}: Pick<SocketFrame, 'payload' | 'totalBytes'>): RecordedFrame {
+export function frameEntry({ payload, totalBytes }: SocketFrame): RecordedFrame {
   const described = describeFrame(payload);
   const { picture, textStart, promptId } = described;
   const bytes = totalBytes ?? described.bytes;

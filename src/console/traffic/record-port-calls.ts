@@ -12,9 +12,9 @@ import { answerBody, eventEntry, requestBody, statusOfAnswer } from './v2-calls.
 type PortCallRecorderOptions = {
   readonly store: TrafficStore;
   readonly now: () => number;
-  readonly secrets: Pick<SecretRedactor, 'add'>;
+  readonly secrets: SecretRedactor;
   readonly showText: ShowText;
-  readonly causes: Pick<CallCauses, 'causeOf'>;
+  readonly causes: CallCauses;
 };
 
 type AnsweredCall = {

@@ -9,7 +9,7 @@ export const REMOVED = '[removed]';
 export type ShowText = (text: string) => string;
 
 /** Removes texts that look like credentials, and every key that a caller has sent. */
-export function createShowText(secrets: Pick<SecretRedactor, 'redact'>): ShowText {
+export function createShowText(secrets: SecretRedactor): ShowText {
   return (text) =>
     secrets.redact(
       withoutCredentialsIn(text)

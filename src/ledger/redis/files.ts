@@ -1,6 +1,6 @@
 import { FILE_COLUMNS } from '../columns.ts';
 import { LRUCache } from 'lru-cache';
-import type { FileRow, FileStore, LabelStore } from '../ledger.ts';
+import type { FilePlace, FileRow, FileStore, LabelStore } from '../ledger.ts';
 import { type LedgerConnection, idsOf, joinKey } from './connection.ts';
 import { createTable, newToken } from './table.ts';
 
@@ -62,7 +62,7 @@ export function textStore(
   };
 }
 
-function idOf(user: string, name: Pick<FileRow, 'type' | 'subfolder' | 'filename'>): string {
+function idOf(user: string, name: FilePlace): string {
   return joinKey(user, joinKey(name.type, joinKey(name.subfolder, name.filename)));
 }
 

@@ -22,11 +22,8 @@ export function fileStore(db: Database, writer: Writer, lists: FileListCache): F
   const list = db.prepare(`SELECT ${COLUMNS} FROM files WHERE user = ? AND type = ?
     AND asset_id <> '' ORDER BY modified_at_ms DESC, rowid DESC`);
   const remove = db.prepare(`DELETE FROM files WHERE ${named}`);
-  const write = <T>(
-    apply: () => T,
-    of: Pick<FileRow, 'user' | 'type'>,
-    durability?: Durability,
-  ): Promise<T> => lists.change(() => writer.writeOne(apply, durability), of);
+  const write = <T>(apply: () => T, of: ListKey, durability?: Durability): Promise<T> =>
+    lists.change(() => writer.writeOne(apply, durability), of);
   return {
     put: (row, durability) => write(() => void put.run(...SQL.values(row)), row, durability),
     claim: (row, durability) =>
@@ -65,7 +62,7 @@ export function textStore(
 
 export type FileListCache = ReturnType<typeof createFileListCache>;
 
-type ListKey = Pick<FileRow, 'user' | 'type'>;
+type ListKey = { readonly user: string; readonly type: FileType };
 
 /** The most files in all cached lists together. */
 const MAX_CACHED_FILES = 100_000;

@@ -4,6 +4,7 @@ import type { Durability } from '../../lib/durability.ts';
 import type { JobRow, JobStore } from '../ledger.ts';
 import { longTexts } from './long-texts.ts';
 import type { Writer } from './writer.ts';
+import type { StatementSyncInstance } from '@photostructure/sqlite';
 import type { Database } from './database.ts';
 
 const SQL = sqlColumns<JobRow>(JOB_COLUMNS);
@@ -73,7 +74,7 @@ export function jobStore(db: Database, writer: Writer): JobStore {
 
 /** Prepares one statement for each combination of columns; the engine changes few combinations. */
 function createUpdate(db: Database) {
-  const prepared = new Map<string, ReturnType<Database['prepare']>>();
+  const prepared = new Map<string, StatementSyncInstance>();
   return (id: string, patch: Partial<JobRow>): void => {
     const { sql, values } = SQL.assignments(patch);
     if (values.length === 0) return;

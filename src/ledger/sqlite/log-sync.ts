@@ -16,7 +16,7 @@ export type LogSync = {
 };
 
 type LogSyncOptions = {
-  readonly clock: Pick<Clock, 'callAfter'>;
+  readonly clock: Clock;
   readonly syncFile: (file: number, done: (error: Error | null) => void) => void;
 };
 

@@ -1,6 +1,12 @@
 import { MODEL_CALL_COLUMNS, REPLAY_COLUMNS } from '../columns.ts';
 import { sqlColumns } from './sql-columns.ts';
-import type { ModelCallRow, ModelCallStore, ReplayRow, ReplayStore } from '../ledger.ts';
+import type {
+  ModelCallRow,
+  ModelCallStore,
+  ReplayHolder,
+  ReplayRow,
+  ReplayStore,
+} from '../ledger.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 
@@ -28,7 +34,7 @@ export function replayStore(db: Database, writer: Writer): ReplayStore {
 }
 
 /** The parameters of `held`. SQLite refuses parameters that a statement does not name. */
-function pick({ scope, key, requestId }: Pick<ReplayRow, 'scope' | 'key' | 'requestId'>) {
+function pick({ scope, key, requestId }: ReplayHolder) {
   return { scope, key, requestId };
 }
 

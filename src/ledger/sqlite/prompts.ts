@@ -130,7 +130,7 @@ function lookups({ db, reader }: Parts) {
     get: async (key) => get.get(key),
     entries: async (keys) =>
       keys.map(
-        (key) => (entry.get(key) as Pick<PromptRow, 'entryJson'> | undefined)?.entryJson ?? null,
+        (key) => (entry.get(key) as { entryJson: string | null } | undefined)?.entryJson ?? null,
       ),
     highestNumber: async () => (highest.get() as { highest: number }).highest,
   } satisfies Partial<PromptStore>;

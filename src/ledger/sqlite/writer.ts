@@ -11,7 +11,9 @@ type PendingWrite = {
   readonly files: FilesOnDisk | undefined;
 };
 
-type WriteOptions = Pick<PendingWrite, 'durability' | 'files'> & {
+type WriteOptions = {
+  readonly durability: Durability;
+  readonly files: FilesOnDisk | undefined;
   readonly onFailure: (cause: unknown) => void;
 };
 
@@ -93,7 +95,7 @@ export function createWriter(db: Database, log?: Omit<LogSync, 'close'>) {
         const value = apply();
         batch.push({ durability, files, settle: () => resolve(value), reject });
       } catch (cause) {
-        rejectAll([{ reject }], cause);
+        reject(writeFailure(cause));
         onFailure(cause);
       }
     });
@@ -130,8 +132,11 @@ function rollBack(db: Database): void {
   }
 }
 
-function rejectAll(waiting: readonly Pick<PendingWrite, 'reject'>[], cause: unknown): void {
+function rejectAll(waiting: readonly PendingWrite[], cause: unknown): void {
+  for (const { reject } of waiting) reject(writeFailure(cause));
+}
+
+function writeFailure(cause: unknown): Error {
   const reason = cause instanceof Error ? cause.message : String(cause);
-  const error = new Error(`the ledger could not be written: ${reason}`, { cause });
-  for (const { reject } of waiting) reject(error);
+  return new Error(`the ledger could not be written: ${reason}`, { cause });
 }

@@ -9,7 +9,7 @@ import {
   initialProgress,
 } from '../../translate/progress/progress-state.ts';
 import { idleDueMs, reduceProgress } from '../../translate/progress/progress.ts';
-import type { LivePrompt } from '../live-prompts.ts';
+import type { LivePrompt } from '../live-prompt.ts';
 import { type WaitReason, pendingRow } from '../pending-reason.ts';
 import type { PromptPorts } from '../ports.ts';
 import type { PromptLogEntry } from '../prompt-event-log.ts';

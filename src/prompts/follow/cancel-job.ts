@@ -1,6 +1,6 @@
 import { type Caller, isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
-import type { LivePrompt } from '../live-prompts.ts';
+import type { LivePrompt } from '../live-prompt.ts';
 import type { PromptPorts } from '../ports.ts';
 import { retry } from '../../lib/retry.ts';
 

@@ -1,6 +1,6 @@
 import { createDeferred } from '../../lib/concurrency.ts';
 import type { JobEvent, Result } from '../../protocol/job-api.ts';
-import type { LivePrompt } from '../live-prompts.ts';
+import type { LivePrompt } from '../live-prompt.ts';
 import type { EntryApplier } from './apply-entry.ts';
 import type { EndTurn } from './end-order.ts';
 

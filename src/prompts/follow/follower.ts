@@ -4,7 +4,7 @@ import type { Caller } from '../../protocol/job-api.ts';
 import type { Graph } from '../../protocol/v2.ts';
 import type { Channel } from '../../sockets/channel.ts';
 import { previewMethodIn } from '../../sockets/preview-method.ts';
-import { LivePrompt, type NewLivePrompt } from '../live-prompts.ts';
+import { LivePrompt, type NewLivePrompt } from '../live-prompt.ts';
 import {
   LeadershipLost,
   type LogSubscriber,
@@ -75,7 +75,7 @@ export class Follower {
     const { user } = caller;
     const { key } = newPrompt;
     const channel = this.#openChannel(newPrompt, user);
-    const prompt = new LivePrompt(newPrompt, { caller, channel });
+    const prompt = new LivePrompt(newPrompt, caller, channel);
     if (eventLog.hasAppliedEnd(key)) {
       hub.channels.close(channel);
       return prompt;

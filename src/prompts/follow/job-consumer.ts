@@ -3,7 +3,7 @@ import { yieldEvery } from '../../lib/event-loop.ts';
 import { type JobEvent, type Result, isGone, ok } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job, type Output } from '../../protocol/v2.ts';
 import type { ProgressInput, ProgressState } from '../../translate/progress/progress-state.ts';
-import type { LivePrompt } from '../live-prompts.ts';
+import type { LivePrompt } from '../live-prompt.ts';
 import type { PromptPorts } from '../ports.ts';
 import { LeadershipLost } from '../prompt-event-log.ts';
 import type { HistoryPruner } from '../state/history-pruner.ts';

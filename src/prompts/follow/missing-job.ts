@@ -1,5 +1,5 @@
 import type { Job } from '../../protocol/v2.ts';
-import type { LivePrompt } from '../live-prompts.ts';
+import type { LivePrompt } from '../live-prompt.ts';
 
 /** A job that was lost, or ended before it started. Without `job`, the service does not have it. */
 export type MissingJob = {

@@ -6,7 +6,7 @@ import { isGone } from '../../protocol/job-api.ts';
 import { classOf } from '../../translate/graph.ts';
 import { type KnownFile, showsSavedText } from '../../translate/outputs.ts';
 import type { Job, Output } from '../../protocol/v2.ts';
-import type { LivePrompt } from '../live-prompts.ts';
+import type { LivePrompt } from '../live-prompt.ts';
 import type { PromptPorts } from '../ports.ts';
 
 /** The number of outputs that are named before the event loop gets its turn. */

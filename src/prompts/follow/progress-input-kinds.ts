@@ -6,7 +6,7 @@ import { IS_TERMINAL, type JobStatus } from '../../protocol/v2.ts';
  * True when the event only names a node that is known to have begun: an entry would say nothing
  * new.
  */
-export function isKnown(event: JobEvent, { runs }: Pick<ProgressState, 'runs'>): boolean {
+export function isKnown(event: JobEvent, { runs }: ProgressState): boolean {
   if (event.event !== 'progress') return false;
   const { current_node: nodeId, step } = event.data;
   return typeof nodeId === 'string' && typeof step !== 'number' && runs.has(nodeId);

@@ -2,7 +2,7 @@ import { readImageBytes } from '../../files/asset-content.ts';
 import { sniffPreview } from '../../protocol/binary-frames.ts';
 import type { Frame } from '../../sockets/frame.ts';
 import type { FrameOf, Picture, PictureEffect } from '../../translate/progress/progress-state.ts';
-import type { LivePrompt } from '../live-prompts.ts';
+import type { LivePrompt } from '../live-prompt.ts';
 import type { PromptPorts } from '../ports.ts';
 import { PREVIEW_HEAD_BYTES } from '../prompt-event-log.ts';
 

@@ -5,7 +5,7 @@ import type { JobEvent } from '../../protocol/job-api.ts';
 import { type GivenNames, hasContentName, withGivenNames } from '../../protocol/upload-folders.ts';
 import type { PromptStore } from '../../ledger/ledger.ts';
 import type { Job, Output } from '../../protocol/v2.ts';
-import type { LivePrompt } from '../live-prompts.ts';
+import type { LivePrompt } from '../live-prompt.ts';
 
 /**
  * Names uploads as the client of one prompt did, in what a service reports of its job. A service

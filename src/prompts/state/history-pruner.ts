@@ -1,17 +1,17 @@
-import type { HistoryLimits, Ledger } from '../../ledger/ledger.ts';
+import type { HistoryLimits, PromptStore } from '../../ledger/ledger.ts';
 
 /** History is pruned when it exceeds its limit by one percent, or after this many prompts. */
 const MAX_PROMPTS_BETWEEN_PRUNES = 50;
 
 /** Prunes the history of ended prompts, not after each prompt but often enough. */
 export class HistoryPruner {
-  readonly #prompts: Pick<Ledger['prompts'], 'pruneHistory'>;
+  readonly #prompts: PromptStore;
   readonly #limits: HistoryLimits;
   readonly #pruneEvery: number;
   #storedBytes = 0;
   #ended = 0;
 
-  constructor(prompts: Pick<Ledger['prompts'], 'pruneHistory'>, limits: HistoryLimits) {
+  constructor(prompts: PromptStore, limits: HistoryLimits) {
     this.#prompts = prompts;
     this.#limits = limits;
     this.#pruneEvery = Math.min(MAX_PROMPTS_BETWEEN_PRUNES, Math.ceil(limits.count / 100));

@@ -1,11 +1,12 @@
 import type { PromptRow } from '../../ledger/ledger.ts';
 import { parseJson } from '../../protocol/json.ts';
 import type { Graph } from '../../protocol/v2.ts';
-import type { LivePrompt, LivePrompts } from '../live-prompts.ts';
+import type { LivePrompt } from '../live-prompt.ts';
+import type { LivePrompts } from '../live-prompts.ts';
 
 /** Reads from the record the job that another process linked to the prompt. */
 export function readLinkedJob(
-  livePrompts: Pick<LivePrompts, 'setJobId'>,
+  livePrompts: LivePrompts,
   prompt: LivePrompt,
   row: PromptRow | undefined,
 ): void {

@@ -6,7 +6,7 @@ import type { ProgressState } from '../../translate/progress/progress-state.ts';
 import { nodeTimesJson } from '../node-times.ts';
 import { endWord } from '../../translate/status.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
-import type { LivePrompt } from '../live-prompts.ts';
+import type { LivePrompt } from '../live-prompt.ts';
 import { toJsonText } from '../../lib/lazy-json.ts';
 
 /**

@@ -1,7 +1,7 @@
 import type { PromptRow } from '../../ledger/columns.ts';
 import type { Job } from '../../protocol/v2.ts';
 import { type V1Refusal, submitUnknown } from '../../translate/prompt-refusal.ts';
-import type { LivePrompt } from '../live-prompts.ts';
+import type { LivePrompt } from '../live-prompt.ts';
 import type { Follower } from '../follow/follower.ts';
 import type { PromptRecords } from '../ports.ts';
 import { LeadershipLost, ifLeadershipLost } from '../prompt-event-log.ts';

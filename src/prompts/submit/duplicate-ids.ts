@@ -1,7 +1,7 @@
 import type { PromptRow } from '../../ledger/ledger.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import type { Caller } from '../../protocol/job-api.ts';
-import type { LivePrompt } from '../live-prompts.ts';
+import type { LivePrompt } from '../live-prompt.ts';
 import { V1Error, plainError } from '../../dialects/errors.ts';
 import type { Follower } from '../follow/follower.ts';
 import { toJsonText } from '../../lib/lazy-json.ts';

@@ -3,7 +3,7 @@ import { applyCoercionsSteps } from '../../translate/file-mentions.ts';
 import type { Json } from '../../protocol/json.ts';
 import { stringifySteps } from '../../protocol/json-steps.ts';
 import type { Job } from '../../protocol/v2.ts';
-import type { LivePrompt } from '../live-prompts.ts';
+import type { LivePrompt } from '../live-prompt.ts';
 import type { PromptPorts } from '../ports.ts';
 import type { Follower } from '../follow/follower.ts';
 import { rememberJson } from '../../lib/lazy-json.ts';

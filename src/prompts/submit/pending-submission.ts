@@ -2,7 +2,7 @@ import { type Deferred, createDeferred } from '../../lib/concurrency.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import type { NodeErrors } from '../../protocol/v1.ts';
 import type { Job } from '../../protocol/v2.ts';
-import type { LivePrompt } from '../live-prompts.ts';
+import type { LivePrompt } from '../live-prompt.ts';
 import type { Accepted } from './answer.ts';
 import type { Attempt } from './attempt.ts';
 import type { SubmissionDraft } from './draft.ts';

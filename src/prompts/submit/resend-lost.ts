@@ -2,7 +2,7 @@ import { reached } from '../../lib/crash-point.ts';
 import { isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
 import type { MissingJob, ReplaceLostJob } from '../follow/missing-job.ts';
-import type { LivePrompt } from '../live-prompts.ts';
+import type { LivePrompt } from '../live-prompt.ts';
 import type { PromptPorts } from '../ports.ts';
 import { backoffMs } from '../submission-pace.ts';
 import type { Submissions } from './submissions.ts';

@@ -3,7 +3,7 @@ import type { JobError } from '../../protocol/v2.ts';
 import { partialNodeErrors } from '../../translate/definition-errors.ts';
 import { jobErrorOf } from '../../translate/late-rejection.ts';
 import { outputsWithoutErrors, unreachableUpstream } from '../../translate/prompt-refusal.ts';
-import type { LivePrompt } from '../live-prompts.ts';
+import type { LivePrompt } from '../live-prompt.ts';
 import type { Follower } from '../follow/follower.ts';
 import { type WaitReason, isInOutbox } from '../pending-reason.ts';
 import type { PromptPorts } from '../ports.ts';

@@ -1,7 +1,7 @@
 import { BackgroundTasks } from '../../lib/concurrency.ts';
 import { reached } from '../../lib/crash-point.ts';
 import { retry } from '../../lib/retry.ts';
-import type { LivePrompt } from '../live-prompts.ts';
+import type { LivePrompt } from '../live-prompt.ts';
 import type { PromptPorts } from '../ports.ts';
 import { LeadershipLost } from '../prompt-event-log.ts';
 import { serverStalled } from '../../translate/prompt-refusal.ts';

@@ -1,7 +1,7 @@
 // Jobs that ended while no process followed them stand in the history in the order in which they ran.
 import { expect, onTestFinished, test } from 'vitest';
 import { Follower } from '../../../src/prompts/follow/follower.ts';
-import { createLivePrompts } from '../../../src/prompts/live-prompts.ts';
+import { LivePrompts } from '../../../src/prompts/live-prompts.ts';
 import { createLocalEventLog } from '../../../src/prompts/prompt-event-log.ts';
 import { ok } from '../../../src/protocol/job-api.ts';
 import type { JobStatus } from '../../../src/protocol/v2.ts';
@@ -15,11 +15,11 @@ const GRAPH = { '1': { class_type: 'Save', inputs: {} } };
 /** Prompts that are followed in the order of their names, as an earlier process left them or not. */
 async function open({ isTakenOver }: { readonly isTakenOver: boolean }) {
   const clock = createFakeClock(0);
-  const livePrompts = createLivePrompts();
+  const livePrompts = new LivePrompts();
   const histories: string[] = [];
   const answers = new Map<string, (status: JobStatus) => void>();
   const hub = new Hub({
-    remaining: livePrompts.count,
+    remaining: (user) => livePrompts.count(user),
     serverFlags: {},
     previewMethod: 'auto',
     now: () => 0,

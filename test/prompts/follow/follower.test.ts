@@ -1,7 +1,7 @@
 // A follower consumes a prompt's events only after its client was answered, and goes on until its history is written.
 import { expect, onTestFinished, test } from 'vitest';
 import { Follower } from '../../../src/prompts/follow/follower.ts';
-import { createLivePrompts } from '../../../src/prompts/live-prompts.ts';
+import { LivePrompts } from '../../../src/prompts/live-prompts.ts';
 import {
   type LogSubscriber,
   type PromptEventLog,
@@ -35,7 +35,7 @@ type Answer = JobEvent[] | Error;
 /** A follower whose upstream gives these streams, and answers polls with these jobs. */
 function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | Error)[] }) {
   const clock = createFakeClock(0);
-  const livePrompts = createLivePrompts();
+  const livePrompts = new LivePrompts();
   const entries: string[] = [];
   const histories: string[] = [];
   const polls: number[] = [];
@@ -61,7 +61,7 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
     },
   };
   const hub = new Hub({
-    remaining: livePrompts.count,
+    remaining: (user) => livePrompts.count(user),
     serverFlags: {},
     previewMethod: 'auto',
     now: () => 0,

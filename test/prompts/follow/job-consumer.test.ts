@@ -3,7 +3,7 @@ import { initialProgress } from '../../../src/translate/progress/progress-state.
 import { reduceProgress } from '../../../src/translate/progress/progress.ts';
 import { EndingPrompts } from '../../../src/prompts/follow/ending-prompts.ts';
 import { JobConsumer } from '../../../src/prompts/follow/job-consumer.ts';
-import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
+import type { LivePrompt } from '../../../src/prompts/live-prompt.ts';
 import { HistoryPruner } from '../../../src/prompts/state/history-pruner.ts';
 import type { PromptLogEntry } from '../../../src/prompts/prompt-event-log.ts';
 import type { JobEvent } from '../../../src/protocol/job-api.ts';

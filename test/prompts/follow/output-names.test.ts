@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import type { FileRow, FileStore } from '../../../src/ledger/ledger.ts';
 import { OutputNames } from '../../../src/prompts/follow/output-names.ts';
-import type { LivePrompt } from '../../../src/prompts/live-prompts.ts';
+import type { LivePrompt } from '../../../src/prompts/live-prompt.ts';
 import { type Content, type Result, ok, refuse } from '../../../src/protocol/job-api.ts';
 import type { Asset, Job, Output } from '../../../src/protocol/v2.ts';
 import { fakePorts } from '../fake-ports.ts';

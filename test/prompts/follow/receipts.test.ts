@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
 import { createDeferred } from '../../../src/lib/concurrency.ts';
 import { Follower } from '../../../src/prompts/follow/follower.ts';
-import { createLivePrompts } from '../../../src/prompts/live-prompts.ts';
+import { LivePrompts } from '../../../src/prompts/live-prompts.ts';
 import {
   type LogSubscriber,
   type PromptLogEntry,
@@ -36,7 +36,7 @@ function open() {
   const read = createDeferred();
   const receipts: string[] = [];
   const subscribers: LogSubscriber[] = [];
-  const livePrompts = createLivePrompts();
+  const livePrompts = new LivePrompts();
   const hub = new Hub({ remaining: () => 0, serverFlags: {}, previewMethod: 'auto' });
   const api = {
     async content() {

@@ -2,11 +2,8 @@ import { NEW_PROMPT, type PromptRow } from '../../../src/ledger/columns.ts';
 import type { JobSearch, Result, SubmitRequest } from '../../../src/protocol/job-api.ts';
 import { ok } from '../../../src/protocol/job-api.ts';
 import type { Graph, Job } from '../../../src/protocol/v2.ts';
-import {
-  LivePrompt,
-  type NewLivePrompt,
-  createLivePrompts,
-} from '../../../src/prompts/live-prompts.ts';
+import { LivePrompt, type NewLivePrompt } from '../../../src/prompts/live-prompt.ts';
+import { LivePrompts } from '../../../src/prompts/live-prompts.ts';
 import { LeadershipLost } from '../../../src/prompts/prompt-event-log.ts';
 import type { PromptParts } from '../../../src/prompts/parts.ts';
 import type { PromptPorts } from '../../../src/prompts/ports.ts';
@@ -55,7 +52,7 @@ const CALLER = { user: 'ann' };
 const GRAPH: Graph = { 1: { class_type: 'Save', inputs: {} } };
 /** The content of a prompt with this id is refused. */
 export const REFUSED_ID = 'refused';
-const LATE_MS = 20_000;
+const LATE_MS = 45_000;
 const never = <T>(): Promise<T> => new Promise<T>(() => {});
 
 /** A service, a ledger, and the processes that submit prompts to the one and record in the other. */
@@ -163,9 +160,7 @@ export class Server {
 
   constructor(world: World, { outboxLimit = 10, onReason }: ServerOptions = {}) {
     this.#world = world;
-    this.livePrompts = createLivePrompts({
-      onPending: ({ key }, reason) => onReason?.(`${key} ${reason}`),
-    });
+    this.livePrompts = new LivePrompts(({ key }, reason) => onReason?.(`${key} ${reason}`));
     const api = {
       submit: (_: unknown, request: SubmitRequest) => this.#submit(request),
       search: (_: unknown, { metadata }: { metadata: Record<string, string> }) =>
@@ -356,7 +351,7 @@ export class Server {
   #track(newPrompt: NewLivePrompt): LivePrompt {
     const known = this.prompts.get(newPrompt.key);
     if (known && this.livePrompts.has(known)) return known;
-    const prompt = new LivePrompt(newPrompt, { caller: CALLER, channel: {} as never });
+    const prompt = new LivePrompt(newPrompt, CALLER, {} as never);
     this.prompts.set(prompt.key, prompt);
     this.livePrompts.add(prompt);
     return prompt;

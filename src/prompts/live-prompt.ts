@@ -1,0 +1,98 @@
+import type { JsonObject } from '../protocol/json.ts';
+import type { Caller } from '../protocol/job-api.ts';
+import type { Graph, JobStatus } from '../protocol/v2.ts';
+import type { Channel } from '../sockets/channel.ts';
+import type { NodeRun } from '../translate/progress/progress-state.ts';
+import { type LazyJson, createLazyJson, readValue, setValue } from '../lib/lazy-json.ts';
+import type { WaitReason } from './pending-reason.ts';
+
+/**
+ * The members of a live prompt that are known when it is submitted, or are read from its record.
+ */
+export type NewLivePrompt = {
+  readonly key: string;
+  readonly promptId: string;
+  readonly number: number;
+  readonly clientId: string | null;
+  readonly createdAtMs: number;
+  readonly graph: Graph;
+  readonly extraData: JsonObject;
+  readonly targets: readonly string[];
+  /** The JSON of the graph and the extra data, where it exists already. */
+  readonly graphJson?: string;
+  readonly extraDataJson?: string;
+  /** True when the job was submitted through v2: its caller follows v2 events. */
+  readonly isV2Job?: boolean;
+};
+
+/**
+ * A prompt between its accepted `POST` and its history entry. A class, because of its accessors: in
+ * an object literal they give each object a hidden class of its own. The members are assigned one
+ * by one, since spreading takes a hundred times as long.
+ */
+export class LivePrompt {
+  readonly key: string;
+  readonly promptId: string;
+  readonly number: number;
+  readonly clientId: string | null;
+  readonly createdAtMs: number;
+  readonly lazy: { readonly graph: LazyJson<Graph>; readonly extraData: LazyJson<JsonObject> };
+  targets: readonly string[];
+  /** True when the process that accepted the prompt has ended. */
+  isTakenOver = false;
+  readonly isV2Job: boolean;
+  /** The credential of the caller, if there is one, is in memory only. */
+  caller: Caller;
+  readonly channel: Channel;
+  /** `null`: no v2 job is known, and `status` is `undefined`. */
+  jobId: string | null = null;
+  /** A terminal status means that the job has ended and its history is being written. */
+  status: JobStatus | undefined = undefined;
+  /** True when the job has reported a node, a step, a preview or an output. */
+  hasEvidence = false;
+  /** The nodes of the job that have started; `null` before the first event. */
+  nodeRuns: ReadonlyMap<string, NodeRun> | null = null;
+  cancelRequested = false;
+  /** True when a process has answered the client: frames of the prompt may reach sockets. */
+  isReleased = false;
+  /**
+   * Why the prompt has not started; without meaning after the start. Only `LivePrompts` sets it.
+   */
+  waitReason: WaitReason = 'submitting';
+  /**
+   * True while the prompt waits for a call of its user, which brings the key. Only `LivePrompts`
+   * sets it.
+   */
+  lacksCredential = false;
+  startedAtMs: number | null = null;
+  /** True when the end is known: the history is being written, or was written just now. */
+  isEnding = false;
+
+  constructor(newPrompt: NewLivePrompt, caller: Caller, channel: Channel) {
+    this.key = newPrompt.key;
+    this.promptId = newPrompt.promptId;
+    this.number = newPrompt.number;
+    this.clientId = newPrompt.clientId;
+    this.createdAtMs = newPrompt.createdAtMs;
+    this.lazy = {
+      graph: createLazyJson(newPrompt.graph, newPrompt.graphJson),
+      extraData: createLazyJson(newPrompt.extraData, newPrompt.extraDataJson),
+    };
+    this.targets = newPrompt.targets;
+    this.isV2Job = newPrompt.isV2Job ?? false;
+    this.caller = caller;
+    this.channel = channel;
+  }
+
+  get graph(): Graph {
+    return readValue(this.lazy.graph);
+  }
+
+  set graph(value: Graph) {
+    setValue(this.lazy.graph, value);
+  }
+
+  get extraData(): JsonObject {
+    return readValue(this.lazy.extraData);
+  }
+}
