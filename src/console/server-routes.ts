@@ -1,14 +1,15 @@
 import { hostname } from 'node:os';
+import type { Config } from '../config/config.ts';
 import type { AssetStore } from '../ledger/ledger.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
 import type { ServerAnswer, ServerFacts } from './api-types.ts';
 import { type ConsoleHandlers, requireOperator } from './console-routes.ts';
 import { type Figures, SAMPLE_INTERVAL_MS, STARTED_AT_MS } from './figures.ts';
-import { type LimitSources, limitsOf } from './server-limits.ts';
-import { type DiscoveredUpstream, type WarningSources, warningsOf } from './server-warnings.ts';
+import { limitsOf } from './server-limits.ts';
+import { type DiscoveredUpstream, warningsOf } from './server-warnings.ts';
 
 type ServerServices = {
-  readonly config: LimitSources['config'] & WarningSources['config'];
+  readonly config: Config;
   readonly now: () => number;
   readonly figures: Figures;
   readonly facts: ServerFacts;
