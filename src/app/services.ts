@@ -6,16 +6,16 @@ import { type Auth, createAuth } from './auth.ts';
 import { type Identify, createIdentify } from '../auth/identity.ts';
 import type { Config } from '../config/config.ts';
 import { packageVersion } from '../config/version.ts';
-import { createFigures } from '../console/figures.ts';
+import { Figures } from '../console/figures.ts';
 import { TrafficRecorder } from '../console/traffic-recorder.ts';
 import { createBodies } from '../http/json-body.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { createDeprecation } from '../migration/deprecation.ts';
+import { Deprecation } from '../migration/deprecation.ts';
 import type { SessionRecorder } from '../migration/session-recorder.ts';
 import { ignoreUsage, openUsageCounter } from '../migration/usage-counter.ts';
 import { type MeteredServices, type Metrics, createMetrics } from '../observability/metrics.ts';
 import { CallCauses } from '../observability/call-causes.ts';
-import { createSecretRedactor } from '../observability/secret-redactor.ts';
+import { SecretRedactor } from '../observability/secret-redactor.ts';
 import {
   type FrameObserver,
   type TrafficLog,
@@ -62,7 +62,7 @@ export async function openServices(
   const causes = new CallCauses(createPromptIdLookup(live));
   const tracing = await openTracing(config.tracing, { version: packageVersion(), log, causes });
   const upstreamKey = config.upstream.kind === 'remote' ? config.upstream.key : undefined;
-  const secrets = createSecretRedactor([config.localToken, upstreamKey]);
+  const secrets = new SecretRedactor([config.localToken, upstreamKey]);
   // Above this log level the traffic log costs nothing.
   const isTrafficLogged = log.isLevelEnabled('debug');
   const trafficLog = isTrafficLogged ? createTrafficLog({ log, secrets, causes }) : undefined;
@@ -116,7 +116,7 @@ export async function openServices(
     upstream: runner,
   };
   metrics.watch(metered);
-  const figures = createFigures({
+  const figures = new Figures({
     now,
     totals: () => metrics.totals(),
     services: metered,
@@ -129,7 +129,7 @@ export async function openServices(
     metrics,
     store,
     bodies: createBodies(config, live, log),
-    deprecation: createDeprecation({
+    deprecation: new Deprecation({
       ...config.deprecationSettings,
       now,
       countCall: sessionRecorder ? ignoreUsage : usageCounter.count,

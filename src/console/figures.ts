@@ -17,58 +17,64 @@ const MAX_SAMPLES = 360;
 /** The interval for measuring the disk. It is longer, because summing the sizes of all files takes time. */
 const DISK_EVERY_MS = 60_000;
 
-export type Figures = ReturnType<typeof createFigures>;
-
 /** Measures the server every ten seconds, and keeps the samples of an hour. */
-export function createFigures(sources: FigureSources) {
-  const { livePrompts, prompts, hub, upstream } = sources.services;
-  const samples: FigureSample[] = [];
-  let last: { readonly atMs: number; readonly totals: MetricTotals } | undefined;
-  let rates: Rates = NO_RATES;
-  let disk = { atMs: -Infinity, bytes: 0 };
-  const timer = setInterval(() => void measure().catch(ignoreError), SAMPLE_INTERVAL_MS);
-  timer.unref();
+export class Figures {
+  readonly #sources: FigureSources;
+  readonly #samples: FigureSample[] = [];
+  readonly #timer: NodeJS.Timeout;
+  #last: Measured | undefined;
+  #rates: Rates = NO_RATES;
+  #disk = { atMs: -Infinity, bytes: 0 };
+
+  constructor(sources: FigureSources) {
+    this.#sources = sources;
+    this.#timer = setInterval(() => void this.measure().catch(ignoreError), SAMPLE_INTERVAL_MS);
+    this.#timer.unref();
+  }
+
+  async measure(): Promise<void> {
+    const { totals: readTotals, now, diskBytes } = this.#sources;
+    const totals = await readTotals();
+    const atMs = now();
+    if (atMs - this.#disk.atMs >= DISK_EVERY_MS) this.#disk = { atMs, bytes: await diskBytes() };
+    this.#rates = this.#last === undefined ? NO_RATES : ratesBetween(this.#last, { atMs, totals });
+    this.#last = { atMs, totals };
+    this.#samples.push(this.current());
+    if (this.#samples.length > MAX_SAMPLES) this.#samples.shift();
+  }
 
   /** The counts of this moment, with the latest rates and use of the disk. */
-  function current(): FigureSample {
+  current(): FigureSample {
+    const { livePrompts, prompts, hub, upstream } = this.#sources.services;
     const states = livePrompts.countByState();
     return {
-      at_ms: sources.now(),
+      at_ms: this.#sources.now(),
       queued: (states['waiting'] ?? 0) + (states['queued'] ?? 0),
       running: (states['running'] ?? 0) + (states['ending'] ?? 0),
       outbox: prompts.outboxDepth(),
       sockets: hub.count(),
       upstream_streams: upstream.openStreams(),
       memory_bytes: process.memoryUsage.rss(),
-      disk_bytes: disk.bytes,
-      ...rates,
+      disk_bytes: this.#disk.bytes,
+      ...this.#rates,
     };
   }
 
-  async function measure(): Promise<void> {
-    const totals = await sources.totals();
-    const atMs = sources.now();
-    if (atMs - disk.atMs >= DISK_EVERY_MS) disk = { atMs, bytes: await sources.diskBytes() };
-    rates = last === undefined ? NO_RATES : ratesBetween(last, { atMs, totals });
-    last = { atMs, totals };
-    samples.push(current());
-    if (samples.length > MAX_SAMPLES) samples.shift();
+  samples(): readonly FigureSample[] {
+    return this.#samples;
   }
 
-  return {
-    measure,
-    current,
-    samples: (): readonly FigureSample[] => samples,
-    close: (): void => clearInterval(timer),
-  };
+  close(): void {
+    clearInterval(this.#timer);
+  }
 }
 
 /** Ignores an error: while the ledger is unavailable, the figures have a gap. */
 function ignoreError(): void {}
 
-type Rates = Pick<
-  FigureSample,
-  'ended_per_minute' | 'requests_per_second' | 'latency_p50_ms' | 'latency_p95_ms'
+type Rates = Record<
+  'ended_per_minute' | 'requests_per_second' | 'latency_p50_ms' | 'latency_p95_ms',
+  number | null
 >;
 
 const NO_RATES: Rates = {

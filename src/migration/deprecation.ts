@@ -11,9 +11,6 @@ import type { NotifyClients } from '../sockets/hub.ts';
 import type { UsageCounter } from './usage-counter.ts';
 import { V1Error, plainError } from '../dialects/errors.ts';
 
-/** Tells v1 clients that their API is deprecated: headers, notices and brownouts. */
-export type Deprecation = ReturnType<typeof createDeprecation>;
-
 type DeprecationOptions = {
   /** The value of the header `Deprecation` (RFC 9745). */
   readonly deprecatedAtMs: number;
@@ -21,51 +18,61 @@ type DeprecationOptions = {
   readonly sunsetAtMs: number | undefined;
   readonly brownouts: readonly Brownout[];
   readonly now: () => number;
+  /** Counts a call. Failed and refused calls also count. */
   readonly countCall: UsageCounter['count'];
 };
 
 /** The headers that a page of another origin may read. */
 export const DEPRECATION_HEADERS = 'Deprecation, Sunset, Link';
 
-/** Creates the headers, notices and brownouts for v1 clients, as configured. */
-export function createDeprecation({
-  deprecatedAtMs,
-  sunsetAtMs,
-  brownouts,
-  now,
-  countCall,
-}: DeprecationOptions) {
-  const commonHeaders = {
-    Deprecation: `@${Math.floor(deprecatedAtMs / 1000)}`,
-    ...(sunsetAtMs !== undefined && { Sunset: new Date(sunsetAtMs).toUTCString() }),
-  };
-  return {
-    /** Counts a call. Failed and refused calls also count. */
-    countCall,
-    /** Returns the headers for every answer of a route. `prefix` is the public path in front of the server's own. */
-    headersFor(
-      route: V1RouteName,
-      params: Readonly<Record<string, string>>,
-      prefix = '',
-    ): Readonly<Record<string, string>> {
-      const link = successorLink(route, params);
-      return link === undefined
-        ? commonHeaders
-        : { ...commonHeaders, Link: `<${prefix}${link}>; rel="successor-version"` };
-    },
-    /** Returns the notice about the next brownout that affects a client; `undefined` when there is none. */
-    nextBrownoutNotice: (client: BrownoutClient) => announcementFor(brownouts, client, now()),
-    /** Notifies connected clients shortly before each brownout. Returns a function that stops it. */
-    startAnnouncing: (notifyClients: NotifyClients) =>
-      scheduleAnnouncements({ brownouts, now, notifyClients }),
-    /** Delays the call, or throws its refusal, when a brownout affects this client. */
-    async checkBrownout(route: V1RouteName, client: BrownoutClient): Promise<void> {
-      if (brownouts.length === 0) return;
-      const effect = effectOf(brownouts, client, now());
-      if (effect?.kind === 'delayed') await delay(effect.delayMs, undefined, { ref: false });
-      if (effect?.kind === 'refused') throw brownoutError(route, effect.untilMs, now());
-    },
-  };
+/** Tells v1 clients that their API is deprecated: headers, notices and brownouts. */
+export class Deprecation {
+  readonly countCall: UsageCounter['count'];
+  readonly #options: DeprecationOptions;
+  readonly #commonHeaders: Readonly<Record<string, string>>;
+
+  constructor(options: DeprecationOptions) {
+    const { deprecatedAtMs, sunsetAtMs, countCall } = options;
+    this.#options = options;
+    this.countCall = countCall;
+    this.#commonHeaders = {
+      Deprecation: `@${Math.floor(deprecatedAtMs / 1000)}`,
+      ...(sunsetAtMs !== undefined && { Sunset: new Date(sunsetAtMs).toUTCString() }),
+    };
+  }
+
+  /** Returns the headers for every answer of a route. `prefix` is the public path in front of the server's own. */
+  headersFor(
+    route: V1RouteName,
+    params: Readonly<Record<string, string>>,
+    prefix = '',
+  ): Readonly<Record<string, string>> {
+    const link = successorLink(route, params);
+    return link === undefined
+      ? this.#commonHeaders
+      : { ...this.#commonHeaders, Link: `<${prefix}${link}>; rel="successor-version"` };
+  }
+
+  /** Returns the notice about the next brownout that affects a client; `undefined` when there is none. */
+  nextBrownoutNotice(client: BrownoutClient): string | undefined {
+    const { brownouts, now } = this.#options;
+    return announcementFor(brownouts, client, now());
+  }
+
+  /** Notifies connected clients shortly before each brownout. Returns a function that stops it. */
+  startAnnouncing(notifyClients: NotifyClients): () => void {
+    const { brownouts, now } = this.#options;
+    return scheduleAnnouncements({ brownouts, now, notifyClients });
+  }
+
+  /** Delays the call, or throws its refusal, when a brownout affects this client. */
+  async checkBrownout(route: V1RouteName, client: BrownoutClient): Promise<void> {
+    const { brownouts, now } = this.#options;
+    if (brownouts.length === 0) return;
+    const effect = effectOf(brownouts, client, now());
+    if (effect?.kind === 'delayed') await delay(effect.delayMs, undefined, { ref: false });
+    if (effect?.kind === 'refused') throw brownoutError(route, effect.untilMs, now());
+  }
 }
 
 /** Returns the refusal of a call. Its status is 503, not 410, because a brownout is temporary. */

@@ -12,7 +12,13 @@ export type CountedCall = {
 };
 
 /** Counts the v1 calls of each client. */
-export type UsageCounter = Awaited<ReturnType<typeof openUsageCounter>>;
+export type UsageCounter = {
+  /** Counts a call in memory, so that calls do not wait for the ledger. */
+  readonly count: (call: CountedCall) => void;
+  /** Writes the counts to the ledger. */
+  flush(): Promise<void>;
+  close(): Promise<void>;
+};
 
 /** A count that is not flushed yet. */
 type MutableCallCount = { -readonly [name in keyof CallCount]: CallCount[name] };
@@ -39,7 +45,7 @@ export async function openUsageCounter({
   readonly calls: CallStore;
   readonly log: Logger;
   readonly now: () => number;
-}) {
+}): Promise<UsageCounter> {
   await calls.expire(now() - RETENTION_MS);
   let knownIds = new Map<string, Set<string>>();
   await readKnownIds();
@@ -83,7 +89,6 @@ export async function openUsageCounter({
     }
   }
 
-  /** Writes the counts to the ledger. */
   function flush(): Promise<void> {
     const rows = [...pending.values()];
     pending = new Map();
@@ -95,8 +100,7 @@ export async function openUsageCounter({
   timer.unref();
   return {
     flush,
-    /** Counts a call in memory, so that calls do not wait for the ledger. */
-    count(this: void, call: CountedCall): void {
+    count(call) {
       const { user, agent, clientId, route } = capped(call);
       const key = `${user}\0${agent}\0${clientId}\0${route}`;
       const atMs = now();
@@ -108,7 +112,7 @@ export async function openUsageCounter({
       row.count++;
       row.lastAtMs = atMs;
     },
-    async close(): Promise<void> {
+    async close() {
       clearInterval(timer);
       await flush();
     },

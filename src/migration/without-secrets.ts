@@ -1,4 +1,4 @@
-import { createSecretRedactor } from '../observability/secret-redactor.ts';
+import { SecretRedactor } from '../observability/secret-redactor.ts';
 import {
   type Json,
   type JsonObject,
@@ -16,7 +16,8 @@ type CleanText = (text: string) => string;
  * structure of graphs: the ids, classes and links of nodes, the names of inputs and the ids of files.
  */
 export function withoutSecrets(session: Session, secrets: readonly string[]): Session {
-  const { redact: clean } = createSecretRedactor(secrets);
+  const redactor = new SecretRedactor(secrets);
+  const clean = (text: string): string => redactor.redact(text);
   const jobs = [...session.jobs].map(([id, job]) => {
     const outputs = job.outputs.map((output) => ({ ...output, name: clean(output.name) }));
     return [id, { ...job, outputs }] as const;

@@ -1,9 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { createTextRemover } from './remove-texts.ts';
 
-/** Removes known secrets from texts that are written for people. They are in memory only. */
-export type SecretRedactor = ReturnType<typeof createSecretRedactor>;
-
 /** A shorter text is no key, and may be a part of any word. */
 const MIN_SECRET_CHARS = 6;
 /** The memory for all spellings. */
@@ -11,40 +8,44 @@ const MAX_BYTES = 4 * 1024 * 1024;
 /** The assumed memory of a secret beside its characters. */
 const ENTRY_BYTES = 500;
 
-/** `ownSecrets` are never forgotten; of the others the latest are known. */
-export function createSecretRedactor(ownSecrets: readonly (string | undefined)[] = []) {
-  const ownSpellings = ownSecrets.flatMap((secret) => spellingsOf(secret) ?? []);
-  const spellings = new LRUCache<string, readonly string[]>({
+/** Removes known secrets from texts that are written for people. They are in memory only. */
+export class SecretRedactor {
+  readonly #ownSpellings: readonly string[];
+  readonly #spellings = new LRUCache<string, readonly string[]>({
     maxSize: MAX_BYTES,
     sizeCalculation: sizeOf,
   });
-  let remove: ((text: string) => string) | undefined;
+  #remove: ((text: string) => string) | undefined;
 
-  /** Returns the text without any known secret, as it is, URL-encoded or in JSON. */
-  function redact(text: string): string {
-    remove ??= createTextRemover([ownSpellings, ...spellings.values()].flat());
-    return remove(text);
+  /** `ownSecrets` are never forgotten; of the others the latest are known. */
+  constructor(ownSecrets: readonly (string | undefined)[] = []) {
+    this.#ownSpellings = ownSecrets.flatMap((secret) => spellingsOf(secret) ?? []);
   }
 
-  return {
-    /** Remembers a secret of a caller. A caller must have been accepted, or its keys displace those of others. */
-    add(secret: string | undefined): void {
-      if (secret === undefined || spellings.get(secret)) return;
-      const found = spellingsOf(secret);
-      if (!found) return;
-      spellings.set(secret, found);
-      remove = undefined;
-    },
-    redact,
-    /**
-     * The JSON text of a value without any known secret in its texts; members of these names stay. A caller may
-     * present a key that is a part of JSON, or one of Holdover's own words.
-     */
-    redactedJson: (value: object, kept?: ReadonlySet<string>): string =>
-      JSON.stringify(value, (name, member: unknown) =>
-        typeof member !== 'string' || kept?.has(name) ? member : redact(member),
-      ),
-  };
+  /** Remembers a secret of a caller. A caller must have been accepted, or its keys displace those of others. */
+  add(secret: string | undefined): void {
+    if (secret === undefined || this.#spellings.get(secret)) return;
+    const found = spellingsOf(secret);
+    if (!found) return;
+    this.#spellings.set(secret, found);
+    this.#remove = undefined;
+  }
+
+  /** Returns the text without any known secret, as it is, URL-encoded or in JSON. */
+  redact(text: string): string {
+    this.#remove ??= createTextRemover([this.#ownSpellings, ...this.#spellings.values()].flat());
+    return this.#remove(text);
+  }
+
+  /**
+   * The JSON text of a value without any known secret in its texts; members of these names stay. A caller may
+   * present a key that is a part of JSON, or one of Holdover's own words.
+   */
+  redactedJson(value: object, kept?: ReadonlySet<string>): string {
+    return JSON.stringify(value, (name, member: unknown) =>
+      typeof member !== 'string' || kept?.has(name) ? member : this.redact(member),
+    );
+  }
 }
 
 /** A character may need two bytes. */

@@ -53,7 +53,7 @@ export class OutgoingFrames {
     this.#firstFrames =
       firstFrameDelayMs === undefined
         ? undefined
-        : createFirstFrames((frame, done) => this.#writeNow(frame, done), {
+        : new FirstFrames((frame, done) => this.#writeNow(frame, done), {
             delayMs: firstFrameDelayMs,
             onEnd: options.onFirstSent,
           });
@@ -182,7 +182,7 @@ type WriteFrame = (frame: OutgoingFrame, done?: () => void) => void;
 /** A frame, or the function that makes it when it leaves; and what is called when it is written. */
 type Held = readonly [frame: OutgoingFrame | (() => string), done?: (() => void) | undefined];
 
-type FirstFrames = ReturnType<typeof createFirstFrames>;
+type FirstFramesOptions = { readonly delayMs: number; readonly onEnd?: (() => void) | undefined };
 
 /**
  * Delays the frames of a new socket until its 101 response has been read: some clients drop bytes
@@ -190,60 +190,67 @@ type FirstFrames = ReturnType<typeof createFirstFrames>;
  * event loop.
  * @internal
  */
-export function createFirstFrames(
-  write: WriteFrame,
-  { delayMs, onEnd }: { readonly delayMs: number; readonly onEnd?: (() => void) | undefined },
-) {
-  let held: Held[] | undefined = [];
-  let bytes = 0;
-  let rest: NodeJS.Immediate | undefined;
-  const timer = setTimeout(sendFirst, delayMs).unref();
+export class FirstFrames {
+  readonly #write: WriteFrame;
+  readonly #onEnd: (() => void) | undefined;
+  readonly #timer: NodeJS.Timeout;
+  #held: Held[] | undefined = [];
+  #bytes = 0;
+  #rest: NodeJS.Immediate | undefined;
 
-  function sendFirst(): void {
-    const first = held?.shift();
-    if (first) {
-      bytes -= sizeOf(first);
-      writeHeld(first);
-    }
-    rest = setImmediate(flush);
+  constructor(write: WriteFrame, { delayMs, onEnd }: FirstFramesOptions) {
+    this.#write = write;
+    this.#onEnd = onEnd;
+    this.#timer = setTimeout(() => this.#sendFirst(), delayMs).unref();
   }
 
-  function writeHeld([frame, done]: Held): void {
-    write(typeof frame === 'function' ? frame() : frame, done);
+  /**
+   * Keeps the frame for later. `false`: frames are not delayed any more, so the caller writes it.
+   */
+  hold(...frame: Held): boolean {
+    if (this.#held === undefined) return false;
+    this.#held.push(frame);
+    this.#bytes += sizeOf(frame);
+    return true;
+  }
+
+  isHolding(): boolean {
+    return this.#held !== undefined;
+  }
+
+  /** The bytes of the delayed frames, which count as unsent bytes of the socket. */
+  bytes(): number {
+    return this.#bytes;
   }
 
   /** Writes all frames now. */
-  function flush(): void {
-    const frames = held ?? [];
-    discard();
-    frames.forEach(writeHeld);
+  flush(): void {
+    const frames = this.#held ?? [];
+    this.discard();
+    for (const frame of frames) this.#writeHeld(frame);
   }
 
   /** Drops all frames: the socket is gone. */
-  function discard(): void {
-    clearTimeout(timer);
-    clearImmediate(rest);
-    held = undefined;
-    bytes = 0;
-    onEnd?.();
+  discard(): void {
+    clearTimeout(this.#timer);
+    clearImmediate(this.#rest);
+    this.#held = undefined;
+    this.#bytes = 0;
+    this.#onEnd?.();
   }
 
-  return {
-    /**
-     * Keeps the frame for later. `false`: frames are not delayed any more, so the caller writes it.
-     */
-    hold(...frame: Held): boolean {
-      if (held === undefined) return false;
-      held.push(frame);
-      bytes += sizeOf(frame);
-      return true;
-    },
-    isHolding: (): boolean => held !== undefined,
-    /** The bytes of the delayed frames, which count as unsent bytes of the socket. */
-    bytes: (): number => bytes,
-    flush,
-    discard,
-  };
+  #sendFirst(): void {
+    const first = this.#held?.shift();
+    if (first) {
+      this.#bytes -= sizeOf(first);
+      this.#writeHeld(first);
+    }
+    this.#rest = setImmediate(() => this.flush());
+  }
+
+  #writeHeld([frame, done]: Held): void {
+    this.#write(typeof frame === 'function' ? frame() : frame, done);
+  }
 }
 
 function sizeOf([frame]: Held): number {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createFigures, quantileMs } from '../../src/console/figures.ts';
+import { Figures, quantileMs } from '../../src/console/figures.ts';
 
 test('quantiles are within their bucket, by their share of it', () => {
   const buckets = [
@@ -18,7 +18,7 @@ test('quantiles are within their bucket, by their share of it', () => {
 test('an hour is remembered, with rates between two samples', async () => {
   let ended = 0;
   let nowMs = 0;
-  const figures = createFigures({
+  const figures = new Figures({
     now: () => nowMs,
     totals: async () => ({ ended, requests: new Map([[Infinity, ended * 2]]) }),
     services: {

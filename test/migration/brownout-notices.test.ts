@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Brownout } from '../../src/config/deprecation.ts';
 import type { Dialect } from '../../src/dialects/dialect.ts';
 import { Hub } from '../../src/sockets/hub.ts';
-import { createDeprecation } from '../../src/migration/deprecation.ts';
+import { Deprecation } from '../../src/migration/deprecation.ts';
 import { openFake } from '../support/clients/fake-socket.ts';
 
 const NOW = Date.parse('2027-01-01T00:00:00Z');
@@ -28,7 +28,7 @@ function brownout(more: Partial<Brownout>): Brownout {
 
 function leavingOf(...brownouts: Brownout[]) {
   const dates = { deprecatedAtMs: 0, sunsetAtMs: undefined };
-  return createDeprecation({ ...dates, brownouts, now: Date.now, countCall() {} });
+  return new Deprecation({ ...dates, brownouts, now: Date.now, countCall() {} });
 }
 
 type Who = { readonly dialect?: Dialect; readonly agent?: string; readonly watches?: boolean };

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { CallCauses } from '../../src/observability/call-causes.ts';
 import { observePort } from '../../src/observability/observed-port.ts';
-import { createSecretRedactor } from '../../src/observability/secret-redactor.ts';
+import { SecretRedactor } from '../../src/observability/secret-redactor.ts';
 import { createTrafficLog } from '../../src/observability/traffic-log.ts';
 import { type JobApi, type JobEvent, ok, refuse } from '../../src/protocol/job-api.ts';
 
@@ -16,7 +16,7 @@ function open(events: readonly JobEvent[] = []) {
   const causes = new CallCauses((user, id) => (isKnown(user, id) ? 'prompt-1' : undefined));
   const traffic = createTrafficLog({
     log: { debug: (fields: unknown) => void lines.push(fields as Line) } as never,
-    secrets: createSecretRedactor(),
+    secrets: new SecretRedactor(),
     causes,
   });
   const port = {

@@ -10,7 +10,7 @@ import type { V1Message } from '../../src/protocol/v1.ts';
 import { createPublicAddresses } from '../../src/http/public-address.ts';
 import { createDialects } from '../../src/dialects/dialect.ts';
 import { Hub } from '../../src/sockets/hub.ts';
-import { createDeprecation } from '../../src/migration/deprecation.ts';
+import { Deprecation } from '../../src/migration/deprecation.ts';
 import { createUpgrade } from '../../src/v1/upgrade.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { startHoldover } from '../support/processes/holdover.ts';
@@ -54,7 +54,7 @@ async function listen(more: { readonly whenCurrent?: () => Promise<void> } = {})
     dialects: createDialects('auto'),
     addresses: createPublicAddresses(),
     authenticate: async () => ({ user: 'user' }),
-    deprecation: createDeprecation({
+    deprecation: new Deprecation({
       deprecatedAtMs: 0,
       sunsetAtMs: undefined,
       brownouts: [],

@@ -60,8 +60,6 @@ export function textStore(
   };
 }
 
-export type FileListCache = ReturnType<typeof createFileListCache>;
-
 type ListKey = { readonly user: string; readonly type: FileType };
 
 /** The most files in all cached lists together. */
@@ -71,36 +69,40 @@ const MAX_CACHED_FILES = 100_000;
  * Caches lists of files by user and type, because every request for the node definitions reads one and files change
  * rarely. A change invalidates its list. No other process writes to the database.
  */
-export function createFileListCache() {
-  const cached = new LRUCache<string, readonly FileRow[]>({
+export class FileListCache {
+  readonly #cached = new LRUCache<string, readonly FileRow[]>({
     maxSize: MAX_CACHED_FILES,
     sizeCalculation: (rows) => rows.length + 1,
   });
-  const keyOf = (user: string, type: FileType): string => `${type} ${user}`;
-  const invalidate = (of: ListKey | undefined): void => {
-    if (of) cached.delete(keyOf(of.user, of.type));
-    else cached.clear();
-  };
-  return {
-    of(user: string, type: FileType, read: () => readonly FileRow[]): readonly FileRow[] {
-      const key = keyOf(user, type);
-      const rows = cached.get(key) ?? read();
-      cached.set(key, rows);
-      return rows;
-    },
-    /**
-     * Runs a write to the table of files, which changes the list of one user and type; without `of`, any list.
-     * The lists are invalidated at once, and again when the write fails.
-     */
-    async change<T>(write: () => Promise<T>, of?: ListKey): Promise<T> {
-      const writing = write();
-      invalidate(of);
-      try {
-        return await writing;
-      } catch (error) {
-        invalidate(of);
-        throw error;
-      }
-    },
-  };
+
+  of(user: string, type: FileType, read: () => readonly FileRow[]): readonly FileRow[] {
+    const key = keyOf({ user, type });
+    const rows = this.#cached.get(key) ?? read();
+    this.#cached.set(key, rows);
+    return rows;
+  }
+
+  /**
+   * Runs a write to the table of files, which changes the list of one user and type; without `of`, any list.
+   * The lists are invalidated at once, and again when the write fails.
+   */
+  async change<T>(write: () => Promise<T>, of?: ListKey): Promise<T> {
+    const writing = write();
+    this.#invalidate(of);
+    try {
+      return await writing;
+    } catch (error) {
+      this.#invalidate(of);
+      throw error;
+    }
+  }
+
+  #invalidate(of: ListKey | undefined): void {
+    if (of) this.#cached.delete(keyOf(of));
+    else this.#cached.clear();
+  }
+}
+
+function keyOf({ user, type }: ListKey): string {
+  return `${type} ${user}`;
 }
