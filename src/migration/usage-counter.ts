@@ -2,7 +2,10 @@ import type { CallCount, CallStore } from '../ledger/ledger.ts';
 import type { Logger } from '../observability/log.ts';
 import type { V1RouteName } from './v1-routes.ts';
 
-/** The counted facts about a v1 call. They contain no body, key or path. */
+/**
+ * The counted facts about a v1 call. They contain no body, key or path.
+ * @internal
+ */
 export type CountedCall = {
   readonly user: string;
   readonly agent: string;

@@ -3,7 +3,7 @@ import type { Caller } from '../protocol/job-api.ts';
 import type { LivePrompt } from './live-prompt.ts';
 import { hasEnded } from './live-prompts.ts';
 import { isInOutbox } from './pending-reason.ts';
-import type { PromptParts } from './parts.ts';
+import type { PromptParts } from './take-over-prompt.ts';
 import type { PromptPorts } from './ports.ts';
 
 /**

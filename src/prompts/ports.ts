@@ -47,7 +47,7 @@ export type PromptRecords = {
 };
 
 /** What clients and operators see of prompts. */
-export type Frames = {
+type Frames = {
   readonly livePrompts: LivePrompts;
   readonly hub: Hub;
   /** True when the outputs that clients see have the ids of the assets API. */

@@ -10,7 +10,7 @@ import {
   createMarkFetched,
   createMarkJobFetched,
 } from './mark-fetched.ts';
-import type { PromptParts } from './parts.ts';
+import type { PromptParts } from './take-over-prompt.ts';
 import type { PromptPorts } from './ports.ts';
 import { DuplicateIds } from './submit/duplicate-ids.ts';
 import { createLinkJob } from './submit/link-job.ts';

@@ -1,9 +1,17 @@
 import type { PromptRow } from '../ledger/ledger.ts';
 import type { LivePrompt } from './live-prompt.ts';
-import type { PromptParts } from './parts.ts';
+import type { JobCanceller } from './follow/cancel-job.ts';
+import type { Follower } from './follow/follower.ts';
 import type { PromptPorts, PromptRecords } from './ports.ts';
 import { restorePlan, traceparentIn } from './submit/plan.ts';
-import type { ContinuedSubmission } from './submit/submissions.ts';
+import type { ContinuedSubmission, Submissions } from './submit/submissions.ts';
+
+/** The parts that lead a prompt to its job, and from there to its history. */
+export type PromptParts = {
+  readonly follower: Follower;
+  readonly jobCanceller: JobCanceller;
+  readonly submissions: Submissions;
+};
 
 /** The work that is done when all prompts are in place. */
 export type NextStep = () => Promise<void> | void;

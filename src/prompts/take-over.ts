@@ -4,12 +4,11 @@ import type { Graph } from '../protocol/v2.ts';
 import type { LivePrompt, NewLivePrompt } from './live-prompt.ts';
 import { ByUser } from '../sockets/by-user.ts';
 import { type LogHandlers, type UserLogs, LeadershipLost } from './prompt-event-log.ts';
-import type { PromptParts } from './parts.ts';
 import type { PromptPorts } from './ports.ts';
 import { readLinkedJob } from './state/linked-job.ts';
 import { byQueueOrder } from './queue-order.ts';
 import { isSubmittedThroughV1, needsOwnSecrets } from './submit/plan.ts';
-import { type NextStep, takeOverPrompt } from './take-over-prompt.ts';
+import { type NextStep, type PromptParts, takeOverPrompt } from './take-over-prompt.ts';
 
 type PromptStep = { readonly prompt: LivePrompt; readonly run: NextStep };
 

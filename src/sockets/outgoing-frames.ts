@@ -188,9 +188,8 @@ type FirstFramesOptions = { readonly delayMs: number; readonly onEnd?: (() => vo
  * Delays the frames of a new socket until its 101 response has been read: some clients drop bytes
  * that arrive together with the 101. The first frame is sent alone, the rest in another turn of the
  * event loop.
- * @internal
  */
-export class FirstFrames {
+class FirstFrames {
   readonly #write: WriteFrame;
   readonly #onEnd: (() => void) | undefined;
   readonly #timer: NodeJS.Timeout;

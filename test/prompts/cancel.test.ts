@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { PromptCanceller } from '../../src/prompts/cancel.ts';
 import { JobCanceller } from '../../src/prompts/follow/cancel-job.ts';
 import type { LivePrompt } from '../../src/prompts/live-prompt.ts';
-import type { PromptParts } from '../../src/prompts/parts.ts';
+import type { PromptParts } from '../../src/prompts/take-over-prompt.ts';
 import { fakePorts } from './fake-ports.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 

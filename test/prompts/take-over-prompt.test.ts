@@ -1,9 +1,8 @@
 // A prompt continues where its process ended, by what the ledger knows of it.
 import { expect, test } from 'vitest';
 import type { PromptRow } from '../../src/ledger/ledger.ts';
-import { takeOverPrompt } from '../../src/prompts/take-over-prompt.ts';
+import { type PromptParts, takeOverPrompt } from '../../src/prompts/take-over-prompt.ts';
 import type { LivePrompt } from '../../src/prompts/live-prompt.ts';
-import type { PromptParts } from '../../src/prompts/parts.ts';
 import { fakePorts } from './fake-ports.ts';
 
 type Case = {

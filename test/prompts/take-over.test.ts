@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { NEW_PROMPT } from '../../src/ledger/columns.ts';
 import type { LogHandlers } from '../../src/prompts/prompt-event-log.ts';
-import type { PromptParts } from '../../src/prompts/parts.ts';
+import type { PromptParts } from '../../src/prompts/take-over-prompt.ts';
 import { PromptTakeover } from '../../src/prompts/take-over.ts';
 import { fakePorts } from './fake-ports.ts';
 

@@ -9,7 +9,7 @@ import { silentLogger } from '../../src/observability/log.ts';
 import { Follower } from '../../src/prompts/follow/follower.ts';
 import type { LivePrompt } from '../../src/prompts/live-prompt.ts';
 import { LivePrompts } from '../../src/prompts/live-prompts.ts';
-import type { PromptParts } from '../../src/prompts/parts.ts';
+import type { PromptParts } from '../../src/prompts/take-over-prompt.ts';
 import { PromptTakeover } from '../../src/prompts/take-over.ts';
 import { openRedis } from '../../src/redis/redis.ts';
 import { SharedEventLog } from '../../src/replication/shared-event-log.ts';

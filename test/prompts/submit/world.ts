@@ -5,9 +5,8 @@ import type { Graph, Job } from '../../../src/protocol/v2.ts';
 import { LivePrompt, type NewLivePrompt } from '../../../src/prompts/live-prompt.ts';
 import { LivePrompts } from '../../../src/prompts/live-prompts.ts';
 import { LeadershipLost } from '../../../src/prompts/prompt-event-log.ts';
-import type { PromptParts } from '../../../src/prompts/parts.ts';
 import type { PromptPorts } from '../../../src/prompts/ports.ts';
-import { takeOverPrompt } from '../../../src/prompts/take-over-prompt.ts';
+import { type PromptParts, takeOverPrompt } from '../../../src/prompts/take-over-prompt.ts';
 import type { Follower } from '../../../src/prompts/follow/follower.ts';
 import type { SubmissionDraft } from '../../../src/prompts/submit/draft.ts';
 import {
