@@ -15,10 +15,7 @@ export const MAX_HEADERS = 200;
 
 export const LONG_HEAD_MESSAGE = `The address and the headers together are longer than ${MAX_HEAD_BYTES} bytes.`;
 
-/**
- * Returns the limit that a head exceeds. Of too many headers Node drops some, so the framing of the
- * body may be unknown: refuse the request, and close its connection.
- */
+/** Returns the limit that a head exceeds. */
 export function headFault({ url = '', rawHeaders }: IncomingMessage): HeadFault | undefined {
   if (rawHeaders.length / 2 > MAX_HEADERS) return 'too_many_headers';
   let bytes = url.length;

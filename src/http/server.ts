@@ -13,7 +13,7 @@ import type { Duplex } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Answer, observedAnswer } from './answer.ts';
 import { closingAnswer, serveInOrder, lastAnswer } from './client-connection.ts';
-import { MAX_HEADERS, MAX_PARSED_HEAD_BYTES, headFault } from './head-limits.ts';
+import { MAX_PARSED_HEAD_BYTES, headFault } from './head-limits.ts';
 import { type DialectOf, earlyRefusal } from './unserved/early-refusal.ts';
 import { answerUnreadable } from './unserved/unreadable-request.ts';
 import type { Logger } from '../observability/log.ts';
@@ -74,8 +74,8 @@ export function createHttpServer(
     : createServer(limits);
   const serve = withReadableTarget(handler, dialectOf);
   server.on('request', serveInOrder(serve));
-  // One more, so that a request with too many is known by its number.
-  server.maxHeadersCount = MAX_HEADERS + 1;
+  // The handler counts them: Node 20 drops the rest, and Node 24 refuses the request before it knows the address.
+  server.maxHeadersCount = 0;
   const { bodyIdleMs } = timeouts;
   server.on('request', createBodyTimeouts(server, { bodyIdleMs, dialectOf }));
   const refuseExpectation = createRefusal(UNKNOWN_EXPECTATION, dialectOf);
