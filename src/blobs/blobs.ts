@@ -11,7 +11,7 @@ export type StoredBlob = {
 };
 
 /** Bytes that were set aside and may have to be put back. */
-export type BlobAside = { readonly name: string; readonly hash: string; readonly sinceMs: number };
+type BlobAside = { readonly name: string; readonly hash: string; readonly sinceMs: number };
 
 /**
  * The store of content-addressed bytes. A hash has all of its bytes or none, never a part of them

@@ -40,10 +40,7 @@ export interface Engine extends JobApi {
   close(): Promise<void>;
 }
 
-/**
- * The limits of the embedded engine.
- * @internal
- */
+/** The limits of the embedded engine. */
 export type EngineLimits = Readonly<typeof DEFAULT_LIMITS>;
 
 /** Small enough for a laptop. v1 also runs one job at a time. */

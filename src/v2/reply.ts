@@ -45,7 +45,7 @@ export type V2RouteOptions = {
 };
 
 /** Limits of event streams. */
-export type StreamLimits = {
+type StreamLimits = {
   /** The maximum number of one caller. */
   readonly cap?: number;
   readonly keepAliveMs?: number;

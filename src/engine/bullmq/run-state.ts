@@ -19,7 +19,7 @@ export type Claim =
   | { readonly kind: 'ended'; readonly patch: EndPatch };
 
 /** A job and the fence of its claim; without a fence it was never claimed. */
-export type FencedJob = { readonly id: string; readonly fence?: number };
+type FencedJob = { readonly id: string; readonly fence?: number };
 
 /**
  * A message of a job. `e`: an event, which is stored in the stream under its number, and the hash fields that it
