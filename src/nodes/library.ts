@@ -5,6 +5,7 @@ import { CROP_NODES } from './image/crop.ts';
 import { FILTER_NODES } from './filters/filter-nodes.ts';
 import { LOAD_NODES } from './image/load.ts';
 import { LOGIC_NODES } from './logic.ts';
+import { MATH_NODE } from './math/math-node.ts';
 import { MASK_NODES } from './image/mask.ts';
 import type { NodeDef } from './node.ts';
 import { PRIMITIVE_NODES } from './primitive.ts';
@@ -37,6 +38,7 @@ export const ALL_NODES: ReadonlyMap<string, NodeDef> = new Map(
     RESIZE_NODE,
     ...CROP_NODES,
     ...LOGIC_NODES,
+    MATH_NODE,
     ...GENERATOR_NODES,
   ].map((def) => [def.name, def]),
 );

@@ -117,7 +117,8 @@ function cutOff(float: number): Numbers {
   throw new NodeFailure('ValueError', message);
 }
 
-function exactInt(int: bigint): number | bigint {
+/** An INT as it is on a link. */
+export function exactInt(int: bigint): number | bigint {
   const number = Number(int);
   return Number.isSafeInteger(number) ? number : int;
 }

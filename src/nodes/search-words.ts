@@ -58,6 +58,7 @@ const ALIASES: { readonly [className: string]: string } = {
   ComfyNotNode: 'invert, toggle, negate, flip boolean',
   ComfyNumberConvert:
     'int to float, float to int, number convert, int2float, float2int, cast, parse number, string to number, bool to int',
+  ComfyMathExpression: 'expression, formula, calculate, calculator, eval, math',
   StringFormat: 'string, format',
   SaveText: 'save text, write text, export text',
 };

@@ -165,6 +165,10 @@ const READERS = {
   },
   'IMAGE,MASK': readPixels,
   '*': readAny,
+  'FLOAT,INT,BOOLEAN'(name: string, value: Given): number | bigint | boolean {
+    if (typeof value === 'boolean' || typeof value === 'bigint') return value;
+    return typeof value === 'number' ? value : wrong(name, 'a number', value);
+  },
   'INT,FLOAT,STRING,BOOLEAN': readAny,
   /** Absent members have v1's defaults. */
   BOUNDING_BOX(name: string, value: Given): BoundingBox {

@@ -1,0 +1,124 @@
+import { NodeFailure } from '../node.ts';
+
+/** A number as Python has it: an int has all its digits, and a bool counts as 0 or 1. */
+export type PythonNumber = bigint | number | boolean;
+
+const MOST_DIGITS = 100;
+/** Doubles of usual size have no more. */
+const MAX_ROUNDED_DIGITS = 22;
+
+/** Python has no limit; a longer int is beyond every FLOAT and takes long to compute. */
+const MAX_INT_BITS = 65_536n;
+
+type Operator = (a: PythonNumber, b: PythonNumber) => PythonNumber;
+
+/** An operator on two ints, or on two floats when one of both is a float. */
+const arithmetic =
+  (ints: (a: bigint, b: bigint) => bigint | number, floats: (a: number, b: number) => number) =>
+  (a: PythonNumber, b: PythonNumber): PythonNumber => {
+    const [x, y] = [plain(a), plain(b)];
+    if (typeof x === 'number' || typeof y === 'number') return floats(Number(x), Number(y));
+    return bounded(ints(x, y));
+  };
+
+const divideFloats = (a: number, b: number): number => a / nonZero(b);
+
+export const OPERATORS: { readonly [operator: string]: Operator } = {
+  '+': arithmetic(
+    (a, b) => a + b,
+    (a, b) => a + b,
+  ),
+  '-': arithmetic(
+    (a, b) => a - b,
+    (a, b) => a - b,
+  ),
+  '*': arithmetic(
+    (a, b) => a * b,
+    (a, b) => a * b,
+  ),
+  '/': (a, b) => divideFloats(Number(a), Number(b)),
+  '//': arithmetic(
+    (a, b) => (a - modulo(a, nonZero(b))) / b,
+    (a, b) => Math.floor(divideFloats(a, b)),
+  ),
+  '%': arithmetic(
+    (a, b) => modulo(a, nonZero(b)),
+    (a, b) => {
+      const rest = a % nonZero(b);
+      return rest !== 0 && rest < 0 !== b < 0 ? rest + b : rest;
+    },
+  ),
+  '**': arithmetic(
+    (a, b) => (b < 0n ? powerOfFloats(Number(a), Number(b)) : powerOfInts(a, b)),
+    powerOfFloats,
+  ),
+};
+
+/** An int as a bigint, a float as a number. */
+export function plain(value: PythonNumber): bigint | number {
+  return typeof value === 'boolean' ? BigInt(value) : value;
+}
+
+/** The float without its fraction, as an int. */
+export function truncated(value: PythonNumber): bigint {
+  if (typeof value !== 'number') return BigInt(value);
+  if (Number.isFinite(value)) return BigInt(Math.trunc(value));
+  return fail('OverflowError', 'cannot convert float infinity to integer');
+}
+
+/** Rounds to so many decimal digits; a tie goes to the even one, as in all of Python. */
+export function rounded(value: PythonNumber, digits: number): PythonNumber {
+  const number = plain(value);
+  if (typeof number === 'bigint')
+    return digits < 0 ? roundedTo(number, 10n ** BigInt(-digits)) : number;
+  if (digits < 0) return Number(roundedTo(truncated(number), 10n ** BigInt(-digits)));
+  if (digits > MAX_ROUNDED_DIGITS || !Number.isFinite(number)) return number;
+  // `toFixed` reads the exact digits of a double, and rounds a tie away from zero.
+  const nearest = number.toFixed(digits);
+  const isTie = /^50*$/.test(number.toFixed(MOST_DIGITS).split('.')[1]?.slice(digits) ?? '');
+  if (!isTie || Number(nearest.at(-1)) % 2 === 0) return Number(nearest);
+  return Number((Number(nearest) - Math.sign(number) * 10 ** -digits).toFixed(digits));
+}
+
+function roundedTo(value: bigint, unit: bigint): bigint {
+  const rest = modulo(value, unit);
+  const floor = value - rest;
+  const isUp = rest * 2n > unit || (rest * 2n === unit && (floor / unit) % 2n !== 0n);
+  return isUp ? floor + unit : floor;
+}
+
+function modulo(a: bigint, b: bigint): bigint {
+  const rest = a % b;
+  return rest !== 0n && rest < 0n !== b < 0n ? rest + b : rest;
+}
+
+function powerOfInts(base: bigint, exponent: bigint): bigint {
+  const isSmall = base >= -1n && base <= 1n;
+  if (!isSmall && exponent * BigInt(base.toString(2).length) > MAX_INT_BITS) return tooLarge();
+  return base ** exponent;
+}
+
+function powerOfFloats(base: number, exponent: number): number {
+  if (base === 0 && exponent < 0) return nonZero(0);
+  const power = base ** exponent;
+  if (Number.isNaN(power)) return fail('ValueError', 'the result is a complex number');
+  return power;
+}
+
+function nonZero<T extends bigint | number>(divisor: T): T {
+  return Number(divisor) === 0 ? fail('ZeroDivisionError', 'division by zero') : divisor;
+}
+
+function bounded(value: bigint | number): bigint | number {
+  const isLong = typeof value === 'bigint' && value.toString(16).length * 4 > MAX_INT_BITS;
+  return isLong ? tooLarge() : value;
+}
+
+function tooLarge(): never {
+  return fail('ValueError', 'a number is too large to compute with');
+}
+
+/** Ends the node with an exception of this Python class. */
+export function fail(type: string, message: string): never {
+  throw new NodeFailure(type, message);
+}
