@@ -8,7 +8,7 @@ export const CLIENT_SET = [
   'test/clients/*.test.ts',
   'test/graphs/*.test.ts',
   'test/acceptance/acceptance.test.ts',
-  'test/acceptance/golden-{http,order,ws}.test.ts',
+  'test/acceptance/golden-{assets,http,order,ws}.test.ts',
   'test/acceptance/requirements*.test.ts',
 ];
 

@@ -24,7 +24,7 @@ export type Limits = {
   readonly outboxPrompts: number;
   /** Changes of the defaults of `remote/limits.ts`; `outbox`: of the pace of the outbox. */
   readonly upstream: { readonly [name: string]: unknown };
-  /** True: the assets API of v1 answers, as on original servers from 0.38 on. */
+  /** False: the assets API of v1 is switched off, as on original servers before 0.38. */
   readonly assets: boolean;
   readonly workers: WorkerLimits;
   /** Changes of the defaults of `router/limits.ts`. */
@@ -38,7 +38,7 @@ export const LIMITS = {
   v2RequestsPerMinute: 60_000,
   userdataBytes: 1024 * MEBIBYTE,
   outboxPrompts: 1000,
-  assets: false,
+  assets: true,
   upstream: {},
   workers: {},
   models: {},

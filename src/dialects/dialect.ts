@@ -60,6 +60,8 @@ const RULES = {
    * `subfolder` of uploads, of `/view` and in the names of a prompt: it is a folder, or is ignored.
    */
   subfolder: ['folder', 'ignored'],
+  /** The previews of assets: a path on this server, or its whole address. */
+  previewUrl: ['path', 'address'],
   /**
    * `/view` without `filename`: nothing is found, or a field is missing (400: "missing fields").
    */

@@ -126,9 +126,9 @@ const BLAKE3 = /^blake3:[0-9a-f]{64}$/;
 export async function fileByHash(
   files: FileStore,
   user: string,
-  hash: string,
+  hash: string | undefined,
 ): Promise<FileRow | undefined> {
-  if (!BLAKE3.test(hash)) return undefined;
+  if (hash === undefined || !BLAKE3.test(hash)) return undefined;
   for (const type of FILE_TYPES) {
     const row = (await files.list(user, type)).find((candidate) => candidate.hash === hash);
     if (row !== undefined) return row;
@@ -172,6 +172,11 @@ const TAGGED_FOLDERS = new Set(['3d', 'painter', 'pasted', 'threed', 'webcam']);
 export function placeTags({ type, subfolder }: FileRef): readonly string[] {
   const isTagged = type === 'input' && TAGGED_FOLDERS.has(subfolder);
   return isTagged ? [...TAGS_OF_TYPE[type], subfolder] : TAGS_OF_TYPE[type];
+}
+
+/** Returns the path of a file in its folder of inputs, outputs or temporary files. */
+export function pathOf({ subfolder, filename }: FileRef): string {
+  return subfolder === '' ? filename : `${subfolder}/${filename}`;
 }
 
 /** Returns all tags of a file, sorted. */

@@ -33,6 +33,14 @@ export function parseJson(text: string): Json {
   return runSteps(reader.end());
 }
 
+export function parseJsonOrUndefined(text: string): Json | undefined {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * Returns why `parseJson` refused a text, without quotations: parsers quote the text, which may
  * hold a secret.

@@ -1,9 +1,7 @@
-import type Koa from 'koa';
 import { sendEmpty, sendJson } from '../dialects/errors.ts';
 import {
   type AssetCatalog,
   type FileAsset,
-  type FileLabels,
   fileByHash,
   nameOf,
   placeTags,
@@ -13,8 +11,8 @@ import { dispositionOf } from '../http/file-headers.ts';
 import { serveFile } from './files/download.ts';
 import { type V1Request, type V1Route, routesFor } from './routes.ts';
 import {
+  changeLabels,
   invalidBody,
-  labelsTooLong,
   readAssetBody,
   readLabels,
   readTags,
@@ -30,35 +28,41 @@ import {
 } from './assets/asset-filter.ts';
 import { assetJson } from './assets/asset-json.ts';
 import { pageOf } from './assets/asset-page.ts';
-import type { AssetServices } from './assets/asset-services.ts';
-import { type StoredAsset, linkBytes, readHash, uploadAsset } from './assets/asset-upload.ts';
+import {
+  type AssetServices,
+  type StoredAsset,
+  linkBytes,
+  readHash,
+  uploadAsset,
+} from './assets/asset-upload.ts';
 import { scanRoutes } from './assets/scan-routes.ts';
 
 /** The assets API: the files of the caller with names, tags and metadata. */
 const assetRoutesOf = routesFor<AssetServices>({
-  async 'GET /api/assets'({ catalog }, { ctx, caller, query }) {
+  async 'GET /api/assets'(services, { ctx, caller, query }) {
     const filter = readFilter(query);
-    const page = pageOf(await filtered(await catalog.list(caller.user), filter), query);
+    const assets = await services.catalog.list(caller.user);
+    const page = pageOf(await filtered(assets, filter), query);
     sendJson(ctx, {
-      assets: await Promise.all(page.assets.map((asset) => assetJson(catalog, asset))),
+      assets: await Promise.all(page.assets.map((asset) => assetJson(services, ctx, asset))),
       total: page.total,
       has_more: page.hasMore,
       ...(page.nextCursor !== undefined && { next_cursor: page.nextCursor }),
     });
   },
   'POST /api/assets': (services, request) =>
-    uploadAsset(services, request, (stored) => sendStored(services, request.ctx, stored)),
+    uploadAsset(services, request, (stored) => sendStored(services, request, stored)),
   async 'POST /api/assets/from-hash'(services, request) {
     const body = await readAssetBody(request.ctx, services.bodies);
-    await sendStored(services, request.ctx, await linkBytes(services, request, body));
+    await sendStored(services, request, await linkBytes(services, request, body));
   },
   async 'HEAD /api/assets/hash/:hash'({ files }, { ctx, caller, params }) {
-    const hash = readHash(params['hash']);
-    const known = hash === undefined ? undefined : await fileByHash(files, caller.user, hash);
+    const known = await fileByHash(files, caller.user, readHash(params['hash']));
     sendEmpty(ctx, known === undefined ? 404 : 200);
   },
-  async 'GET /api/assets/:id'({ catalog }, request) {
-    sendJson(request.ctx, await assetJson(catalog, await findAsset(catalog, request)));
+  async 'GET /api/assets/:id'(services, request) {
+    const asset = await findAsset(services.catalog, request);
+    sendJson(request.ctx, await assetJson(services, request.ctx, asset));
   },
   async 'GET /api/assets/:id/content'({ catalog, jobs }, request) {
     const { ctx, caller, query } = request;
@@ -68,14 +72,15 @@ const assetRoutesOf = routesFor<AssetServices>({
     if (!isInline && (ctx.status === 200 || ctx.status === 206))
       ctx.set('Content-Disposition', dispositionOf(nameOf(asset), 'attachment'));
   },
-  async 'PUT /api/assets/:id'({ catalog, bodies }, request) {
+  async 'PUT /api/assets/:id'(services, request) {
+    const { catalog, bodies } = services;
     const { row } = await findAsset(catalog, request);
     const body = await readAssetBody(request.ctx, bodies);
     const given = await readLabels(body, { catalog, user: row.user });
-    if (Object.keys(given).length === 0)
+    if (Object.keys(given).length === 0 && body.mime_type === undefined)
       throw invalidBody('Name at least one of: name, tags, user_metadata, preview_id.');
     const changed = await changeLabels(catalog, row, (labels) => ({ ...labels, ...given }));
-    sendJson(request.ctx, await assetJson(catalog, changed));
+    sendJson(request.ctx, await assetJson(services, request.ctx, changed));
   },
   async 'DELETE /api/assets/:id'({ catalog }, request) {
     const { row } = await findAsset(catalog, request);
@@ -115,7 +120,7 @@ const assetRoutesOf = routesFor<AssetServices>({
   },
   async 'GET /api/tags'({ catalog }, { ctx, caller, query }) {
     const limit = boundedInteger(query, 'limit', { min: 1, max: 1000, absent: 100 });
-    const offset = boundedInteger(query, 'offset', { min: 0, max: 10_000_000, absent: 0 });
+    const offset = boundedInteger(query, 'offset', { min: 0, max: Infinity, absent: 0 });
     const order = oneOf(query, 'order', ['count_desc', 'name_asc']);
     // Each tag has an asset, which is the caller's own: neither value counts.
     for (const name of ['include_zero', 'include_public']) checkFlag(query, name);
@@ -154,16 +159,6 @@ async function findAsset(catalog: AssetCatalog, { caller, params }: V1Request): 
   return asset;
 }
 
-async function changeLabels(
-  catalog: AssetCatalog,
-  row: FileAsset['row'],
-  changed: (labels: FileLabels) => FileLabels,
-): Promise<FileAsset> {
-  const asset = await catalog.change(row, changed);
-  if (asset === undefined) throw labelsTooLong();
-  return asset;
-}
-
 async function requireTags(
   { ctx }: V1Request,
   bodies: AssetServices['bodies'],
@@ -174,10 +169,10 @@ async function requireTags(
 }
 
 async function sendStored(
-  { catalog }: AssetServices,
-  ctx: Koa.Context,
+  services: AssetServices,
+  { ctx }: V1Request,
   { asset, isNew }: StoredAsset,
 ): Promise<void> {
-  const body = { ...(await assetJson(catalog, asset)), created_new: isNew };
+  const body = { ...(await assetJson(services, ctx, asset)), created_new: isNew };
   sendJson(ctx, body, isNew ? 201 : 200);
 }

@@ -27,9 +27,7 @@ type Asset = {
 type Answer = { readonly status: number; readonly body: any };
 
 let server: Holdover;
-beforeAll(
-  async () => void (server = await startHoldover({ args: ['--limits', '{"assets":true}'] })),
-);
+beforeAll(async () => void (server = await startHoldover()));
 afterAll(() => server.dispose());
 
 async function ask(path: string, options: CallOptions = {}): Promise<Answer> {
@@ -207,6 +205,7 @@ describe('lists', () => {
     ['offset=1&limit=2', ['B2.txt', 'b.txt']],
     ['offset=99', []],
     [`hash=${UNKNOWN_HASH}`, []],
+    ['hash=B2.txt', ['B2.txt']],
   ])('%s', async (query, expected) => {
     expect(names(await list(query))).toEqual(expected);
   });
@@ -328,7 +327,7 @@ describe('another user', () => {
     const own = await post([], { bytes: 'own', name: 'secret.txt' }, BOB);
     expect(own.body.id).not.toBe(asset.id);
     const foreign = await send('PUT', `/api/assets/${own.body.id}`, { preview_id: asset.id }, BOB);
-    expect(foreign.status).toBe(400);
+    expect(foreign.status).toBe(404);
     expect((await ask(path)).body).toEqual(expect.objectContaining({ name: 'secret.txt' }));
   });
 });

@@ -20,7 +20,7 @@ import {
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 const chromium = findChromium();
-const newer = ['1.58.1', '1.27.10'] as const;
+const newer = ['1.58.1', '1.49.6'] as const;
 const older = ['1.4.13', 'vanilla'] as const;
 const folders = new Map<string, FrontEndFolder>();
 for (const name of newer) folders.set(name, chromium.ok ? await installFrontEnd(name) : chromium);
@@ -35,10 +35,6 @@ const FAULTS_OF_THEIRS = [
     why: 'the folder is made by the first save; until then v1 lists it with 404',
   },
   { complaint: /favicon\.ico/, why: 'the browser asks for an icon that these pages do not have' },
-  {
-    complaint: /^thrown: TypeError: Cannot read properties of undefined \(reading 'id'\)/,
-    why: '1.27.10 sets a setting of the canvas before it registers it, whatever the server says',
-  },
 ];
 
 declare const app: any;

@@ -1,10 +1,10 @@
 import type Koa from 'koa';
-import type { AssetCatalog, FileLabels } from '../../files/asset-catalog.ts';
+import type { AssetCatalog, FileAsset, FileLabels } from '../../files/asset-catalog.ts';
 import type { BodyReader } from '../../http/json-body.ts';
 import { hasControlCharacter } from '../../protocol/control-characters.ts';
 import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts';
 import { readJsonOrUndefined } from '../routing/body.ts';
-import { assetError } from './asset-error.ts';
+import { assetError, assetNotFound } from './asset-error.ts';
 import { splitTags } from './asset-filter.ts';
 
 const MAX_NAME_CHARS = 512;
@@ -24,7 +24,8 @@ export async function readLabels(
   { catalog, user }: { readonly catalog: AssetCatalog; readonly user: string },
 ): Promise<FileLabels> {
   const { name, tags, user_metadata: metadata, preview_id: previewId } = body;
-  if (isGiven(name) && !isLabelText(name)) throw invalidBody('name must be a printable text.');
+  if (isGiven(name) && !isLabelText(name))
+    throw invalidBody('name must be a short text without a control character.');
   if (isGiven(metadata) && !isJsonObject(metadata))
     throw invalidBody('user_metadata must be a JSON object.');
   if (isGiven(previewId)) await requireAsset(previewId, { catalog, user });
@@ -40,7 +41,7 @@ export async function readLabels(
 export function readTags(value: Json | undefined): readonly string[] {
   const listed = typeof value === 'string' ? splitTags(value) : value;
   const isList = Array.isArray(listed) && (listed as readonly Json[]).every(isLabelText);
-  if (!isList) throw invalidBody('tags must be a list of printable texts.');
+  if (!isList) throw invalidBody('tags must be a list of short texts without a control character.');
   const tags = (listed as readonly string[]).map((tag) => tag.trim()).filter((tag) => tag !== '');
   if (!tags.includes(SYSTEM_TAG)) return [...new Set(tags)];
   const message = 'This tag is set by the server.';
@@ -51,16 +52,22 @@ export function invalidBody(message: string): Error {
   return assetError('INVALID_BODY', message);
 }
 
-export function labelsTooLong(): Error {
-  return invalidBody('There is no room for these labels.');
+export async function changeLabels(
+  catalog: AssetCatalog,
+  row: FileAsset['row'],
+  changed: (labels: FileLabels) => FileLabels,
+): Promise<FileAsset> {
+  const asset = await catalog.change(row, changed);
+  if (asset === undefined) throw invalidBody('There is no room for these labels.');
+  return asset;
 }
 
 async function requireAsset(
   id: Json,
   { catalog, user }: { readonly catalog: AssetCatalog; readonly user: string },
 ): Promise<void> {
-  const asset = typeof id === 'string' ? await catalog.find(user, id) : undefined;
-  if (asset === undefined) throw invalidBody('preview_id must be the id of an asset.');
+  if (typeof id !== 'string') throw invalidBody('preview_id must be the id of an asset.');
+  if (!(await catalog.find(user, id))) throw assetNotFound(id);
 }
 
 function isGiven(value: Json | undefined): value is Exclude<Json, null> {

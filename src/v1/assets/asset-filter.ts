@@ -1,4 +1,4 @@
-import { type FileAsset, nameOf, tagsOf } from '../../files/asset-catalog.ts';
+import { type FileAsset, nameOf, pathOf, tagsOf } from '../../files/asset-catalog.ts';
 import { yieldEvery } from '../../lib/event-loop.ts';
 import { assetError } from './asset-error.ts';
 
@@ -9,6 +9,7 @@ export type AssetFilter = {
   readonly none: readonly string[];
   /** In lower case. */
   readonly nameContains: string;
+  /** A hash, or the path of a file: front ends look for the names in their workflows so. */
   readonly hash: string | undefined;
 };
 
@@ -40,7 +41,7 @@ export function readFilter(query: URLSearchParams): AssetFilter {
     any,
     none: none.tags,
     nameContains: (query.get('name_contains') ?? '').toLowerCase(),
-    hash: query.get('hash')?.trim().toLowerCase(),
+    hash: query.get('hash')?.trim(),
   };
 }
 
@@ -59,7 +60,7 @@ export async function filtered(
       (any.length === 0 || any.some((tag) => tags.includes(tag))) &&
       !none.some((tag) => tags.includes(tag)) &&
       nameOf(asset).toLowerCase().includes(nameContains) &&
-      (hash === undefined || asset.row.hash === hash);
+      (!hash || asset.row.hash === hash.toLowerCase() || pathOf(asset.row) === hash);
     if (isSelected) found.push(asset);
   }
   return found;
@@ -81,7 +82,7 @@ export function boundedInteger(
 ): number {
   const text = query.get(name)?.trim();
   if (text === undefined) return absent;
-  const value = /^[+-]?\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  const value = /^[+-]?\d{1,99}$/.test(text) ? Number(text) : Number.NaN;
   if (value >= min && value <= max) return value;
   throw invalidQuery(name, `It must be an integer from ${min} to ${max}.`);
 }

@@ -1,17 +1,28 @@
-import { type AssetCatalog, type FileAsset, nameOf, tagsOf } from '../../files/asset-catalog.ts';
+import type Koa from 'koa';
+import { rulesFor } from '../../dialects/dialect.ts';
+import { type FileAsset, nameOf, pathOf, tagsOf } from '../../files/asset-catalog.ts';
 import { assetIdOf } from '../../files/asset-id.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { updatedAtMs } from './asset-page.ts';
+import type { AssetServices } from './asset-upload.ts';
 
 /** Files that a client can show from their bytes. */
 const PREVIEWABLE = /^(image|video|audio|text)\//;
 
 /** Returns an asset as the assets API shows it. */
-export async function assetJson(catalog: AssetCatalog, asset: FileAsset): Promise<JsonObject> {
+export async function assetJson(
+  { catalog, addresses }: Pick<AssetServices, 'catalog' | 'addresses'>,
+  ctx: Koa.Context,
+  asset: FileAsset,
+): Promise<JsonObject> {
   const { row, labels } = asset;
-  const path = row.subfolder === '' ? row.filename : `${row.subfolder}/${row.filename}`;
+  const path = pathOf(row);
   const preview =
     labels.previewId === undefined ? undefined : await catalog.find(row.user, labels.previewId);
+  const root =
+    rulesFor(ctx).previewUrl === 'address'
+      ? addresses.of(ctx.req)?.base
+      : addresses.prefixOf(ctx.req);
   const shown = preview?.row ?? row;
   const hasPreview = preview !== undefined || PREVIEWABLE.test(row.contentType);
   return {
@@ -19,7 +30,7 @@ export async function assetJson(catalog: AssetCatalog, asset: FileAsset): Promis
     ...(row.hash !== null && { hash: row.hash }),
     loader_path: path,
     display_name: path,
-    ...(hasPreview && { preview_url: viewUrlOf(shown) }),
+    ...(hasPreview && { preview_url: `${root ?? ''}${viewPathOf(shown)}` }),
     ...(labels.previewId !== undefined && { preview_id: labels.previewId }),
     user_metadata: labels.metadata ?? {},
     created_at: new Date(row.modifiedAtMs).toISOString(),
@@ -41,7 +52,7 @@ export function summaryJson(asset: FileAsset): JsonObject {
   };
 }
 
-function viewUrlOf({ type, filename, subfolder }: FileAsset['row']): string {
+function viewPathOf({ type, filename, subfolder }: FileAsset['row']): string {
   const folder = subfolder === '' ? '' : `&subfolder=${encodeURIComponent(subfolder)}`;
   return `/api/view?type=${type}&filename=${encodeURIComponent(filename)}${folder}`;
 }

@@ -1,13 +1,10 @@
 import { type FileAsset, nameOf } from '../../files/asset-catalog.ts';
 import { fileKey } from '../../translate/file-mentions.ts';
-import { isJsonObject, parseJson } from '../../protocol/json.ts';
+import { type JsonObject, isJsonObject, parseJsonOrUndefined } from '../../protocol/json.ts';
 import { assetError } from './asset-error.ts';
 import { boundedInteger, oneOf } from './asset-filter.ts';
 
 /** The sort fields, the default first. Equal values are in the order of the files' names. */
-const SORT_FIELDS = ['created_at', 'name', 'updated_at', 'size', 'last_access_time'] as const;
-type SortField = (typeof SORT_FIELDS)[number];
-
 const VALUE_OF = {
   created_at: ({ row }) => row.modifiedAtMs,
   name: nameOf,
@@ -15,7 +12,10 @@ const VALUE_OF = {
   size: ({ row }) => row.sizeBytes,
   // The time of the last access is not recorded.
   last_access_time: ({ row }) => row.modifiedAtMs,
-} as const satisfies Record<SortField, (asset: FileAsset) => string | number>;
+} as const satisfies { readonly [field: string]: (asset: FileAsset) => string | number };
+
+type SortField = keyof typeof VALUE_OF;
+const SORT_FIELDS = Object.keys(VALUE_OF) as [SortField, ...SortField[]];
 
 export type AssetPage = {
   readonly assets: readonly FileAsset[];
@@ -31,7 +31,7 @@ type Position = { readonly value: string | number; readonly key: string };
 /** Returns the page of assets that a query asks for. With a cursor, `offset` does not count. */
 export function pageOf(assets: readonly FileAsset[], query: URLSearchParams): AssetPage {
   const limit = boundedInteger(query, 'limit', { min: 1, max: 500, absent: 20 });
-  const offset = boundedInteger(query, 'offset', { min: 0, max: 1e15, absent: 0 });
+  const offset = boundedInteger(query, 'offset', { min: 0, max: Infinity, absent: 0 });
   const order: Order = {
     sort: oneOf(query, 'sort', SORT_FIELDS),
     order: oneOf(query, 'order', ['desc', 'asc']),
@@ -72,8 +72,6 @@ function compare(one: Position, other: Position, { order }: Order): number {
   return one.key < other.key ? -sign : sign;
 }
 
-const MAX_CURSOR_CHARS = 8192;
-
 /** A cursor is opaque to clients. It holds only the caller's own file names. */
 function writeCursor({ value, key }: Position, { sort, order }: Order): string {
   return Buffer.from(JSON.stringify({ s: sort, o: order, v: value, id: key })).toString(
@@ -82,25 +80,15 @@ function writeCursor({ value, key }: Position, { sort, order }: Order): string {
 }
 
 function readCursor(text: string, { sort, order }: Order): Position {
-  if (sort === 'last_access_time') throw invalidCursor('This sort has no cursors.');
-  const cursor = text.length > MAX_CURSOR_CHARS ? undefined : parsed(text);
-  if (!isJsonObject(cursor)) throw invalidCursor('This is not a cursor of this server.');
-  const { s, o, v, id: key } = cursor;
+  const { s, o, v, id: key } = parsedCursor(text);
   const value = sort === 'name' ? v : Number(v);
-  const isSame = s === sort && o === order && typeof key === 'string';
-  if (!isSame) throw invalidCursor('The cursor belongs to another order.');
-  if (typeof value === 'string' || Number.isFinite(value)) return { value, key } as Position;
-  throw invalidCursor('This is not a cursor of this server.');
+  const isOwn = s === sort && o === order && sort !== 'last_access_time' && typeof key === 'string';
+  if (isOwn && (typeof value === 'string' || Number.isFinite(value)))
+    return { value, key } as Position;
+  throw assetError('INVALID_CURSOR', 'This is not a cursor of this list in this order.');
 }
 
-function parsed(text: string): ReturnType<typeof parseJson> | undefined {
-  try {
-    return parseJson(Buffer.from(text, 'base64url').toString());
-  } catch {
-    return undefined;
-  }
-}
-
-function invalidCursor(message: string): Error {
-  return assetError('INVALID_CURSOR', message);
+function parsedCursor(text: string): JsonObject {
+  const cursor = parseJsonOrUndefined(Buffer.from(text, 'base64url').toString());
+  return isJsonObject(cursor) ? cursor : {};
 }

@@ -1,16 +1,26 @@
-import { type FileAsset, fileByHash } from '../../files/asset-catalog.ts';
+import { type AssetCatalog, type FileAsset, fileByHash } from '../../files/asset-catalog.ts';
 import { isFileType, safeName } from '../../files/safe-name.ts';
 import { type NewFile, storeUnderFreeName } from '../../files/store-file.ts';
 import type { FileType } from '../../ledger/ledger.ts';
-import { type Json, type JsonObject, parseJson } from '../../protocol/json.ts';
+import { type Json, type JsonObject, parseJsonOrUndefined } from '../../protocol/json.ts';
 import { contentName } from '../../protocol/upload-folders.ts';
+import type { BodyReader } from '../../http/json-body.ts';
 import type { Form } from '../../http/multipart.ts';
+import type { PublicAddresses } from '../../http/public-address.ts';
+import type { UploadServices } from '../files/upload.ts';
 import { textField, withForm } from '../files/upload-form.ts';
 import type { V1Request } from '../routes.ts';
-import { invalidBody, labelsTooLong, readLabels } from './asset-body.ts';
+import { changeLabels, invalidBody, readLabels } from './asset-body.ts';
 import { assetError } from './asset-error.ts';
 import { splitTags } from './asset-filter.ts';
-import type { AssetServices } from './asset-services.ts';
+
+/** Services of the assets API. */
+export type AssetServices = Omit<UploadServices, 'catalog'> & {
+  readonly bodies: BodyReader;
+  readonly catalog: AssetCatalog;
+  /** The addresses at which callers reach the server. */
+  readonly addresses: PublicAddresses;
+};
 
 /** An asset that a call made, or found. */
 export type StoredAsset = { readonly asset: FileAsset; readonly isNew: boolean };
@@ -28,10 +38,7 @@ export async function uploadAsset(
       const body = await labelsInForm(form);
       const part = form.files.find(({ field }) => field === 'file');
       const hash = readHash((await textField(form, 'hash')) ?? null);
-      const known =
-        hash === undefined
-          ? undefined
-          : await fileByHash(services.files, request.caller.user, hash);
+      const known = await fileByHash(services.files, request.caller.user, hash);
       if (hash !== undefined && (known || !part))
         return await answer(await linkBytes(services, request, { ...body, hash }));
       if (!part) throw assetError('MISSING_FILE', 'The form needs a file, or a known hash.');
@@ -90,13 +97,12 @@ async function storeAsset(
   });
   const hasLabels = name !== row.filename || Object.keys(given).some((label) => label !== 'name');
   if (!hasLabels) return { asset: await catalog.labelled(row), isNew };
-  const asset = await catalog.change(row, (labels) => ({
+  const asset = await changeLabels(catalog, row, (labels) => ({
     ...labels,
     ...given,
     name,
     tags: [...(labels.tags ?? []), ...tags],
   }));
-  if (asset === undefined) throw labelsTooLong();
   return { asset, isNew };
 }
 
@@ -113,27 +119,14 @@ async function labelsInForm(form: Form): Promise<JsonObject> {
   const previewId = await textField(form, 'preview_id');
   return {
     tags: (form.fields.get('tags') ?? []).flatMap(tagsInField),
-    ...(metadata && { user_metadata: parsedMetadata(metadata) }),
+    ...(metadata && { user_metadata: parseJsonOrUndefined(metadata) ?? '' }),
     ...(name && { name: name.trim() }),
-    ...(previewId && { preview_id: previewId }),
+    ...(previewId !== undefined && { preview_id: previewId }),
   };
 }
 
 /** Reads one field: a JSON list, or a text with commas. */
 function tagsInField(text: string): readonly Json[] {
-  if (!text.trim().startsWith('[')) return splitTags(text);
-  try {
-    const list = parseJson(text);
-    return Array.isArray(list) ? (list as readonly Json[]) : [];
-  } catch {
-    return splitTags(text);
-  }
-}
-
-function parsedMetadata(text: string): Json {
-  try {
-    return parseJson(text);
-  } catch {
-    throw invalidBody('user_metadata must be a JSON object.');
-  }
+  const list = text.trim().startsWith('[') ? parseJsonOrUndefined(text) : undefined;
+  return Array.isArray(list) ? (list as readonly Json[]) : splitTags(text);
 }

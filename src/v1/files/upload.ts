@@ -36,7 +36,7 @@ import {
 } from './upload-form.ts';
 import { readImageBytes } from '../../files/asset-content.ts';
 import { disconnectSignal } from '../../http/client-connection.ts';
-import { type Json, isJsonObject, parseJson } from '../../protocol/json.ts';
+import { isJsonObject, parseJsonOrUndefined } from '../../protocol/json.ts';
 import { toLookupPath } from '../../protocol/v1.ts';
 
 /** Services of the upload routes. */
@@ -199,12 +199,4 @@ export function readOriginalRef(text: string): OriginalRef | undefined {
   if (typeof filename !== 'string' || typeof subfolder !== 'string') return undefined;
   // Any other type has no folder, like an unknown word.
   return { filename, subfolder, type: typeof type === 'string' ? type : '' };
-}
-
-function parseJsonOrUndefined(text: string): Json | undefined {
-  try {
-    return parseJson(text);
-  } catch {
-    return undefined;
-  }
 }

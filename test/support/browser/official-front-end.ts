@@ -6,7 +6,7 @@ import { installPackages } from '../clients/python-packages.ts';
 /** The versions that PyPI has, each with its own list: both are one package to Python. */
 const REQUIREMENTS = {
   '1.58.1': 'requirements.txt',
-  '1.27.10': 'requirements-1.27.10.txt',
+  '1.49.6': 'requirements-1.49.6.txt',
 } as const;
 
 /** The folder for `--front-end-root`, or the reason why there is none. */

@@ -20,7 +20,7 @@ export async function replayCase(golden: Case): Promise<{
       : step,
   );
   const scenario = { ...recorded, steps };
-  const assets = golden.recordings === undefined ? [] : ['--limits', '{"assets":true}'];
+  const assets = golden.recordings === undefined ? ['--limits', '{"assets":false}'] : [];
   const server = await startGoldenServer([...(golden.args ?? []), ...assets], scenario.inputs);
   try {
     const replayed = await replay(server.port, scenario);

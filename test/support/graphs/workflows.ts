@@ -37,6 +37,14 @@ export function loading(image: string, prefix = 'loaded'): Graph {
   } as Graph;
 }
 
+/** Shows a text. */
+export function saying(text: string): Graph {
+  return {
+    '1': { class_type: 'PrimitiveString', inputs: { value: text } },
+    '2': { class_type: 'PreviewAny', inputs: { source: ['1', 0] } },
+  } as Graph;
+}
+
 /** Delivers its picture over the socket only. */
 export function streaming(nodeId = 'save_image_websocket_node'): Graph {
   return {
