@@ -7,7 +7,8 @@ import { flat } from '../support/graphs/workflows.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
-const file = (filename: string): object => ({ filename, subfolder: '', type: 'output' });
+const id = expect.any(String);
+const file = (filename: string): object => ({ filename, subfolder: '', type: 'output', id });
 const AMONG_IMAGES = { images: [file('a.png'), file('b.mp4')], animated: [true] };
 const IN_VIDEO = { images: [file('a.png')], video: [file('b.mp4')] };
 const HOSTED = { 'X-API-Key': 'k' };
@@ -21,7 +22,7 @@ const outputIn = ({ frames }: Recorder): unknown =>
 
 describe('a picture and a video of one node', () => {
   let url: string;
-  let id: string;
+  let promptId: string;
   const heard: { [form: string]: unknown } = {};
 
   beforeAll(async () => {
@@ -38,7 +39,7 @@ describe('a picture and a video of one node', () => {
     await Promise.all([hosted, local].map((socket) => socket.untilDone(body.prompt_id)));
     Object.assign(heard, { hosted: outputIn(hosted), local: outputIn(local) });
     url = holdover.url;
-    id = body.prompt_id;
+    promptId = body.prompt_id;
     return async () => {
       for (const { socket } of [hosted, local]) socket.terminate();
       await holdover.dispose();
@@ -52,18 +53,18 @@ describe('a picture and a video of one node', () => {
 
   test.each(['history', 'history_v2'])('are in each form in %s', async (route) => {
     const outputs = async (headers: Record<string, string>): Promise<unknown> =>
-      (await getJson(`${url}/api/${route}/${id}`, headers))[id].outputs;
+      (await getJson(`${url}/api/${route}/${promptId}`, headers))[promptId].outputs;
     expect(await outputs(HOSTED)).toEqual({ '9': IN_VIDEO });
     expect(await outputs(LOCAL)).toEqual({ '9': AMONG_IMAGES });
   });
 
   test('are in each form in the job, and found by their kind', async () => {
-    const path = `${url}/api/jobs/${id}`;
+    const path = `${url}/api/jobs/${promptId}`;
     expect((await getJson(path, HOSTED)).outputs).toEqual({ '9': IN_VIDEO });
     expect((await getJson(path, LOCAL)).outputs).toEqual({ '9': AMONG_IMAGES });
     for (const headers of [HOSTED, LOCAL]) {
       const { jobs } = await getJson(`${url}/api/jobs?output_type=video`, headers);
-      expect(jobs).toMatchObject([{ id, outputs_count: 2 }]);
+      expect(jobs).toMatchObject([{ id: promptId, outputs_count: 2 }]);
     }
   });
 });
