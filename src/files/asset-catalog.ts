@@ -169,7 +169,7 @@ const TAGS_OF_TYPE = {
 const TAGGED_FOLDERS = new Set(['3d', 'painter', 'pasted', 'threed', 'webcam']);
 
 /** Returns the tags that follow from the place of a file and cannot be removed. */
-export function placeTags({ type, subfolder }: FileRef): readonly string[] {
+function placeTags({ type, subfolder }: FileRef): readonly string[] {
   const isTagged = type === 'input' && TAGGED_FOLDERS.has(subfolder);
   return isTagged ? [...TAGS_OF_TYPE[type], subfolder] : TAGS_OF_TYPE[type];
 }

@@ -4,7 +4,6 @@ import {
   type FileAsset,
   fileByHash,
   nameOf,
-  placeTags,
   tagsOf,
 } from '../files/asset-catalog.ts';
 import { dispositionOf } from '../http/file-headers.ts';
@@ -88,34 +87,23 @@ const assetRoutesOf = routesFor<AssetServices>({
       throw assetError('CONFLICT', 'The file belongs to the server or to another program.');
     sendEmpty(request.ctx, 204);
   },
-  async 'POST /api/assets/:id/tags'({ catalog, bodies }, request) {
-    const asset = await findAsset(catalog, request);
-    const tags = await requireTags(request, bodies);
-    const before = tagsOf(asset);
-    const changed = await changeLabels(catalog, asset.row, (labels) => ({
-      ...labels,
-      tags: [...new Set([...(labels.tags ?? []), ...tags])],
-    }));
+  async 'POST /api/assets/:id/tags'(services, request) {
+    const add = (own: Tags, given: Tags): Tags => [...new Set([...own, ...given])];
+    const { tags, before, after } = await changeTags(services, request, add);
     sendJson(request.ctx, {
       added: tags.filter((tag) => !before.includes(tag)),
       already_present: tags.filter((tag) => before.includes(tag)),
-      total_tags: tagsOf(changed),
+      total_tags: after,
     });
   },
-  async 'DELETE /api/assets/:id/tags'({ catalog, bodies }, request) {
-    const asset = await findAsset(catalog, request);
-    const tags = await requireTags(request, bodies);
-    const fixed = placeTags(asset.row);
-    const before = tagsOf(asset);
-    const changed = await changeLabels(catalog, asset.row, (labels) => ({
-      ...labels,
-      tags: (labels.tags ?? []).filter((tag) => !tags.includes(tag)),
-    }));
+  async 'DELETE /api/assets/:id/tags'(services, request) {
+    const drop = (own: Tags, given: Tags): Tags => own.filter((tag) => !given.includes(tag));
+    const { tags, before, after } = await changeTags(services, request, drop);
     sendJson(request.ctx, {
-      removed: tags.filter((tag) => before.includes(tag) && !fixed.includes(tag)),
-      not_present: tags.filter((tag) => !before.includes(tag)),
-      total_tags: tagsOf(changed),
-      protected: tags.filter((tag) => fixed.includes(tag)),
+      removed: tags.filter((tag) => before.includes(tag) && !after.includes(tag)),
+      not_present: drop(tags, before),
+      total_tags: after,
+      protected: tags.filter((tag) => after.includes(tag)),
     });
   },
   async 'GET /api/tags'({ catalog }, { ctx, caller, query }) {
@@ -159,13 +147,22 @@ async function findAsset(catalog: AssetCatalog, { caller, params }: V1Request): 
   return asset;
 }
 
-async function requireTags(
-  { ctx }: V1Request,
-  bodies: AssetServices['bodies'],
-): Promise<readonly string[]> {
-  const { tags } = await readAssetBody(ctx, bodies);
-  if (!Array.isArray(tags) || tags.length === 0) throw invalidBody('tags must be a list.');
-  return readTags(tags as readonly string[]);
+type Tags = readonly string[];
+
+async function changeTags(
+  { catalog, bodies }: AssetServices,
+  request: V1Request,
+  changed: (own: Tags, given: Tags) => Tags,
+): Promise<{ readonly tags: Tags; readonly before: Tags; readonly after: Tags }> {
+  const asset = await findAsset(catalog, request);
+  const { tags: given } = await readAssetBody(request.ctx, bodies);
+  if (!Array.isArray(given) || given.length === 0) throw invalidBody('tags must be a list.');
+  const tags = readTags(given as Tags);
+  const labelled = await changeLabels(catalog, asset.row, (labels) => ({
+    ...labels,
+    tags: changed(labels.tags ?? [], tags),
+  }));
+  return { tags, before: tagsOf(asset), after: tagsOf(labelled) };
 }
 
 async function sendStored(

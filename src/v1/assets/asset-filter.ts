@@ -16,10 +16,6 @@ export type AssetFilter = {
 const MAX_TAGS = 100;
 const ASSETS_PER_TURN = 500;
 
-/** The old and the new parameter of the tags that an asset must have, and must not have. */
-const ALL = { old: 'include_tags', new: 'tags_all' } as const;
-const NONE = { old: 'exclude_tags', new: 'tags_none' } as const;
-
 /** Reads the filter of a query. Old and new names of a parameter cannot be combined. */
 export function readFilter(query: URLSearchParams): AssetFilter {
   if (query.get('metadata_filter'))
@@ -27,8 +23,8 @@ export function readFilter(query: URLSearchParams): AssetFilter {
   // Every asset is the caller's own, so the value does not count.
   checkFlag(query, 'include_public');
   const any = tagList(query, 'tags_any');
-  const all = eitherList(query, ALL);
-  const none = eitherList(query, NONE);
+  const all = eitherList(query, 'include_tags', 'tags_all');
+  const none = eitherList(query, 'exclude_tags', 'tags_none');
   const usesNewNames = any.length > 0 || all.isNew || none.isNew;
   const conflicting = all.tags.filter((tag) => none.tags.includes(tag));
   if (usesNewNames && conflicting.length > 0) {
@@ -109,14 +105,16 @@ function invalidQuery(name: string, msg: string): Error {
   return assetError('INVALID_QUERY', 'Validation failed.', { errors: [{ loc: [name], msg }] });
 }
 
+/** Reads a list of tags under its old or its new name. */
 function eitherList(
   query: URLSearchParams,
-  names: { readonly old: string; readonly new: string },
+  oldName: string,
+  newName: string,
 ): { readonly tags: readonly string[]; readonly isNew: boolean } {
-  const [older, newer] = [tagList(query, names.old), tagList(query, names.new)];
+  const [older, newer] = [tagList(query, oldName), tagList(query, newName)];
   if (older.length > 0 && newer.length > 0) {
-    const message = `${names.old} and ${names.new} cannot be combined.`;
-    throw assetError('INVALID_TAG_FILTER', message, { parameters: [names.old, names.new] });
+    const message = `${oldName} and ${newName} cannot be combined.`;
+    throw assetError('INVALID_TAG_FILTER', message, { parameters: [oldName, newName] });
   }
   return { tags: [...older, ...newer], isNew: newer.length > 0 };
 }

@@ -1,17 +1,30 @@
 import type Koa from 'koa';
 import { rulesFor } from '../../dialects/dialect.ts';
-import { type FileAsset, nameOf, pathOf, tagsOf } from '../../files/asset-catalog.ts';
+import {
+  type AssetCatalog,
+  type FileAsset,
+  nameOf,
+  pathOf,
+  tagsOf,
+} from '../../files/asset-catalog.ts';
 import { assetIdOf } from '../../files/asset-id.ts';
+import type { PublicAddresses } from '../../http/public-address.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { updatedAtMs } from './asset-page.ts';
-import type { AssetServices } from './asset-upload.ts';
+
+/** Services of the bodies that show assets. */
+export type ShownAssets = {
+  readonly catalog: AssetCatalog;
+  /** The addresses at which callers reach the server. */
+  readonly addresses: PublicAddresses;
+};
 
 /** Files that a client can show from their bytes. */
 const PREVIEWABLE = /^(image|video|audio|text)\//;
 
 /** Returns an asset as the assets API shows it. */
 export async function assetJson(
-  { catalog, addresses }: Pick<AssetServices, 'catalog' | 'addresses'>,
+  { catalog, addresses }: ShownAssets,
   ctx: Koa.Context,
   asset: FileAsset,
 ): Promise<JsonObject> {

@@ -1,4 +1,4 @@
-import { type AssetCatalog, type FileAsset, fileByHash } from '../../files/asset-catalog.ts';
+import { type FileAsset, fileByHash } from '../../files/asset-catalog.ts';
 import { isFileType, safeName } from '../../files/safe-name.ts';
 import { type NewFile, storeUnderFreeName } from '../../files/store-file.ts';
 import type { FileType } from '../../ledger/ledger.ts';
@@ -6,21 +6,17 @@ import { type Json, type JsonObject, parseJsonOrUndefined } from '../../protocol
 import { contentName } from '../../protocol/upload-folders.ts';
 import type { BodyReader } from '../../http/json-body.ts';
 import type { Form } from '../../http/multipart.ts';
-import type { PublicAddresses } from '../../http/public-address.ts';
 import type { UploadServices } from '../files/upload.ts';
 import { textField, withForm } from '../files/upload-form.ts';
 import type { V1Request } from '../routes.ts';
 import { changeLabels, invalidBody, readLabels } from './asset-body.ts';
 import { assetError } from './asset-error.ts';
 import { splitTags } from './asset-filter.ts';
+import type { ShownAssets } from './asset-json.ts';
 
 /** Services of the assets API. */
-export type AssetServices = Omit<UploadServices, 'catalog'> & {
-  readonly bodies: BodyReader;
-  readonly catalog: AssetCatalog;
-  /** The addresses at which callers reach the server. */
-  readonly addresses: PublicAddresses;
-};
+export type AssetServices = Omit<UploadServices, 'catalog'> &
+  ShownAssets & { readonly bodies: BodyReader };
 
 /** An asset that a call made, or found. */
 export type StoredAsset = { readonly asset: FileAsset; readonly isNew: boolean };
