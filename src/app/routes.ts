@@ -67,7 +67,10 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
       historyRoutes({ ledger, bodies, markFetched }),
     ),
     ...fileRoutes(files.routes),
-    ...assetRoutes({ ...files.routes, catalog: files.catalog, bodies }, config),
+    ...assetRoutes(
+      { ...files.routes, ...files.routes.links, catalog: files.catalog, bodies },
+      config,
+    ),
     ...plainSocketRoutes(),
     ...catalogRoutes({
       definitions: upstream.definitions,
