@@ -113,8 +113,11 @@ export class SubmissionCalls {
   }
 
   /** Cancels a job that was found after the end of its prompt. True when it is gone. */
-  async cancelLateJob({ caller, prompt, foundJob }: PendingSubmission): Promise<boolean> {
+  async cancelLateJob({ caller, key, prompt, foundJob }: PendingSubmission): Promise<boolean> {
     if (!foundJob) return true;
+    // Another process may have taken the prompt over before it ended here: then the job is wanted.
+    const row = await this.#ports.records.prompts.get(key);
+    if (row && row.state !== 'done') return true;
     const cancelled = await this.#ports.jobs.api.cancel(caller, foundJob.id);
     if (!cancelled.ok && !isGone(cancelled.error)) return false;
     const { user } = caller;

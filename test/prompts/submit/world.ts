@@ -92,6 +92,11 @@ export class World {
     this.note(`${how} ${key}`);
   }
 
+  cancelJob(id: string): void {
+    for (const job of this.jobs) if (job.id === id) job.isCancelled = true;
+    this.note(`cancel ${id}`);
+  }
+
   makeJob(promptKey: string): Job {
     const job = { id: `j${++this.#ids}`, promptKey, isCancelled: false };
     this.jobs.push(job);
@@ -165,8 +170,7 @@ export class Server {
       search: (_: unknown, { metadata }: { metadata: Record<string, string> }) =>
         this.#whileAlive(() => world.search(metadata[KEY_LABEL] ?? '')),
       cancel: async (_: unknown, id: string) => {
-        for (const job of world.jobs) if (job.id === id) job.isCancelled = true;
-        world.note(`cancel ${id}`);
+        world.cancelJob(id);
         return ok({ status: 'canceled' });
       },
     };
@@ -216,7 +220,10 @@ export class Server {
     const prompt = this.#track(liveOf(row));
     prompt.isTakenOver = true;
     prompt.cancelRequested = row.cancelAskedAtMs !== null;
-    const parts = { follower: this.#follower, submissions: this.submissions };
+    const jobCanceller = {
+      cancelInBackground: ({ jobId }: LivePrompt) => this.#world.cancelJob(jobId ?? ''),
+    };
+    const parts = { follower: this.#follower, submissions: this.submissions, jobCanceller };
     const next = await takeOverPrompt(this.#ports, parts as PromptParts, prompt);
     await next?.();
   }
