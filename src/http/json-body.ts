@@ -238,7 +238,10 @@ export function createBodies(
   queued: { readonly bytes: () => number },
   log: Logger,
 ): BodyReader {
-  const memory = createBodyMemory({ limitBytes: bodyMemoryBytes(), queuedBytes: queued.bytes });
+  const memory = createBodyMemory({
+    limitBytes: bodyMemoryBytes(),
+    queuedBytes: () => queued.bytes(),
+  });
   const { maxUploadBytes, maxJsonValues: maxValues, maxNodes } = config;
   if (memory.largestBody < maxUploadBytes) {
     const { largestBody } = memory;
