@@ -13,7 +13,7 @@ import { GENERATOR_NODES } from './reaction/reaction-diffusion.ts';
 import { RESIZE_NODE } from './image/resize.ts';
 import { SAVE_ANIMATED_NODES, SAVE_NODES } from './image/save.ts';
 import { SCALE_NODES } from './image/scale.ts';
-import { FORMAT_NODE } from './text/format-node.ts';
+import { FORMAT_NODE } from './text/format.ts';
 import { SAVE_TEXT_NODE } from './text/save-text.ts';
 import { TEXT_NODES } from './text/text-nodes.ts';
 import { TRANSFORM_NODES } from './image/transform.ts';

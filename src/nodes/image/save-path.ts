@@ -18,41 +18,33 @@ const PREVIEW_LETTERS = 'abcdefghijklmnopqrstupvxyz';
 /** Resolves a `filename_prefix` as v1 does. Refuses one that leads out of the output folder. */
 export function savePath(prefix: string, facts: PrefixFacts): SavePath {
   const path = posix.normalize(fillPrefix(prefix, facts)).replace(/([^/])\/+$/, '$1');
-  const { dir, base } = splitPath(path);
-  if (path.startsWith('/') || dir.split('/')[0] === '..' || path.includes('\0')) {
+  const slash = Math.max(0, path.lastIndexOf('/'));
+  const subfolder = path.slice(0, slash);
+  if (path.startsWith('/') || subfolder.split('/')[0] === '..' || path.includes('\0')) {
     throw new NodeFailure(
       'Exception',
       `filename_prefix leads outside the output folder: ${prefix}`,
     );
   }
-  return { subfolder: dir, stem: base };
+  return { subfolder, stem: path.slice(path.lastIndexOf('/') + 1) };
 }
 
-/** Returns the name of one picture. Refuses names that a file system would not accept. */
-export function fileName(stem: string, counter: number, extension: string): string {
-  return accepted(`${stem}_${String(counter).padStart(5, '0')}_.${extension}`);
-}
-
-/** Does what `fileName` does, for a text. */
-export function textFileName(stem: string, counter: number, extension: string): string {
-  return accepted(`${stem}_${String(counter).padStart(5, '0')}.${extension}`);
-}
-
-function accepted(name: string): string {
-  if (Buffer.byteLength(name) > MAX_NAME_BYTES) {
-    throw new NodeFailure('OSError', `[Errno 36] File name too long: '${name}'`);
-  }
-  return name;
+/** Returns the name of one file; those of pictures end with `_`. Refuses names that a file system would not accept. */
+export function fileName(stem: string, counter: number, extension: string, end = '_'): string {
+  const name = `${stem}_${String(counter).padStart(5, '0')}${end}.${extension}`;
+  if (Buffer.byteLength(name) <= MAX_NAME_BYTES) return name;
+  throw new NodeFailure('OSError', `[Errno 36] File name too long: '${name}'`);
 }
 
 /**
  * Returns the prefix of a preview's name. It is random, so that a browser never shows an older
  * preview.
  */
-export function previewPrefix(
-  pick: (below: number) => number = (below) => randomInt(below),
-): string {
-  const letters = Array.from({ length: 5 }, () => PREVIEW_LETTERS[pick(PREVIEW_LETTERS.length)]);
+export function previewPrefix(): string {
+  const letters = Array.from(
+    { length: 5 },
+    () => PREVIEW_LETTERS[randomInt(PREVIEW_LETTERS.length)],
+  );
   return `ComfyUI_temp_${letters.join('')}`;
 }
 
@@ -76,9 +68,4 @@ function fillPrefix(prefix: string, { width, height, now }: PrefixFacts): string
 
 function padded(name: string, value: number): string {
   return name === '%width%' || name === '%height%' ? String(value) : String(value).padStart(2, '0');
-}
-
-function splitPath(path: string): { dir: string; base: string } {
-  const slash = path.lastIndexOf('/');
-  return { dir: path.slice(0, Math.max(0, slash)), base: path.slice(slash + 1) };
 }

@@ -1,12 +1,37 @@
 import type { Json } from '../../protocol/json.ts';
 import { pythonRepr } from '../../protocol/python-text.ts';
 import { pythonFloat } from '../../protocol/python-json.ts';
-import { type NodeContext, NodeFailure, type Value } from '../node.ts';
+import { type NodeContext, type NodeDef, NodeFailure, type Value } from '../node.ts';
+import { typedNode } from '../typed-node.ts';
 import { formatInSpec } from './format-spec.ts';
 import { createTextPieces } from './pieces.ts';
+import { TEXT } from './text-node.ts';
+
+const NAMES = Array.from('abcdefghijklmnopqrstuvwxyz');
+
+/** The node that fills values into a text. */
+export const FORMAT_NODE: NodeDef = typedNode({
+  ...TEXT,
+  name: 'StringFormat',
+  displayName: 'Format Text',
+  description: 'Fills values into a text, in the notation of Python’s str.format.',
+  required: {
+    values: [
+      'COMFY_AUTOGROW_V3',
+      { template: { input: { required: { value: ['*', {}] } }, names: NAMES, min: 0 } },
+    ],
+    f_string: ['STRING', { default: '{a}', multiline: true }],
+  },
+  run({ values, f_string: template }, context) {
+    const { inputTypes = {} } = context;
+    const floats = NAMES.filter((name) => inputTypes[`values.${name}`] === 'FLOAT');
+    const given = { values, floats: new Set(floats) };
+    return { outputs: [formatText(template, given, context)] };
+  },
+});
 
 /** The values by name, and the names of those that are a FLOAT: a double does not tell 3.0 from 3. */
-export type FormatValues = {
+type FormatValues = {
   readonly values: { readonly [name: string]: Value };
   readonly floats: ReadonlySet<string>;
 };
@@ -17,7 +42,7 @@ const FIELD =
   /^(?<name>[^!:[.]*)(?<path>(?:[.[][^!:]*)?)(?:!(?<conversion>[^:]*))?(?::(?<spec>.*))?$/s;
 
 /** Fills the fields of a text as Python's `str.format` does with named values. */
-export function formatText(template: string, given: FormatValues, context: NodeContext): string {
+function formatText(template: string, given: FormatValues, context: NodeContext): string {
   const pieces = createTextPieces(context);
   for (const { 0: part, groups, index } of template.matchAll(PARTS)) {
     context.check();

@@ -1,6 +1,6 @@
 import { parseJson } from '../../protocol/json.ts';
 import { combo } from '../combo.ts';
-import { savePath, textFileName } from '../image/save-path.ts';
+import { fileName, savePath } from '../image/save-path.ts';
 import type { NodeContext, NodeDef } from '../node.ts';
 import { entryOf, typedNode } from '../typed-node.ts';
 import { reserveText } from './pieces.ts';
@@ -42,7 +42,7 @@ export const SAVE_TEXT_NODE: NodeDef = typedNode({
     reserveText(context, content.length);
     const bytes = new TextEncoder().encode(content);
     const counter = await context.nextCounter({ temp: false, subfolder }, stem);
-    const name = textFileName(stem, counter, format);
+    const name = fileName(stem, counter, format, '');
     const file = await context.save({ bytes, name, subfolder, contentType, temp: false });
     return { outputs: [text], ui: { text: [withinRoom(text, context)], files: [file] } };
   },

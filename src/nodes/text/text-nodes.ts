@@ -1,33 +1,22 @@
-import type { NodeContext, NodeDef } from '../node.ts';
+import { type NodeContext, type NodeDef, NodeFailure } from '../node.ts';
 import { combo } from '../combo.ts';
-import type { Reserver } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
-import { capitalCase, lowerCase, titleCase, upperCase } from './case.ts';
 import { MULTILINE, PREVIEW_ANY, TEXT } from './text-node.ts';
-import {
-  CHUNK_CHARS,
-  chunksOf,
-  countChars,
-  createTextPieces,
-  offsetOf,
-  reserveText,
-} from './pieces.ts';
+import { countChars, createTextPieces, offsetOf, reserveText } from './pieces.ts';
 
-type Change = (text: string, context: NodeContext) => string;
-
-const TRIM: { readonly [mode: string]: Change } = {
-  Both: (text, context) => trimEnd(trimStart(text, context), context),
+const TRIM: { readonly [mode: string]: (text: string) => string } = {
+  Both: (text) => trimEnd(trimStart(text)),
   Left: trimStart,
   Right: trimEnd,
 };
-
-const CASE: { readonly [mode: string]: Change } = {
-  UPPERCASE: upperCase,
-  lowercase: lowerCase,
-  Capitalize: capitalCase,
-  'Title Case': titleCase,
+/** The most characters that one becomes in the other case. */
+const CASED_CHARS = 3;
+const CASE: { readonly [mode: string]: (text: string) => string } = {
+  UPPERCASE: (text) => text.toUpperCase(),
+  lowercase: (text) => text.toLowerCase(),
+  Capitalize: capitalised,
+  'Title Case': (text) => text.replaceAll(/\p{Cased}+/gu, capitalised),
 };
-
 const COMPARE: { readonly [mode: string]: (a: string, b: string) => boolean } = {
   'Starts With': (a, b) => a.startsWith(b),
   'Ends With': (a, b) => a.endsWith(b),
@@ -56,14 +45,14 @@ export const TEXT_NODES: readonly NodeDef[] = [
     displayName: 'Substring',
     required: { string: MULTILINE, start: ['INT', {}], end: ['INT', {}] },
     run({ string, ...bounds }, context) {
-      const chars = countChars(string, context);
+      const chars = countChars(string);
       // They count as in a Python slice.
       const place = (index: number): number =>
         Math.min(chars, index < 0 ? Math.max(0, chars + index) : index);
       const [start, end] = [place(bounds.start), place(bounds.end)];
       if (start >= end) return { outputs: [''] };
-      const from = offsetOf(string, start, context);
-      const to = offsetOf(string, end, context);
+      const from = offsetOf(string, start);
+      const to = offsetOf(string, end);
       reserveText(context, to - from);
       return { outputs: [string.slice(from, to)] };
     },
@@ -74,38 +63,31 @@ export const TEXT_NODES: readonly NodeDef[] = [
     displayName: 'Text Length',
     required: { string: MULTILINE },
     outputs: [{ type: 'INT', name: 'length' }],
-    run: ({ string }, context) => ({ outputs: [countChars(string, context)] }),
+    run: ({ string }) => ({ outputs: [countChars(string)] }),
   }),
   typedNode({
     ...TEXT,
     name: 'CaseConverter',
     displayName: 'Convert Text Case',
     required: { string: MULTILINE, mode: combo(Object.keys(CASE)) },
-    run: ({ string, mode }, context) => ({
-      outputs: [chosen(mode, CASE)?.(string, context) ?? string],
-    }),
+    run({ string, mode }, context) {
+      reserveText(context, string.length * CASED_CHARS);
+      return { outputs: [chosen(mode, CASE)?.(string) ?? string] };
+    },
   }),
   typedNode({
     ...TEXT,
     name: 'StringTrim',
     displayName: 'Trim Text',
     required: { string: MULTILINE, mode: combo(Object.keys(TRIM)) },
-    run: ({ string, mode }, context) => ({
-      outputs: [chosen(mode, TRIM)?.(string, context) ?? string],
-    }),
+    run: ({ string, mode }) => ({ outputs: [chosen(mode, TRIM)?.(string) ?? string] }),
   }),
   typedNode({
     ...TEXT,
     name: 'StringReplace',
     displayName: 'Replace Text',
     required: { string: MULTILINE, find: MULTILINE, replace: MULTILINE },
-    run: ({ string, find, replace }, context) => ({
-      outputs: [
-        find === ''
-          ? insertAroundAll(string, replace, context)
-          : replaceAll(string, { find, replace }, context),
-      ],
-    }),
+    run: ({ string, ...words }, context) => ({ outputs: [replaceAll(string, words, context)] }),
   }),
   typedNode({
     ...TEXT,
@@ -119,7 +101,8 @@ export const TEXT_NODES: readonly NodeDef[] = [
     outputs: [{ type: 'BOOLEAN', name: 'contains' }],
     run({ string, substring: wanted, case_sensitive: isExact }, context) {
       const [value, find] = isExact ? [string, wanted] : lowered([string, wanted], context);
-      return { outputs: [find === '' || createFinder(value, find, context)(0) >= 0] };
+      requireSearchable(value, find);
+      return { outputs: [value.includes(find)] };
     },
   }),
   typedNode({
@@ -144,7 +127,14 @@ export const TEXT_NODES: readonly NodeDef[] = [
 type TextPair = readonly [string, string];
 
 function lowered([one, other]: TextPair, context: NodeContext): TextPair {
-  return [lowerCase(one, context), lowerCase(other, context)];
+  reserveText(context, (one.length + other.length) * CASED_CHARS);
+  return [one.toLowerCase(), other.toLowerCase()];
+}
+
+/** Returns the text with its first character in upper case and all others in lower case. */
+function capitalised(text: string): string {
+  const [first = ''] = text;
+  return first.toUpperCase() + text.slice(first.length).toLowerCase();
 }
 
 /** Returns the entry of the mode. v1 accepts any text as a mode. */
@@ -152,30 +142,22 @@ function chosen<T>(mode: string, table: { readonly [mode: string]: T }): T | und
   return Object.hasOwn(table, mode) ? table[mode] : undefined;
 }
 
-/**
- * Inserts a text before, between and behind all characters, which is how Python replaces an empty
- * text.
- */
-function insertAroundAll(value: string, between: string, context: NodeContext): string {
-  const places = countChars(value, context) + 1;
-  reserveText(context, value.length + places * between.length);
-  const pieces: string[] = [];
-  for (const chunk of chunksOf(value, context))
-    pieces.push(['', ...Array.from(chunk)].join(between));
-  return [...pieces, between].join('');
-}
-
+/** Replaces a text. An empty one is before, between and behind all characters, as in Python. */
 function replaceAll(
   value: string,
   { find, replace }: { readonly find: string; readonly replace: string },
   context: NodeContext,
 ): string {
-  const next = createFinder(value, find, context);
   const pieces = createTextPieces(context);
-  let from = 0;
-  for (let at = next(0); at >= 0; at = next(from)) {
-    pieces.add(value.slice(from, at));
+  if (find === '') {
+    for (const char of value) pieces.add(replace + char);
     pieces.add(replace);
+    return pieces.text();
+  }
+  requireSearchable(value, find);
+  let from = 0;
+  for (let at = value.indexOf(find); at >= 0; at = value.indexOf(find, from)) {
+    pieces.add(value.slice(from, at) + replace);
     from = at + find.length;
   }
   if (from === 0) return value;
@@ -183,74 +165,27 @@ function replaceAll(
   return pieces.text();
 }
 
-function trimStart(value: string, context: NodeContext): string {
-  let from = 0;
-  while (from < value.length && isWhite(value.charAt(from))) {
-    if (++from % CHUNK_CHARS === 0) context.check();
-  }
-  return trimmed(value, from, value.length, context);
-}
-
-function trimEnd(value: string, context: NodeContext): string {
-  let to = value.length;
-  while (to > 0 && isWhite(value.charAt(to - 1))) {
-    if (--to % CHUNK_CHARS === 0) context.check();
-  }
-  return trimmed(value, 0, to, context);
-}
-
-function trimmed(value: string, from: number, to: number, context: NodeContext): string {
-  if (to - from === value.length) return value;
-  reserveText(context, to - from);
-  return value.slice(from, to);
-}
-
 /** True for white space. Python also counts the four separators of ASCII. */
-function isWhite(char: string): boolean {
-  return /\p{White_Space}/u.test(char) || (char >= '\x1c' && char <= '\x1f');
+const isWhite = (char: string): boolean =>
+  /\p{White_Space}/u.test(char) || (char >= '\x1c' && char <= '\x1f');
+
+function trimStart(value: string): string {
+  let from = 0;
+  while (isWhite(value.charAt(from))) from++;
+  return value.slice(from);
 }
 
-type Watched = Reserver & Pick<NodeContext, 'check'>;
-
-/** Returns where a text is found next, at or behind an index; -1: nowhere. */
-type Finder = (from: number) => number;
-
-/**
- * Searches for `find` in a text by the algorithm of Knuth, Morris and Pratt, which reads each
- * character of the text at most twice. `String.prototype.indexOf` compares every character of one
- * text with every character of the other when both repeat themselves, and nothing can end it
- * meanwhile.
- * @internal
- */
-export function createFinder(text: string, find: string, context: Watched): Finder {
-  context.reserve(find.length * Int32Array.BYTES_PER_ELEMENT);
-  const borders = bordersOf(find, context);
-  return (from) => {
-    let matched = 0;
-    for (let at = from; at < text.length; at++) {
-      if (at % CHUNK_CHARS === 0) context.check();
-      const code = text.charCodeAt(at);
-      while (matched > 0 && code !== find.charCodeAt(matched)) matched = borders[matched - 1] ?? 0;
-      if (code === find.charCodeAt(matched)) matched++;
-      if (matched === find.length) return at + 1 - matched;
-    }
-    return -1;
-  };
+function trimEnd(value: string): string {
+  let to = value.length;
+  while (isWhite(value.charAt(to - 1))) to--;
+  return value.slice(0, to);
 }
 
-/**
- * Returns, for each beginning of a text, the length of the longest shorter beginning with which it
- * ends.
- */
-function bordersOf(find: string, context: Watched): Int32Array {
-  const borders = new Int32Array(find.length);
-  let length = 0;
-  for (let at = 1; at < find.length; at++) {
-    if (at % CHUNK_CHARS === 0) context.check();
-    const code = find.charCodeAt(at);
-    while (length > 0 && code !== find.charCodeAt(length)) length = borders[length - 1] ?? 0;
-    if (code === find.charCodeAt(length)) length++;
-    borders[at] = length;
-  }
-  return borders;
+/** Some seconds of work. Nothing can end a search of V8, which compares so often when both texts repeat themselves. */
+const MAX_COMPARISONS = 1e10;
+
+function requireSearchable(text: string, find: string): void {
+  if (text.length * find.length <= MAX_COMPARISONS) return;
+  const message = `A text of ${find.length} characters is too long to be looked for in ${text.length} characters`;
+  throw new NodeFailure('ValueError', message);
 }
