@@ -1,7 +1,5 @@
 import { type MaskValue, type NodeContext, type NodeDef, NodeFailure } from '../node.ts';
 import { combo } from '../combo.ts';
-import { maskComposite } from './mask-composite.ts';
-import { growMask } from './mask-grow.ts';
 import {
   MASK_EXTRAS,
   OFFSET,
@@ -9,11 +7,13 @@ import {
   asMask,
   asPicture,
   channelOf,
+  copyOf,
   cutOut,
+  eachCoveredRow,
   greyPicture,
   spanWithin,
 } from './region.ts';
-import { newMask, roundHalfEven } from '../tensor.ts';
+import { frameOf, newMask, roundHalfEven } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
 const { fround } = Math;
@@ -170,6 +170,118 @@ const cropMask = typedNode({
     return { outputs: [asMask(cutOut(context, asPicture(mask), { columns, rows }))] };
   },
 });
+
+type Operation = (destination: number, source: number) => number;
+
+/** Rounds a level before the logical operations as v1 does: half to even. */
+const isSet = (level: number): boolean => Math.abs(level) > 0.5;
+
+const OPERATIONS: ReadonlyMap<string, Operation> = new Map([
+  ['multiply', (destination, source) => destination * source],
+  ['add', (destination, source) => destination + source],
+  ['subtract', (destination, source) => destination - source],
+  ['and', (destination, source) => Number(isSet(destination) && isSet(source))],
+  ['or', (destination, source) => Number(isSet(destination) || isSet(source))],
+  ['xor', (destination, source) => Number(isSet(destination) !== isSet(source))],
+]);
+
+/** Combines a mask with another one that is laid over a part of it. */
+const maskComposite = typedNode({
+  name: 'MaskComposite',
+  ...MASK_EXTRAS,
+  displayName: 'Combine Masks',
+  required: {
+    destination: ['MASK', {}],
+    source: ['MASK', {}],
+    x: OFFSET,
+    y: OFFSET,
+    operation: combo([...OPERATIONS.keys()]),
+  },
+  outputs: [{ type: 'MASK' }],
+  run({ source, x, y, ...inputs }, context) {
+    const destination = asMask(copyOf(context, asPicture(inputs.destination)));
+    // Other words can come through a link only. They change nothing, as in v1.
+    const operation = OPERATIONS.get(inputs.operation) ?? ((level: number) => level);
+    fittingBatches(destination, source);
+    const { data } = destination;
+    const covered = { target: destination, source, at: { x, y } };
+    eachCoveredRow(context, covered, ({ width, to, from: fromIn }) => {
+      const from = fromIn(source);
+      for (let i = 0; i < width; i++) {
+        data[to + i] = operation(data[to + i] as number, source.data[from + i] as number);
+      }
+    });
+    // The range is also enforced outside of the laid part.
+    for (let i = 0; i < data.length; i++) data[i] = Math.min(1, Math.max(0, data[i] as number));
+    return { outputs: [destination] };
+  },
+});
+
+const fittingBatches = (destination: MaskValue, source: MaskValue): void => {
+  if (source.batch === 1 || source.batch === destination.batch) return;
+  const counts = `${source.batch} masks over ${destination.batch}`;
+  throw new NodeFailure('RuntimeError', `Cannot lay ${counts}: there must be one, or as many`);
+};
+
+/** Grows or shrinks the area of a mask, pixel by pixel. */
+const growMask = typedNode({
+  name: 'GrowMask',
+  ...MASK_EXTRAS,
+  displayName: 'Grow Mask',
+  required: {
+    mask: ['MASK', {}],
+    expand: ['INT', { default: 0, min: -16384, max: 16384, step: 1 }],
+    tapered_corners: ['BOOLEAN', { advanced: true, default: true }],
+  },
+  outputs: [{ type: 'MASK' }],
+  run({ mask, expand, tapered_corners: isTapered }, context) {
+    const grown = newMask(context, mask);
+    // To shrink is to grow the negative.
+    const sign = expand < 0 ? -1 : 1;
+    for (let i = 0; i < mask.data.length; i++) grown.data[i] = sign * (mask.data[i] as number);
+    const next = newMask(context, { ...mask, batch: 1 }).data;
+    const shape = isTapered ? 'cross' : 'square';
+    for (let i = 0; i < mask.batch; i++) {
+      const levels = frameOf(grown, i);
+      for (let step = 0; step < Math.abs(expand); step++) {
+        if (!spread(context, { ...mask, data: levels }, shape, next)) break;
+        levels.set(next);
+      }
+    }
+    for (let i = 0; i < grown.data.length; i++) grown.data[i] = sign * (grown.data[i] as number);
+    return { outputs: [grown] };
+  },
+});
+
+type Sheet = Pick<MaskValue, 'data' | 'width' | 'height'>;
+
+/**
+ * Gives each pixel the highest level of itself and its neighbours: four in a cross, eight in a
+ * square. Returns true when a level has changed.
+ */
+const spread = (
+  context: NodeContext,
+  { data, width, height }: Sheet,
+  shape: 'cross' | 'square',
+  target: Float32Array,
+): boolean => {
+  let isChanged = false;
+  for (let i = 0; i < target.length; i++) {
+    const [x, y] = [i % width, Math.floor(i / width)];
+    if (x === 0) context.check();
+    let highest = data[i] as number;
+    for (let near = 0; near < 9; near++) {
+      const [across, down] = [(near % 3) - 1, Math.floor(near / 3) - 1];
+      const [column, row] = [x + across, y + down];
+      if (shape === 'cross' && across !== 0 && down !== 0) continue;
+      if (column < 0 || column >= width || row < 0 || row >= height) continue;
+      highest = Math.max(highest, data[row * width + column] as number);
+    }
+    target[i] = highest;
+    isChanged ||= highest !== data[i];
+  }
+  return isChanged;
+};
 
 /** The nodes that make, change or convert masks. */
 export const MASK_NODES: readonly NodeDef[] = [

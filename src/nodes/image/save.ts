@@ -168,11 +168,12 @@ export const SAVE_ANIMATED_NODES: readonly NodeDef[] = [
       quality: ['INT', { default: 80, min: 0, max: 100 }],
       method: combo(Object.keys(EFFORT)),
     },
-    async run({ images, fps, lossless, quality, method, filename_prefix: prefix }, context) {
+    async run(inputs, context) {
+      const { images, fps, lossless, quality, method } = inputs;
+      const common = { durationMs: Math.trunc(1000 / fps), texts: metadataTexts(context) };
       const effort = EFFORT[method] ?? 4;
-      const common = { durationMs: frameMs(fps), texts: metadataTexts(context) };
       const bytes = await encodeWebp(images, { ...common, lossless, quality, effort });
-      return saveAnimation(context, { images, prefix, bytes, extension: 'webp' });
+      return saveAnimation(context, inputs, bytes, 'webp');
     },
   }),
   typedNode({
@@ -183,25 +184,23 @@ export const SAVE_ANIMATED_NODES: readonly NodeDef[] = [
       ...ANIMATED_INPUTS,
       compress_level: ['INT', { advanced: true, default: 4, min: 0, max: 9 }],
     },
-    async run({ images, fps, compress_level: compressionLevel, filename_prefix: prefix }, context) {
-      const common = { durationMs: frameMs(fps), texts: metadataTexts(context) };
+    async run(inputs, context) {
+      const { images, fps, compress_level: compressionLevel } = inputs;
+      const common = { durationMs: Math.trunc(1000 / fps), texts: metadataTexts(context) };
       const bytes = await encodeApng(images, context, { ...common, compressionLevel });
-      return saveAnimation(context, { images, prefix, bytes, extension: 'png' });
+      return saveAnimation(context, inputs, bytes, 'png');
     },
   }),
 ];
 
-type Animation = {
-  readonly images: ImageValue;
-  readonly prefix: string;
-  readonly bytes: Uint8Array;
-  readonly extension: 'webp' | 'png';
-};
+type Animation = { readonly images: ImageValue; readonly filename_prefix: string };
 
 /** Saves an animation. v1 leaves `%batch_num%` unchanged here, since there is one file. */
 async function saveAnimation(
   context: NodeContext,
-  { images, prefix, bytes, extension }: Animation,
+  { images, filename_prefix: prefix }: Animation,
+  bytes: Uint8Array,
+  extension: 'webp' | 'png',
 ): Promise<NodeResult> {
   const { subfolder, stem } = savePath(prefix, { ...images, now: new Date() });
   const counter = await context.nextCounter({ temp: false, subfolder }, stem);
@@ -209,8 +208,4 @@ async function saveAnimation(
   const contentType = `image/${extension}`;
   const item = await context.save({ bytes, name, subfolder, contentType, temp: false });
   return { outputs: [images], ui: { images: [item], animated: [true] } };
-}
-
-function frameMs(fps: number): number {
-  return Math.trunc(1000 / fps);
 }

@@ -126,31 +126,29 @@ export const createReactionDiffusion = (now: () => number): NodeDef =>
           throw new NodeFailure('ValueError', `${name} must be at least 1, not ${value}`);
       }
       const field = emptyField(context, { width, height });
-      const spare = emptyField(context, { width, height });
       // All 64 bits of the seed count. A number that left the range through a link wraps around.
       const whole = typeof given['seed'] === 'bigint' ? given['seed'] : BigInt(seed);
       addSpots(field, splitMix64(whole));
-      const image = newImage(context, { width, height, batch: 1, channels: 3 });
-      await grow(context, { field, spare, rates, steps, image, now });
-      return { outputs: [image] };
+      return { outputs: [await grow(context, field, { rates, steps, now })] };
     },
   });
 
-type Growth = {
-  readonly field: Field;
-  readonly spare: Field;
-  readonly rates: Rates;
-  readonly steps: number;
-  readonly image: ImageValue;
-  readonly now: () => number;
-};
+type Growth = { readonly rates: Rates; readonly steps: number; readonly now: () => number };
 
-const grow = async (context: NodeContext, growth: Growth): Promise<void> => {
-  const { field, steps, image, now } = growth;
+const grow = async (
+  context: NodeContext,
+  field: Field,
+  { rates, steps, now }: Growth,
+): Promise<ImageValue> => {
+  const { width, height } = field;
+  const spare = emptyField(context, field);
+  const image = newImage(context, { width, height, batch: 1, channels: 3 });
   let lastPreviewAtMs = now();
   for (let step = 1; step <= steps; step++) {
-    context.check();
-    growStep(context, growth);
+    for (let turn = 0; turn < TURNS_PER_STEP; turn += 2) {
+      react(context, field, spare, rates);
+      react(context, spare, field, rates);
+    }
     // The last preview stays on the node in a front end, so it shows the finished picture.
     if (now() - lastPreviewAtMs >= PREVIEW_INTERVAL_MS || step === steps) {
       lastPreviewAtMs = now();
@@ -161,13 +159,7 @@ const grow = async (context: NodeContext, growth: Growth): Promise<void> => {
     // A cancellation arrives between two turns of the event loop.
     await nextTurn();
   }
-};
-
-const growStep = (context: NodeContext, { field, spare, rates }: Growth): void => {
-  for (let turn = 0; turn < TURNS_PER_STEP; turn += 2) {
-    react(context, field, spare, rates);
-    react(context, spare, field, rates);
-  }
+  return image;
 };
 
 /** The nodes that make pictures from numbers only. */
