@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { type Command, Option } from 'commander';
+import { Command, Option } from 'commander';
 import { type Config, parseConfig } from '../config/config.ts';
 import { ALL_NODES } from '../nodes/library.ts';
 import { startServer } from '../app/server.ts';
@@ -21,60 +21,41 @@ type TraceOptions = {
   readonly command: readonly string[];
 };
 
-/** Defaults that differ from those of the server. */
-const TRACE_DEFAULTS = { port: 0, logLevel: 'warn' } as const;
-
 /** `holdover trace -- COMMAND`: writes a v1 session as v2 code. Resolves with the exit code. */
 export async function traceCommand(argv: readonly string[]): Promise<number> {
-  let commandLine: Command | undefined;
-  const parsed = parseConfig(
-    argv,
-    process.env,
-    (command) => (commandLine = describeCommand(command)),
-  );
-  if (parsed.kind === 'exit' || !commandLine) {
-    const { code, text } = parsed as { code: number; text: string };
-    (code === 0 ? process.stdout : process.stderr).write(text);
-    return code;
+  const command = traceOptions();
+  const parsed = parseConfig(argv, process.env, command);
+  if (parsed.kind === 'exit') {
+    (parsed.code === 0 ? process.stdout : process.stderr).write(parsed.text);
+    return parsed.code;
   }
-  const isDefault = (name: string): boolean =>
-    commandLine?.getOptionValueSource(name) === 'default';
-  const { out, format } = commandLine.opts<Pick<TraceOptions, 'out' | 'format'>>();
-  const options = { out, format, command: commandLine.args };
-  if (options.command.length === 0 && isDefault('port')) {
+  const isDefault = (name: string): boolean => command.getOptionValueSource(name) === 'default';
+  const { out, format } = command.opts<Pick<TraceOptions, 'out' | 'format'>>();
+  if (command.args.length === 0 && isDefault('port')) {
     process.stderr.write(
       'error: say which COMMAND to run (after --), or which --port to listen on\n',
     );
     return 2;
   }
+  const tempDir = isDefault('dataDir') && (await mkdtemp(join(tmpdir(), 'holdover-trace-')));
   const config = {
     ...parsed.config,
-    ...(isDefault('port') && { port: TRACE_DEFAULTS.port }),
-    ...(isDefault('logLevel') && { logLevel: TRACE_DEFAULTS.logLevel }),
+    ...(isDefault('port') && { port: 0 }),
+    ...(isDefault('logLevel') && { logLevel: 'warn' as const }),
+    ...(tempDir && { dataDir: tempDir }),
   };
   try {
-    return isDefault('dataDir')
-      ? await traceInTempDir(config, options)
-      : await runTrace(config, options);
+    return await runTrace(config, { out, format, command: command.args });
   } catch (error) {
     process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
     return 1;
-  }
-}
-
-/** Runs with a temporary data directory, which is removed afterwards. */
-async function traceInTempDir(config: Config, options: TraceOptions): Promise<number> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'holdover-trace-'));
-  try {
-    return await runTrace({ ...config, dataDir }, options);
   } finally {
-    await rm(dataDir, { recursive: true, force: true });
+    if (tempDir) await rm(tempDir, { recursive: true, force: true });
   }
 }
 
-function describeCommand(command: Command): Command {
-  return command
-    .name('holdover trace')
+function traceOptions(): Command {
+  return new Command('holdover trace')
     .usage('[options] [-- COMMAND [ARGUMENTS]]')
     .description(
       'Runs a v1 script through a Holdover and writes what it did as v2 code. COMMAND gets the address ' +
@@ -146,14 +127,17 @@ type CommandRun = {
 };
 
 /** Runs a v1 script against a server. Without a script, waits for Ctrl-C. Returns the exit code. */
-async function runScript(command: readonly string[], run: CommandRun): Promise<number> {
+async function runScript(command: readonly string[], { url, output }: CommandRun): Promise<number> {
   const stopped = stopSignal();
-  const [program, ...args] = command.map((part) => withAddress(part, run.url));
+  const { host } = new URL(url);
+  const [program, ...args] = command.map((part) =>
+    part.replaceAll('{server}', host).replaceAll('{url}', url),
+  );
   if (program === undefined) return stopped.then(() => 0);
-  const stdout = run.output === 'as it is' ? 'inherit' : 2;
+  const addresses = { COMFYUI_SERVER: host, SERVER_ADDRESS: host };
   const child = spawn(program, args, {
-    stdio: ['inherit', stdout, 'inherit'],
-    env: { ...process.env, ...addresses(run.url) },
+    stdio: ['inherit', output === 'as it is' ? 'inherit' : 2, 'inherit'],
+    env: { ...process.env, ...addresses, COMFYUI_URL: url, HOLDOVER_URL: url },
   });
   // A terminal sends Ctrl-C to both processes. A signal to this process alone must be forwarded.
   void stopped.then((signal) => child.kill(signal));
@@ -163,13 +147,4 @@ async function runScript(command: readonly string[], run: CommandRun): Promise<n
   if (signal) process.stderr.write(`holdover trace: ${program} was ended by ${signal}\n`);
   else if (code !== 0) process.stderr.write(`holdover trace: ${program} ended with ${code}\n`);
   return code ?? 1;
-}
-
-function addresses(url: string): NodeJS.ProcessEnv {
-  const { host } = new URL(url);
-  return { COMFYUI_SERVER: host, SERVER_ADDRESS: host, COMFYUI_URL: url, HOLDOVER_URL: url };
-}
-
-function withAddress(text: string, url: string): string {
-  return text.replaceAll('{server}', new URL(url).host).replaceAll('{url}', url);
 }

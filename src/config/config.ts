@@ -1,13 +1,13 @@
+import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
+import { join, resolve } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { readLimits } from './limits.ts';
 import { MEBIBYTE, daysInMs } from './parse-values.ts';
 import { type Flags, OPTIONS } from './flags.ts';
 import { sharedDirectories } from './shared-folders.ts';
-import { readFrontendRoot } from './frontend.ts';
-import { ledgerSource, requireConcurrency } from './ledger.ts';
+import { ledgerSource } from './ledger.ts';
 import { deprecationSettings } from './deprecation.ts';
-import { modelKeysFile } from './models.ts';
 import { proxySettings } from './proxy.ts';
 import { filesSource } from './files.ts';
 import { InvalidSetting } from './invalid-setting.ts';
@@ -21,10 +21,10 @@ export type Config = ReturnType<typeof configFrom>;
 
 export type { Upstream } from './upstream.ts';
 
-/** `text` is what to print: help, the version, or what is wrong with a flag. */
-type CommandExit = { readonly kind: 'exit'; readonly code: number; readonly text: string };
-
-export type ParsedConfig = { readonly kind: 'config'; readonly config: Config } | CommandExit;
+export type ParsedConfig =
+  | { readonly kind: 'config'; readonly config: Config }
+  /** `text` is what to print: help, the version, or what is wrong with a flag. */
+  | { readonly kind: 'exit'; readonly code: number; readonly text: string };
 
 const OTHER_COMMANDS = `
 Other commands (each has its own --help):
@@ -41,13 +41,13 @@ Other commands (each has its own --help):
 export function parseConfig(
   argv: readonly string[],
   env: NodeJS.ProcessEnv,
-  /** Makes it the command line of something that starts a server on the way. */
-  extendCommand: (command: Command) => unknown = (command) =>
-    command.addHelpText('after', OTHER_COMMANDS),
+  /** Gets the options of the server. Another command that starts a server has some of its own. */
+  command: Command = new Command('holdover')
+    .description('Keeps unchanged v1 workflow clients working on the v2 job API.')
+    .addHelpText('after', OTHER_COMMANDS),
 ): ParsedConfig {
   let text = '';
-  const command = new Command('holdover')
-    .description('Keeps unchanged v1 workflow clients working on the v2 job API.')
+  command
     .version(packageVersion())
     .exitOverride()
     .configureOutput({
@@ -55,22 +55,16 @@ export function parseConfig(
       writeErr: (chunk) => (text += chunk),
     });
   for (const option of OPTIONS) command.addOption(option);
-  extendCommand(command);
+  const exit = (code: number, shown: string) => ({ kind: 'exit', code, text: shown }) as const;
   try {
     withEnvironment(env, () => command.parse([...argv], { from: 'user' }));
     return { kind: 'config', config: configFrom(command.opts<Flags>(), env) };
   } catch (error) {
-    return exitFor(error, text);
+    if (error instanceof InvalidSetting) return exit(2, `error: ${error.message}\n`);
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode === 0) return exit(0, text);
+    return exit(2, `${error.message.replaceAll('\n', ' ')}\n`);
   }
-}
-
-/** How a command line ends that could not be used; `printed` is what its parser has printed. */
-function exitFor(error: unknown, printed: string): CommandExit {
-  if (error instanceof InvalidSetting)
-    return { kind: 'exit', code: 2, text: `error: ${error.message}\n` };
-  if (!(error instanceof CommanderError)) throw error;
-  if (error.exitCode === 0) return { kind: 'exit', code: 0, text: printed };
-  return { kind: 'exit', code: 2, text: `${error.message.replaceAll('\n', ' ')}\n` };
 }
 
 /** True when an address can only be reached from this machine. */
@@ -85,7 +79,11 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
   if (flags.dataDir === '')
     throw new InvalidSetting("option '--data-dir' needs the name of a folder");
   const ledger = ledgerSource(flags.ledger);
-  requireConcurrency(flags.concurrency, ledger);
+  // Without a shared queue no other process could run the jobs.
+  if (flags.concurrency === 0 && ledger.kind === 'sqlite')
+    throw new InvalidSetting(
+      "option '--concurrency' may be 0 only with '--ledger redis://…' and workers",
+    );
   const origin = corsOrigin(flags.enableCorsHeader);
   const limits = readLimits(flags.limits);
   return Object.freeze({
@@ -131,7 +129,7 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
     frontEndRoot: readFrontendRoot(flags.frontEndRoot),
     userdataQuotaBytes: limits.userdataBytes,
     folders: sharedDirectories(flags),
-    models: { keysFile: modelKeysFile(flags), limits: limits.models },
+    models: { keysFile: modelKeysFile(flags.modelKeys), limits: limits.models },
     deprecationSettings: deprecationSettings(flags),
     proxy: proxySettings(flags),
     /** `undefined`: plain HTTP. */
@@ -149,6 +147,21 @@ function localToken(text = ''): string | undefined {
   throw new InvalidSetting(
     "option '--local-token' may have no blanks around it, and no control characters",
   );
+}
+
+/** Returns the folder of a front end. Throws when it has no `index.html`. */
+function readFrontendRoot(folder: string | undefined): string | undefined {
+  if (folder === undefined) return undefined;
+  if (folder !== '' && existsSync(join(folder, 'index.html'))) return resolve(folder);
+  throw new InvalidSetting(
+    `option '--front-end-root' needs a folder with an index.html, not '${folder}'`,
+  );
+}
+
+/** Returns the file of the keys that may call the model router; without one every key may. */
+function modelKeysFile(file: string | undefined): string | undefined {
+  if (file === undefined || existsSync(file)) return file;
+  throw new InvalidSetting(`option '--model-keys': there is no file '${file}'`);
 }
 
 function requireListenAddress(listen: string): void {

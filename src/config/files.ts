@@ -58,15 +58,7 @@ function prefixOf(path: string): string {
 
 function endpointOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  const isPlain =
-    url !== undefined &&
-    /^https?:$/.test(url.protocol) &&
-    url.username === '' &&
-    url.password === '' &&
-    url.search === '' &&
-    url.hash === '' &&
-    url.pathname === '/';
-  if (isPlain) return url.origin;
+  if (url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url.origin;
   throw new InvalidSetting(
     "option '--s3-endpoint' must be http://HOST:PORT or https://HOST, and no more",
   );

@@ -47,11 +47,3 @@ function withoutLogin(text: string, url: URL | undefined): string {
 
 /** When a worker counts as dead: how long it may be silent, and how often that is looked at. */
 export type WorkerLimits = { readonly lockMs?: number; readonly checkMs?: number };
-
-/** Without a shared queue no other process could run the jobs. */
-export function requireConcurrency(concurrency: number, { kind }: LedgerSource): void {
-  if (concurrency > 0 || kind === 'redis') return;
-  throw new InvalidSetting(
-    "option '--concurrency' may be 0 only with '--ledger redis://…' and workers",
-  );
-}

@@ -40,7 +40,7 @@ export function upstreamOf(
 ): Upstream {
   const { upstream } = flags;
   const key = upstreamKey(flags.upstreamKey, env);
-  const hosts = redirectHosts(flags.upstreamRedirects);
+  const hosts = splitList(flags.upstreamRedirects).map(redirectHost);
   if (upstream === 'embedded') {
     if (key !== undefined)
       throw new InvalidSetting("option '--upstream-key' needs an --upstream URL");
@@ -72,7 +72,9 @@ function upstreamUrl(text: string): string {
       `option '--upstream' must be "embedded" or a URL, not '${withoutLogin(text)}'`,
     );
   }
-  return plainUrl(text, '--upstream');
+  const url = plainUrl(text, '--upstream');
+  if (!/[?#]/.test(url)) return url;
+  throw new InvalidSetting("option '--upstream' must be an address without a query");
 }
 
 function plainUrl(text: string, option: string): string {
@@ -82,11 +84,6 @@ function plainUrl(text: string, option: string): string {
     throw new InvalidSetting(
       `option '${option}' must not carry a login; keys are given separately`,
     );
-  }
-  if (url.search !== '' || url.hash !== '') {
-    if (option === '--upstream') {
-      throw new InvalidSetting(`option '${option}' must be an address without a query`);
-    }
   }
   return url.href;
 }
@@ -117,11 +114,6 @@ function parseKey(text: string | undefined, source: string): string | undefined 
 
 /** A host that an upstream may redirect to; without a port: all of its ports. */
 type RedirectHost = { readonly hostname: string; readonly port: string | undefined };
-
-/** Reads hosts, each with a port or without. */
-function redirectHosts(texts?: readonly string[]): readonly RedirectHost[] {
-  return splitList(texts).map(redirectHost);
-}
 
 function redirectHost(text: string): RedirectHost {
   const host = parseHost(text);

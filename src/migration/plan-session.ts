@@ -118,22 +118,14 @@ function createPlanner(session: Session) {
     notes.add(`A workflow was refused (${commentSafe(code)}): ${commentSafe(message)}`);
   }
 
-  function cancel(event: EventOf<'cancel'>): void {
-    const job = jobs.get(event.jobId);
+  /** Plans a cancel when the job runs, if it had run in v1; after its end, if it had ended. */
+  function cancel({ jobId }: EventOf<'cancel'>): void {
+    const job = jobs.get(jobId);
+    const known = session.jobs.get(jobId);
     if (job === undefined) return;
-    pauseBefore(event, job);
+    if (known !== undefined && known.status !== 'canceled') wait(jobId);
+    else if (known?.hasRun === true) steps.push({ kind: 'until-running', job });
     steps.push({ kind: 'cancel', job });
-  }
-
-  /** Plans a pause before a cancel, so that the job runs as long in v2 as it did in v1. */
-  function pauseBefore(event: EventOf<'cancel'>, job: string): void {
-    const known = session.jobs.get(event.jobId);
-    const queuedMs = known?.queuedMs ?? null;
-    const cameTooLate = known !== undefined && known.status !== 'canceled';
-    if (cameTooLate) return wait(event.jobId);
-    if (queuedMs !== null) steps.push({ kind: 'until-running', job });
-    const seconds = Math.round((event.sinceSubmitMs - (queuedMs ?? 0)) / 100) / 10;
-    if (seconds > 0) steps.push({ kind: 'pause', seconds });
   }
 
   function finish(): Plan {

@@ -25,7 +25,7 @@ function head({ notes, steps }: Plan, { baseUrl, workflows }: CodeOptions): stri
   const inside = steps.flatMap((step) =>
     'workflow' in step && workflows === 'inside' ? [workflowConstant(step.workflow)] : [],
   );
-  const waits = steps.some(({ kind }) => kind === 'pause' || kind === 'until-running');
+  const waits = steps.some(({ kind }) => kind === 'until-running');
   return `"""A v1 session as v2 calls. Usage: python3 session.py [FOLDER FOR THE DOWNLOADS]
 
 Needs comfy-sdk (PyPI). COMFY_BASE_URL: where v2 is. COMFY_API_KEY: the key for it, if it wants one.
@@ -60,7 +60,6 @@ const WRITERS: StepWriters = {
     `while ${job}.refresh().status == "queued":`,
     `${INDENT}time.sleep(0.2)`,
   ],
-  pause: ({ seconds }) => [`time.sleep(${seconds})`],
   cancel: ({ job }) => [`${job}.cancel()`],
   // Events are shown only; polling decides when a job has ended.
   wait: ({ job, ended }, { usedSocket }) => [

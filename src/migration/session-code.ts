@@ -7,15 +7,9 @@ export const LANGUAGES = ['python', 'typescript'] as const;
 export type Language = (typeof LANGUAGES)[number];
 
 /** The name of the code file of each language. Node runs `.mts` as a module in any folder. */
-export const CODE_FILES = {
-  python: 'session.py',
-  typescript: 'session.mts',
-} as const satisfies Record<Language, string>;
+export const CODE_FILES = { python: 'session.py', typescript: 'session.mts' } as const;
 
-const WRITERS = {
-  python: pythonCode,
-  typescript: typescriptCode,
-} as const satisfies Record<Language, (plan: Plan, options: CodeOptions) => string>;
+const WRITERS = { python: pythonCode, typescript: typescriptCode };
 
 /** Returns a program that does the same in v2 as the session did in v1. */
 export function codeOf(language: Language, plan: Plan, options: CodeOptions): string {

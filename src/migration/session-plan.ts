@@ -43,7 +43,6 @@ export type Step =
     }
   /** Waits until the job has left the queue. */
   | { readonly kind: 'until-running'; readonly job: string }
-  | { readonly kind: 'pause'; readonly seconds: number }
   | { readonly kind: 'cancel'; readonly job: string }
   | { readonly kind: 'wait'; readonly job: string; readonly ended: JobStatus }
   | { readonly kind: 'download'; readonly place: OutputRef; readonly path: string };

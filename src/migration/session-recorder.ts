@@ -8,7 +8,6 @@ import {
   type V1Call,
   endedJob,
 } from './session.ts';
-import { monotonicNow } from '../lib/clock.ts';
 import type { PortSubscriber } from '../observability/observed-port.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
 import type { Caller, Content, JobApi, Result } from '../protocol/job-api.ts';
@@ -40,8 +39,6 @@ export class SessionRecorder {
   readonly #owners = new Map<string, Caller>();
   readonly #jobs = new Map<string, Caller>();
   readonly #secrets = new Set<string>();
-  /** The time at which each job was submitted. */
-  readonly #submittedAtMs = new Map<string, number>();
   #usedSocket = false;
   #watchedJobs: JobApi | undefined;
 
@@ -149,7 +146,6 @@ export class SessionRecorder {
     for (const id of referencesIn(workflow)) this.#owners.set(id, this.#owners.get(id) ?? caller);
     const hasExtraPngInfo = (provenance?.extraPngInfo ?? null) !== null;
     const names = secrets.map(([name]) => name);
-    this.#submittedAtMs.set(jobId, monotonicNow());
     this.#events.push({ kind: 'submit', jobId, workflow, secrets: names, hasExtraPngInfo });
   }
 
@@ -171,10 +167,7 @@ export class SessionRecorder {
 
   #recordCancel({ args, answer }: AnsweredJobCall): void {
     const [jobId] = args as ArgsOf<'cancel'>;
-    if (!answer.ok) return;
-    const nowMs = monotonicNow();
-    const sinceSubmitMs = nowMs - (this.#submittedAtMs.get(jobId) ?? nowMs);
-    this.#events.push({ kind: 'cancel', jobId, sinceSubmitMs });
+    if (answer.ok) this.#events.push({ kind: 'cancel', jobId });
   }
 }
 

@@ -35,12 +35,7 @@ export type SessionEvent =
       readonly code: string;
       readonly message: string;
     }
-  | {
-      readonly kind: 'cancel';
-      readonly jobId: string;
-      /** The time since the job was submitted. */
-      readonly sinceSubmitMs: number;
-    }
+  | { readonly kind: 'cancel'; readonly jobId: string }
   | {
       readonly kind: 'download';
       readonly assetId: string;
@@ -52,8 +47,7 @@ export type SessionEvent =
 /** The end of a job of the session. */
 export type SessionJob = {
   readonly status: JobStatus;
-  /** How long the job waited until it ran; `null` when it never ran. */
-  readonly queuedMs: number | null;
+  readonly hasRun: boolean;
   readonly outputs: readonly {
     readonly id: string;
     readonly nodeId: string;
@@ -65,10 +59,10 @@ export type SessionJob = {
 };
 
 /** Returns the facts about a job that a session needs. */
-export function endedJob({ status, outputs, created_at, started_at }: Job): SessionJob {
+export function endedJob({ status, outputs, started_at }: Job): SessionJob {
   return {
     status,
-    queuedMs: started_at === null ? null : Date.parse(started_at) - Date.parse(created_at),
+    hasRun: started_at !== null,
     outputs: outputs.map((output) => ({
       id: output.id,
       nodeId: output.node_id,

@@ -17,7 +17,7 @@ export function typescriptCode(plan: Plan, options: CodeOptions): string {
 
 function head({ notes, steps }: Plan, { baseUrl }: CodeOptions): string {
   const workflows = steps.flatMap((step) => ('workflow' in step ? [step.workflow] : []));
-  const waits = steps.some(({ kind }) => kind === 'pause' || kind === 'until-running');
+  const waits = steps.some(({ kind }) => kind === 'until-running');
   const exact = workflows.some(({ hasExactNumbers }) => hasExactNumbers);
   return `// A v1 session as v2 calls. Usage: node session.mts [FOLDER FOR THE DOWNLOADS]
 // Needs @comfyorg/sdk (npm) and Node 22.18 or newer.
@@ -65,7 +65,6 @@ const WRITERS: StepWriters = {
   'until-running': ({ job }) => [
     `while ((await ${job}.refresh()).status === 'queued') await sleep(200);`,
   ],
-  pause: ({ seconds }) => [`await sleep(${seconds * 1000});`],
   cancel: ({ job }) => [`await ${job}.cancel();`],
   // Events are shown only; polling decides when a job has ended.
   wait: ({ job, ended }, { usedSocket }) => [

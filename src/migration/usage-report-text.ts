@@ -45,20 +45,13 @@ function countText(calls: number): string {
 }
 
 function table(routes: readonly ReportedCall[]): string[] {
-  const rows = [
-    ['v1 call', 'times', 'last seen', 'v2 call'],
-    ...routes.map(({ route, calls, last_seen: last, v2 }) => [
-      route,
-      String(calls),
-      last.slice(0, 19).replace('T', ' '),
-      v2 ?? '–',
-    ]),
+  const width = Math.max(...routes.map(({ route }) => route.length));
+  const line = (route: string, times: string, last: string, v2: string): string =>
+    `${route.padEnd(width)}  ${times.padStart(8)}  ${last.padEnd(19)}  ${v2}`;
+  return [
+    line('v1 call', 'times', 'last seen', 'v2 call'),
+    ...routes.map(({ route, calls, last_seen: last, v2 }) =>
+      line(route, String(calls), last.slice(0, 19).replace('T', ' '), v2 ?? '–'),
+    ),
   ];
-  const widths = [0, 1, 2].map((i) => Math.max(...rows.map((row) => (row[i] ?? '').length)));
-  return rows.map((row) =>
-    row
-      .map((cell, i) => (i === 1 ? cell.padStart(widths[1] ?? 0) : cell.padEnd(widths[i] ?? 0)))
-      .join('  ')
-      .trimEnd(),
-  );
 }

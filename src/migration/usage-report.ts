@@ -61,7 +61,7 @@ function clientOf({ user, agent, rows }: ClientGroup): ReportedClient {
     client_ids: [...new Set(rows.map(({ clientId }) => clientId))].filter((id) => id !== ''),
     calls: sum(rows),
     first_seen: isoTime(Math.min(...rows.map(({ firstAtMs }) => firstAtMs))),
-    last_seen: lastOf(rows),
+    last_seen: isoTime(lastOf(rows)),
     ...verdictOn(routes),
     routes,
   };
@@ -74,7 +74,7 @@ function callOf(rows: readonly [CallCount, ...CallCount[]]): ReportedCall {
     fit,
     lacks = null,
   } = isRouteName(route) ? (V1_ROUTES[route] as Successor) : UNKNOWN_ROUTE;
-  return { route, calls: sum(rows), last_seen: lastOf(rows), v2: call, fit, lacks };
+  return { route, calls: sum(rows), last_seen: isoTime(lastOf(rows)), v2: call, fit, lacks };
 }
 
 function verdictOn(routes: readonly ReportedCall[]): Judged {
@@ -106,8 +106,8 @@ function sum(rows: readonly CallCount[]): number {
   return rows.reduce((total, { count }) => total + count, 0);
 }
 
-function lastOf(rows: readonly CallCount[]): string {
-  return isoTime(Math.max(...rows.map(({ lastAtMs }) => lastAtMs)));
+function lastOf(rows: readonly CallCount[]): number {
+  return Math.max(...rows.map(({ lastAtMs }) => lastAtMs));
 }
 
 function isoTime(ms: number): string {
@@ -158,21 +158,14 @@ function ownersIn(
   sockets: readonly CallCount[],
 ): (row: CallCount) => ClientGroup | undefined {
   const byId = new Map<string, ClientGroup>();
-  const byLastCall = programs.toSorted((a, b) => lastCallMsOf(a.rows) - lastCallMsOf(b.rows));
+  const byLastCall = programs.toSorted((a, b) => lastOf(a.rows) - lastOf(b.rows));
   for (const group of byLastCall) {
-    for (const { clientId } of group.rows) if (isDistinct(clientId)) byId.set(clientId, group);
+    for (const { clientId } of group.rows)
+      if (clientId !== '' && clientId !== OTHER_CLIENTS) byId.set(clientId, group);
   }
   const owners = new Set(sockets.flatMap(({ clientId }) => byId.get(clientId) ?? []));
   // Further client ids are counted together (`OTHER_CLIENTS`). They belong to the owner of the known ids if there is
   // only one.
   const [only] = owners.size === 1 ? owners : programs.length === 1 ? programs : [];
   return ({ clientId }) => byId.get(clientId) ?? only;
-}
-
-function isDistinct(clientId: string): boolean {
-  return clientId !== '' && clientId !== OTHER_CLIENTS;
-}
-
-function lastCallMsOf(rows: readonly CallCount[]): number {
-  return Math.max(...rows.map(({ lastAtMs }) => lastAtMs));
 }

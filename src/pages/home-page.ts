@@ -13,11 +13,6 @@ import { createFileSender } from './send-file.ts';
 /** `scripts/build-page.js` writes it. */
 const PAGE_FOLDER = packageUrl('dist/page/');
 
-/** Names of the files that the page loads. */
-function fileNames(): readonly string[] {
-  return readdirSync(PAGE_FOLDER).filter((name) => /\.(js|css|svg)$/.test(name));
-}
-
 /** The path of the page; its files are below. */
 /** v1's front end is below its second prefix, too: clients with such a base address probe it for a 200. */
 export const START_PATHS: ReadonlySet<string> = new Set(['/', '/api/']);
@@ -27,12 +22,10 @@ const REPORT_PATH = `${PAGE_PATH}/report`;
 
 /** Every path of Holdover's own page but `/`. */
 export function pagePaths(): ReadonlySet<string> {
-  const names = ['report', 'report.json', ...fileNames()];
+  const files = readdirSync(PAGE_FOLDER).filter((name) => /\.(js|css|svg)$/.test(name));
+  const names = ['report', 'report.json', ...files];
   return new Set([PAGE_PATH, ...names.map((name) => `${PAGE_PATH}/${name}`)]);
 }
-
-/** Facts on the page that are public, before it has called the server. */
-type PageFacts = { readonly version: string; readonly upstream: string };
 
 /** No foreign and no inline resources: the page shows names and errors that others chose. */
 const CONTENT_SECURITY_POLICY = [
@@ -54,7 +47,10 @@ const CONTENT_SECURITY_POLICY = [
 export function homePage({
   addresses,
   ...facts
-}: PageFacts & {
+}: {
+  /** These facts are public: they are on the page before it has called the server. */
+  readonly version: string;
+  readonly upstream: string;
   readonly path?: '/' | '/holdover';
   readonly addresses: PublicAddresses;
 }): Koa.Middleware {

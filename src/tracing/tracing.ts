@@ -5,7 +5,7 @@ import type { CallCauses } from '../observability/call-causes.ts';
 import type { Logger } from '../observability/log.ts';
 import type { PortSubscriber, PortCall } from '../observability/observed-port.ts';
 import type { JobApi } from '../protocol/job-api.ts';
-import { type OpenTelemetry, openTelemetry } from './open-telemetry.ts';
+import { openTelemetry } from './open-telemetry.ts';
 import { TraceparentJobs, createJobSpans, type JobSpans } from './job-spans.ts';
 import { createPromptSpans, type PromptSpans } from './prompt-spans.ts';
 import { TraceContexts, type TraceHeaders } from './trace-contexts.ts';
@@ -37,11 +37,8 @@ export async function openTracing(
   },
 ): Promise<Tracing | undefined> {
   const telemetry = await openTelemetry(settings, options);
-  return telemetry && createTracing(telemetry, options.causes);
-}
-
-function createTracing(telemetry: OpenTelemetry, causes: CallCauses): Tracing {
-  const contexts = new TraceContexts({ ...telemetry, causes });
+  if (!telemetry) return undefined;
+  const contexts = new TraceContexts({ ...telemetry, causes: options.causes });
   const parts = { ...telemetry, contexts };
   const prompts = createPromptSpans(parts);
   return {

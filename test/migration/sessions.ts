@@ -26,10 +26,9 @@ export const reupload = (assetId: string, hash: string, path = 'cat.png'): Sessi
   contentType: 'image/png',
   hash,
 });
-export const cancel = (jobId: string, sinceSubmitMs = 0): SessionEvent => ({
+export const cancel = (jobId: string): SessionEvent => ({
   kind: 'cancel',
   jobId,
-  sinceSubmitMs,
 });
 export const submit = (jobId: string, change: Partial<SessionEvent & { kind: 'submit' }> = {}) =>
   ({
@@ -51,7 +50,7 @@ export const download = (assetId: string, filename = `${assetId}.png`): SessionE
 export function job(status: JobStatus, ...outputs: string[]): SessionJob {
   return {
     status,
-    queuedMs: 100,
+    hasRun: true,
     outputs: outputs.map((id) => ({
       id,
       nodeId: '9',
