@@ -1,4 +1,4 @@
-import { access, constants, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Command } from 'commander';
@@ -84,14 +84,9 @@ async function run(command: Command): Promise<number> {
 
 /** Throws when the file cannot be written. Called before the uploads, so that none is made in vain. */
 async function requireWritable(out: string): Promise<void> {
-  const known = await stat(out).catch(() => undefined);
-  const folder = known ? undefined : await stat(dirname(out)).catch(() => undefined);
-  const isUsable = known ? !known.isDirectory() : folder?.isDirectory();
-  const mayWrite = await access(known ? out : dirname(out), constants.W_OK).then(
-    () => true,
-    () => false,
-  );
-  if (!isUsable || !mayWrite) throw new Error(`${out} cannot be written`);
+  await appendFile(out, '').catch((cause: unknown) => {
+    throw new Error(`${out} cannot be written`, { cause });
+  });
 }
 
 type ConvertContext = {

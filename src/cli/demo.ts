@@ -1,20 +1,22 @@
 import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
 import { WebSocket } from 'ws';
 import { DemoError, startServer } from './demo-server.ts';
 import { packageUrl } from '../lib/package-url.ts';
 import { ownUserAgent } from '../lib/own-user-agent.ts';
 
 /** The output folder is in the working directory, because the package may be read-only or inside `node_modules`. */
-const OUTPUT_FOLDER = pathToFileURL(join(process.cwd(), 'demo-output/'));
+const OUTPUT_FOLDER = join(process.cwd(), 'demo-output');
 const IMAGE = packageUrl('fixtures/demo/evening-hills.jpg');
 const WORKFLOW = packageUrl('fixtures/workflows/demo.json');
 const CLIENT_ID = 'holdover-demo';
 /** The usage report leaves out calls with this agent. */
 const headers = { 'User-Agent': ownUserAgent('demo') };
 const PREVIEW_IMAGE_OFFSET = 8;
+
+/** The last preview, and why the run failed. */
+type Seen = { preview?: Buffer; reason?: string | undefined };
 
 type FileRef = { filename: string; subfolder: string; type: string };
 
@@ -47,30 +49,22 @@ async function runDemo(args: readonly string[]): Promise<void> {
     console.log(`Uploaded ${name}`);
     const { files, preview } = await runWorkflow(server.url);
     for (const file of files) await download(server.url, file);
-    if (preview) {
-      await writeFile(new URL('last-preview.jpg', OUTPUT_FOLDER), preview);
-      console.log(`Saved ${fileURLToPath(new URL('last-preview.jpg', OUTPUT_FOLDER))}`);
-    }
+    if (preview) await save('last-preview.jpg', preview);
     if (files.length === 0) throw new DemoError('The workflow ran, but saved nothing.');
   } finally {
     await server.stop();
   }
   console.log('\nWhat each v1 call became in v2:');
   for (const { method, url, v2 } of server.requests) {
-    const path = url.split('?', 1)[0] ?? url;
-    console.log(
-      `  ${`${method} ${path}`.padEnd(22)} → ${v2.join(', ') || '(answered by Holdover itself)'}`,
-    );
+    const call = `${method} ${url.split('?', 1)[0] ?? url}`.padEnd(22);
+    console.log(`  ${call} → ${v2.join(', ') || '(answered by Holdover itself)'}`);
   }
 }
 
 async function upload(url: string): Promise<string> {
   const form = new FormData();
-  form.append(
-    'image',
-    new Blob([await readFile(IMAGE)], { type: 'image/jpeg' }),
-    'evening-hills.jpg',
-  );
+  const picture = new Blob([await readFile(IMAGE)], { type: 'image/jpeg' });
+  form.append('image', picture, 'evening-hills.jpg');
   form.append('overwrite', 'true');
   const response = await fetch(`${url}/upload/image`, { method: 'POST', body: form, headers });
   if (!response.ok) throw await refusal('picture', response);
@@ -85,7 +79,9 @@ async function runWorkflow(
   const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/ws?clientId=${CLIENT_ID}`, {
     headers,
   });
-  const frames = followFrames(socket, JSON.parse(workflow) as Workflow);
+  const ended = followFrames(socket, JSON.parse(workflow) as Workflow);
+  // Another error may close the connection before `ended` is awaited.
+  ended.catch(() => {});
   await once(socket, 'open');
   // The workflow is inserted as text, because JSON.parse would lose digits of its seed, 2^64-1.
   const otherFields = `"client_id":"${CLIENT_ID}","extra_data":{"preview_method":"auto"}`;
@@ -94,7 +90,7 @@ async function runWorkflow(
   if (!response.ok) throw await refusal('workflow', response);
   const { prompt_id: promptId } = (await response.json()) as { prompt_id: string };
   console.log(`Prompt ${promptId} accepted\n`);
-  await frames.done;
+  const { preview, reason } = await ended;
   socket.close();
   const history = (await (await fetch(`${url}/history/${promptId}`, { headers })).json()) as {
     [id: string]: {
@@ -104,32 +100,26 @@ async function runWorkflow(
   };
   const entry = history[promptId];
   if (entry?.status.status_str !== 'success')
-    throw new DemoError(`The run failed: ${frames.reason() ?? JSON.stringify(entry?.status)}`);
+    throw new DemoError(`The run failed: ${reason ?? JSON.stringify(entry?.status)}`);
   const files = Object.values(entry.outputs).flatMap(({ images = [] }) => images);
-  return { files, preview: frames.preview() };
+  return { files, preview };
 }
 
-function followFrames(
-  socket: WebSocket,
-  workflow: Workflow,
-): { done: Promise<void>; preview(): Buffer | undefined; reason(): string | undefined } {
-  let preview: Buffer | undefined;
-  let reason: string | undefined;
-  const done = new Promise<void>((resolve, reject) => {
+/** Prints the nodes that run, until v1's last message. */
+function followFrames(socket: WebSocket, workflow: Workflow): Promise<Seen> {
+  const seen: Seen = {};
+  return new Promise((resolve, reject) => {
     socket.on('error', reject);
     socket.on('close', () => reject(new DemoError('Holdover ended before the run had.')));
     socket.on('message', (bytes: Buffer, isBinary) => {
-      if (isBinary) return void (preview = bytes.subarray(PREVIEW_IMAGE_OFFSET));
-      const message = JSON.parse(bytes.toString()) as Message;
-      reason ??= message.data.exception_message;
-      if (message.type !== 'executing') return;
-      if (message.data.node === null) resolve();
-      else console.log(`  ${workflow[message.data.node]?.class_type}`);
+      if (isBinary) return void (seen.preview = bytes.subarray(PREVIEW_IMAGE_OFFSET));
+      const { type, data } = JSON.parse(bytes.toString()) as Message;
+      seen.reason ??= data.exception_message;
+      if (type !== 'executing') return;
+      if (data.node === null) resolve(seen);
+      else console.log(`  ${workflow[data.node]?.class_type}`);
     });
   });
-  // Another error may close the connection before `done` is awaited.
-  done.catch(() => {});
-  return { done, preview: () => preview, reason: () => reason };
 }
 
 async function refusal(what: string, response: Response): Promise<DemoError> {
@@ -141,7 +131,11 @@ async function download(url: string, file: FileRef): Promise<void> {
   const query = new URLSearchParams(file);
   const response = await fetch(`${url}/view?${query.toString()}`, { headers });
   if (!response.ok) throw new DemoError(`GET /view of the result answered ${response.status}.`);
-  const targetUrl = new URL(file.filename, OUTPUT_FOLDER);
-  await writeFile(targetUrl, Buffer.from(await response.arrayBuffer()));
-  console.log(`Saved ${fileURLToPath(targetUrl)}`);
+  await save(file.filename, Buffer.from(await response.arrayBuffer()));
+}
+
+async function save(name: string, bytes: Buffer): Promise<void> {
+  const path = join(OUTPUT_FOLDER, name);
+  await writeFile(path, bytes);
+  console.log(`Saved ${path}`);
 }

@@ -15,9 +15,9 @@ import { createFileCopier } from './import/copy.ts';
 import { importFiles, scanFiles } from './import/files.ts';
 import { type ImportOutcome, failuresOf, reportText } from './import/report.ts';
 import { type Account, accountsIn, importUser, scanUserFolder } from './import/user-data.ts';
-import { type UserFiles, userFilesInBucket, userFilesInFolder } from './import/user-files.ts';
+import { userFilesInBucket, userFilesInFolder } from './import/user-files.ts';
 import { printableName } from './printable-name.ts';
-import { createProgress, totalOf } from './progress.ts';
+import { createProgress } from './progress.ts';
 import { runCommand } from './shared-options.ts';
 
 /** Flags that the import shares with the server, and its own. */
@@ -85,37 +85,22 @@ async function importAll(
   store: Store,
 ): Promise<ImportOutcome> {
   const { dir, ledger } = store;
-  const { dataDir } = settings;
-  const isRemote = settings.upstream !== 'embedded';
-  const scannedFiles = isRemote ? undefined : await scanFiles(source, settings);
-  const found = scannedFiles?.found ?? [];
+  const { bucket } = store.files;
+  const scannedFiles =
+    settings.upstream === 'embedded' ? await scanFiles(source, settings) : undefined;
   const userFolder = join(source, 'user', account.id);
   const label = `user/${account.id}`;
   const scanned = await scanUserFolder(userFolder, label);
-  const progress = createProgress();
-  const onBytes = progress.start(totalOf([...found, ...scanned.found]));
-  const common = {
-    copy: createFileCopier(dir.spool),
-    user: LOCAL_USER,
-    onFile: (file: { readonly sizeBytes: number }) => onBytes(file.sizeBytes),
-  };
-  try {
-    const blobs = await blobsOf(store);
-    const files =
-      scannedFiles &&
-      (await importFiles({ ...common, ledger, blobs, now: Date.now }, scannedFiles));
-    const userFiles = userFilesOf(store);
-    const options = { ...common, settings: ledger.settings, userFiles, label };
-    const user = await importUser(options, userFolder, scanned);
-    const others = accounts.filter(({ id }) => id !== account.id);
-    return { source, dataDir, files, account, user, others };
-  } finally {
-    progress.stop();
-  }
-}
-
-function userFilesOf({ dir, files: { bucket } }: Store): UserFiles {
-  return bucket
+  const onFile = createProgress(scanned.found.length + (scannedFiles?.found.length ?? 0));
+  const common = { copy: createFileCopier(dir.spool), user: LOCAL_USER, onFile };
+  const blobs = await blobsOf(store);
+  const files =
+    scannedFiles && (await importFiles({ ...common, ledger, blobs, now: Date.now }, scannedFiles));
+  const userFiles = bucket
     ? userFilesInBucket(bucket.objects, LOCAL_USER)
     : userFilesInFolder(dir.userData, LOCAL_USER);
+  const options = { ...common, settings: ledger.settings, userFiles, label };
+  const user = await importUser(options, userFolder, scanned);
+  const others = accounts.filter(({ id }) => id !== account.id);
+  return { source, dataDir: settings.dataDir, files, account, user, others };
 }

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { FILES_FLAGS, filesSource } from '../config/files.ts';
 import { type Flags, addServerOptions } from '../config/flags.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
-import { type WorkerLimits, ledgerSource } from '../config/ledger.ts';
+import { type LedgerSource, ledgerSource } from '../config/ledger.ts';
 import { readLimits } from '../config/limits.ts';
 import { MEBIBYTE, daysInMs } from '../config/parse-values.ts';
 import { DEFAULT_LIMITS } from '../engine/job-engine.ts';
@@ -51,31 +51,17 @@ async function run(command: Command): Promise<number> {
     throw new InvalidSetting("a worker needs a '--concurrency' of 1 or more");
   if (settings.dataDir === '')
     throw new InvalidSetting("option '--data-dir' needs the name of a folder");
-  const takeover = readLimits(settings.limits).workers;
-  const places = { ledger, dataDir: settings.dataDir, files: filesSource(settings, process.env) };
   const log = createLogger({ level: settings.logLevel });
   logProcessErrors(log);
-  try {
-    return await runWorker({ settings, places, takeover }, log);
-  } catch (error) {
-    log.debug({ event: 'worker.start_failed', err: error }, 'the start failed');
-    throw error;
-  }
+  return runWorker(settings, ledger, log);
 }
 
-type WorkerOptions = {
-  readonly settings: Settings;
-  readonly places: Parameters<typeof openStore>[0];
-  readonly takeover: WorkerLimits;
-};
-
-async function runWorker(
-  { settings, places, takeover }: WorkerOptions,
-  log: Logger,
-): Promise<number> {
-  const { concurrency } = settings;
+async function runWorker(settings: Settings, source: LedgerSource, log: Logger): Promise<number> {
+  const { concurrency, dataDir } = settings;
+  const takeover = readLimits(settings.limits).workers;
+  const files = filesSource(settings, process.env);
   const stopped = stopSignal();
-  const store = await openStore(places, log);
+  const store = await openStore({ ledger: source, dataDir, files }, log);
   const { ledger, dir, links } = store;
   if (links === undefined) throw new Error('a worker needs a ledger in Redis');
   const tracing = await openTracing(tracingSettings(process.env), {

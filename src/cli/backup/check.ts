@@ -6,7 +6,7 @@ import { hashOfStream } from '../../lib/hash.ts';
 import { isStorageUnavailable } from '../../lib/storage-errors.ts';
 import type { StoredBlob } from '../../blobs/blobs.ts';
 import { megabytes } from '../printable-name.ts';
-import { forEachFile, totalOf } from '../progress.ts';
+import { forEachFile, sizeOf } from '../progress.ts';
 import { blobPath } from './format.ts';
 import type { OpenedData } from './opened-data.ts';
 import type { FilesPlace } from './places.ts';
@@ -16,7 +16,7 @@ export type CheckReport = {
   /** A sentence for each problem. */
   readonly problems: readonly string[];
   /** The number of files on record, and their size. */
-  readonly recorded: ReturnType<typeof totalOf>;
+  readonly recorded: { readonly files: number; readonly bytes: number };
   /** The undamaged files without a record: `--repair` records them. */
   readonly orphans: readonly StoredBlob[];
   /** True when the ledger is not that of the files: `--repair` binds it to them. */
@@ -37,7 +37,7 @@ export async function check(
   const { problems, state, isOther } = await inspectLedger(opened);
   // When the records cannot be read, every file would seem to have no record.
   if (state === 'damaged')
-    return { problems, recorded: totalOf([]), orphans: [], acceptFiles: false };
+    return { problems, recorded: { files: 0, bytes: 0 }, orphans: [], acceptFiles: false };
   const { faults, ...compared } = await compare(opened, inUse, () => filesOnRecord(opened, state));
   const acceptFiles = isOther || state !== 'ok';
   return { ...compared, problems: [...problems, ...faults], acceptFiles };
@@ -107,7 +107,7 @@ async function compare(
     ({ hash }) => !after.has(hash) && faults.get(hash) !== 'missing',
   );
   return {
-    recorded: totalOf(onRecord),
+    recorded: { files: onRecord.length, bytes: sizeOf(onRecord) },
     faults: [
       ...damaged.map(
         ({ hash, names }) => `${blobPath(hash)} is ${faults.get(hash)}: ${names.join(', ')}`,

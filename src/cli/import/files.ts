@@ -4,7 +4,7 @@ import { posix, join } from 'node:path';
 import { reached } from '../../lib/crash-point.ts';
 import type { Blobs } from '../../blobs/blobs.ts';
 import { importedAsset } from '../../engine/imported-asset.ts';
-import type { FileRow, Ledger } from '../../ledger/ledger.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
 import { forEachConcurrently } from '../../lib/concurrency.ts';
 import { contentTypeOf } from '../../http/file-headers.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
@@ -13,7 +13,7 @@ import { type FoundFile, type LeftOut, type Scan, scan } from './scan.ts';
 import type { Flags } from '../../config/flags.ts';
 import { MEBIBYTE } from '../../config/parse-values.ts';
 import { safeName } from '../../files/safe-name.ts';
-import { totalOf } from '../progress.ts';
+import { sizeOf } from '../progress.ts';
 
 /** A file in `input` or `output` of the v1 server. */
 type FileToImport = FoundFile & { readonly type: 'input' | 'output' };
@@ -47,13 +47,7 @@ export async function importFiles(
   options: FilesImportOptions,
   { found, leftOut, failed }: FilesToImport,
 ): Promise<FilesImportResult> {
-  const result: FilesImportResult = {
-    files: 0,
-    bytes: 0,
-    known: 0,
-    leftOut: [...leftOut],
-    failed: [...failed],
-  };
+  const result: FilesImportResult = { files: 0, bytes: 0, known: 0, leftOut, failed };
   for (const batch of batchesOf(found)) {
     const copies: Copy[] = [];
     await forEachConcurrently(MAX_CONCURRENT, batch, async (file) => {
@@ -62,9 +56,8 @@ export async function importFiles(
       options.onFile(file);
     });
     const recorded = await record(options, copies, result);
-    const { files: count, bytes } = totalOf(recorded.map(({ file }) => file));
-    result.files += count;
-    result.bytes += bytes;
+    result.files += recorded.length;
+    result.bytes += sizeOf(recorded.map(({ file }) => file));
     reached('import-recorded');
   }
   return result;
@@ -74,16 +67,11 @@ function* batchesOf(files: readonly FileToImport[]): Generator<readonly FileToIm
   let batch: FileToImport[] = [];
   for (const file of files) {
     batch.push(file);
-    if (batch.length < BATCH.files && totalOf(batch).bytes < BATCH.bytes) continue;
+    if (batch.length < BATCH.files && sizeOf(batch) < BATCH.bytes) continue;
     yield batch;
     batch = [];
   }
   yield batch;
-}
-
-/** Returns true when the row records this file, by its size and time. */
-function isSameFile(row: FileRow | undefined, found: FoundFile): boolean {
-  return row?.sizeBytes === found.sizeBytes && row.modifiedAtMs === found.modifiedAtMs;
 }
 
 /** A file whose bytes are stored, but not recorded yet. */
@@ -102,33 +90,24 @@ async function importBytes(
   result: FilesImportResult,
 ): Promise<Copy | undefined> {
   const existing = await ledger.files.get(user, file);
-  const name = nameOf(file);
-  const copied = isSameFile(existing, file) ? ALREADY_HERE : await copy(file);
-  if (copied === ALREADY_HERE) result.known++;
-  else if (!copied.ok) result.failed.push({ name, why: copied.why });
-  else if (existing) await compareExisting({ existing, name, file: copied.file }, result);
-  else {
+  const { sizeBytes, modifiedAtMs } = file;
+  if (existing?.sizeBytes === sizeBytes && existing.modifiedAtMs === modifiedAtMs)
+    return void result.known++;
+  const copied = await copy(file);
+  if (!copied.ok) return void result.failed.push({ name: nameOf(file), why: copied.why });
+  if (existing === undefined) {
     await blobs.moveIntoPlace(copied.file);
     reached('import-bytes');
     return { file, copy: copied.file };
   }
+  // The name keeps its file.
+  await rm(copied.file.path, { force: true });
+  if (existing.hash === copied.file.hash) result.known++;
+  else result.leftOut.push({ name: nameOf(file), why: NAME_TAKEN });
   return undefined;
 }
 
-const ALREADY_HERE = 'known';
 const NAME_TAKEN = 'the name means another file here';
-
-type NamedFile = { readonly existing: FileRow; readonly name: string; readonly file: SpooledFile };
-
-/** Compares a file with the one that has its name here. The name keeps its file. */
-async function compareExisting(
-  { existing, name, file }: NamedFile,
-  result: FilesImportResult,
-): Promise<void> {
-  await rm(file.path, { force: true });
-  if (existing.hash === file.hash) result.known++;
-  else result.leftOut.push({ name, why: NAME_TAKEN });
-}
 
 /**
  * Records copies and returns those that got their names. A server may have given a name to another file meanwhile.

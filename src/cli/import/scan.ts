@@ -1,6 +1,6 @@
 import type { Dirent, Stats } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
-import { join, sep } from 'node:path';
+import { join, posix, sep } from 'node:path';
 import { safeFolder } from '../../files/safe-name.ts';
 
 /** A file of the v1 server that can be imported. */
@@ -19,10 +19,10 @@ export type LeftOut = { readonly name: string; readonly why: string };
 
 /** The result of a scan. */
 export type Scan = {
-  readonly found: readonly FoundFile[];
-  readonly leftOut: readonly LeftOut[];
+  readonly found: FoundFile[];
+  readonly leftOut: LeftOut[];
   /** Files that could not be read. Another run may be able to. */
-  readonly failed: readonly LeftOut[];
+  readonly failed: LeftOut[];
 };
 
 /** The rules that decide which files are imported. */
@@ -31,14 +31,12 @@ export type ScanRules = {
   readonly isKeptName: (name: string) => boolean;
 };
 
-type ScanLists = { found: FoundFile[]; leftOut: LeftOut[]; failed: LeftOut[] };
-
 /**
  * Finds all files below a folder, in the order of their names. Follows a link only to a file below the same folder.
  * Returns nothing when the folder does not exist.
  */
 export async function scan(root: string, label: string, rules: ScanRules): Promise<Scan> {
-  const lists: ScanLists = { found: [], leftOut: [], failed: [] };
+  const lists: Scan = { found: [], leftOut: [], failed: [] };
   const real = await realRoot(root, label, lists);
   const folders = real === undefined ? [] : [''];
   for (const folder of folders) {
@@ -48,7 +46,7 @@ export async function scan(root: string, label: string, rules: ScanRules): Promi
     });
     for (const entry of entries) {
       const at = { root: real ?? '', label, folder, entry };
-      if (await scanEntry(at, rules, lists)) folders.push(joinBelow(folder, entry.name));
+      if (await scanEntry(at, rules, lists)) folders.push(posix.join(folder, entry.name));
     }
   }
   return lists;
@@ -61,11 +59,7 @@ export function reasonOf(error: unknown): string {
 }
 
 /** Returns the real path of the folder, which may be a link to another disk. */
-async function realRoot(
-  root: string,
-  label: string,
-  lists: ScanLists,
-): Promise<string | undefined> {
+async function realRoot(root: string, label: string, lists: Scan): Promise<string | undefined> {
   try {
     const real = await realpath(root);
     if ((await stat(real)).isDirectory()) return real;
@@ -90,9 +84,9 @@ type EntryContext = {
 };
 
 /** Adds an entry to its list. Returns true for a folder, which the caller must scan. */
-async function scanEntry(at: EntryContext, rules: ScanRules, lists: ScanLists): Promise<boolean> {
+async function scanEntry(at: EntryContext, rules: ScanRules, lists: Scan): Promise<boolean> {
   const { folder, entry } = at;
-  const path = joinBelow(folder, entry.name);
+  const path = posix.join(folder, entry.name);
   const name = `${at.label}/${path}`;
   const leaveOut = (why: string): false => {
     lists.leftOut.push({ name: entry.isDirectory() ? `${name}/` : name, why });
@@ -102,9 +96,12 @@ async function scanEntry(at: EntryContext, rules: ScanRules, lists: ScanLists): 
   if (entry.isDirectory()) return isPossibleFolder(path) || leaveOut('path too long');
   try {
     const real = await resolveFile(at);
-    if (!real.ok) return leaveOut(real.why);
-    if (real.stats.size > rules.maxBytes) return leaveOut('larger than --max-upload-size');
-    lists.found.push(foundAt(at, real));
+    if ('why' in real) return leaveOut(real.why);
+    const { size: sizeBytes, mtimeMs } = real.stats;
+    if (sizeBytes > rules.maxBytes) return leaveOut('larger than --max-upload-size');
+    const modifiedAtMs = Math.round(mtimeMs);
+    const names = { subfolder: folder, filename: entry.name };
+    lists.found.push({ path: real.path, ...names, sizeBytes, modifiedAtMs });
   } catch (error) {
     lists.failed.push({ name, why: reasonOf(error) });
   }
@@ -116,36 +113,17 @@ function isPossibleFolder(path: string): boolean {
   return safeFolder(path.replaceAll(/(^|\/)\.+/g, '$1_')) !== undefined;
 }
 
-type RealFile =
-  | { readonly ok: true; readonly path: string; readonly stats: Stats }
-  | { readonly ok: false; readonly why: string };
+type RealFile = { readonly path: string; readonly stats: Stats } | { readonly why: string };
 
 async function resolveFile({ root, folder, entry }: EntryContext): Promise<RealFile> {
   const path = join(root, folder, entry.name);
-  if (entry.isFile()) return { ok: true, path, stats: await stat(path) };
-  if (!entry.isSymbolicLink()) return { ok: false, why: 'neither a file nor a folder' };
+  if (entry.isFile()) return { path, stats: await stat(path) };
+  if (!entry.isSymbolicLink()) return { why: 'neither a file nor a folder' };
   const real = await realpath(path).catch(() => undefined);
-  if (real === undefined) return { ok: false, why: 'a link to nothing' };
+  if (real === undefined) return { why: 'a link to nothing' };
   if (real !== root && !real.startsWith(root + sep))
-    return { ok: false, why: 'a link that leaves the folder' };
+    return { why: 'a link that leaves the folder' };
   const stats = await stat(real);
-  if (stats.isFile()) return { ok: true, path: real, stats };
-  return { ok: false, why: 'a link to something else than a file' };
-}
-
-function foundAt(
-  { folder, entry }: EntryContext,
-  { path, stats }: RealFile & { ok: true },
-): FoundFile {
-  return {
-    path,
-    subfolder: folder,
-    filename: entry.name,
-    sizeBytes: stats.size,
-    modifiedAtMs: Math.round(stats.mtimeMs),
-  };
-}
-
-function joinBelow(folder: string, name: string): string {
-  return folder === '' ? name : `${folder}/${name}`;
+  if (stats.isFile()) return { path: real, stats };
+  return { why: 'a link to something else than a file' };
 }

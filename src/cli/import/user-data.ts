@@ -1,5 +1,5 @@
 import { lstat, readFile, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import type { SettingStore } from '../../ledger/ledger.ts';
 import { safePathBelow } from '../../files/folder-paths.ts';
 import { safeName } from '../../files/safe-name.ts';
@@ -57,14 +57,7 @@ export async function importUser(
   folder: string,
   { found, leftOut, failed }: Scan,
 ): Promise<UserImportResult> {
-  const result: UserImportResult = {
-    settings: 0,
-    keptSettings: 0,
-    files: 0,
-    known: 0,
-    leftOut: [...leftOut],
-    failed: [...failed],
-  };
+  const result = { settings: 0, keptSettings: 0, files: 0, known: 0, leftOut, failed };
   await importSettings(deps, join(folder, SETTINGS), result);
   for (const file of found) {
     await importFile(deps, file, result);
@@ -134,7 +127,7 @@ function isKeptName(name: string): boolean {
 }
 
 function pathOf({ subfolder, filename }: FoundFile): string {
-  return subfolder === '' ? filename : `${subfolder}/${filename}`;
+  return posix.join(subfolder, filename);
 }
 
 /** Returns the names of users by their ids, from `users.json`, which exists in multi-user mode only. */
