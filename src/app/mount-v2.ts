@@ -51,7 +51,6 @@ export async function openEmbeddedRouter(services: Services): Promise<ModelRoute
     addresses: auth.addresses,
     keysFile: config.models.keysFile,
     limits: config.models.limits,
-    secret: store.dir.secret,
     spoolDir: store.dir.spool,
     callerOf: (key) => auth.identifyAccepted({ headers: { 'x-api-key': key }, url: '' }),
   });

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
 import type { Caller } from '../protocol/job-api.ts';
-import { type KeyGrant, type ModelKeys, grantCovers } from './keys.ts';
+import { type ModelKeys, grantCovers } from './keys.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ReplyError, replyError } from './reply.ts';
 import type { ModelDef } from './model-def.ts';
@@ -57,14 +57,21 @@ export function createModelAuthentication({
     if (keys !== undefined && grant === undefined)
       return unauthorizedResult('This key is not known here.');
     if (grant?.enabled === false) {
-      return {
-        ok: false,
-        refusal: replyError('not_enabled', 'The router is not enabled for you.'),
-      };
+      const refusal = replyError('not_enabled', 'The router is not enabled for you.');
+      return { ok: false, refusal };
     }
     const caller = callerOf(credential);
     if (caller === undefined) return unauthorizedResult('This key is not known here.');
-    return authenticatedResult(caller, grant ?? { workspace: caller.user }, limits);
+    const modelCaller = {
+      caller,
+      workspace: grant?.workspace ?? caller.user,
+      mayUse: (id: string) => grant === undefined || grantCovers(grant, id),
+      inFlight: grant?.in_flight ?? limits.inFlight,
+      committedCents: grant?.committed_cents ?? limits.committedCents,
+      requestsPerMinute: grant?.requests_per_minute ?? limits.requestsPerMinute,
+      creditsCents: grant?.credits_cents,
+    };
+    return { ok: true, modelCaller };
   };
 }
 
@@ -73,23 +80,6 @@ function presentedKey(headers: IncomingMessage['headers']): string | undefined {
   const key = headers['x-api-key'];
   if (typeof key === 'string' && key !== '') return key;
   return /^bearer\s+(\S.*)$/i.exec(headers.authorization ?? '')?.[1]?.trim();
-}
-
-function authenticatedResult(
-  caller: Caller,
-  grant: KeyGrant,
-  limits: ModelAuthenticationOptions['limits'],
-): ReturnType<AuthenticateModelCaller> {
-  const modelCaller = {
-    caller,
-    workspace: grant.workspace,
-    mayUse: (id: string) => grantCovers(grant, id),
-    inFlight: grant.in_flight ?? limits.inFlight,
-    committedCents: grant.committed_cents ?? limits.committedCents,
-    requestsPerMinute: grant.requests_per_minute ?? limits.requestsPerMinute,
-    creditsCents: grant.credits_cents,
-  };
-  return { ok: true, modelCaller };
 }
 
 function unauthorizedResult(detail: string): ReturnType<AuthenticateModelCaller> {

@@ -1,4 +1,3 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
 import { distance } from 'fastest-levenshtein';
 import {
   MAX_MODEL_CHARS,
@@ -20,14 +19,14 @@ const MAX_SUGGESTIONS = 3;
 const MAX_DISTANCE_SHARE = 0.6;
 
 /** The models that can run here, in the order of their ids. */
-export function createCatalog(models: readonly ModelDef[], cursors: Cursors) {
+export function createCatalog(models: readonly ModelDef[]) {
   const byId = new Map(models.map((model) => [modelId(model), model]));
   const ids = [...byId.keys()].toSorted();
   return {
     find: (id: string): ModelDef | undefined => byId.get(id),
     /** Returns one page of the models that the caller may see. */
     page(query: URLSearchParams, mayUse: MayUse): RouterReply {
-      const parsedQuery = readQuery(query, cursors);
+      const parsedQuery = readQuery(query);
       if ('bucket' in parsedQuery) return parsedQuery;
       const rest = ids.filter((id) => mayUse(id) && (!parsedQuery.after || id > parsedQuery.after));
       const shown = rest.slice(0, parsedQuery.limit);
@@ -36,7 +35,7 @@ export function createCatalog(models: readonly ModelDef[], cursors: Cursors) {
       return replyJson({
         data: shown.map((id) => modelEntry(byId.get(id) as ModelDef)),
         has_more: more,
-        ...(more && { next_cursor: cursors.write(last) }),
+        ...(more && { next_cursor: cursorOf(last) }),
         limit: parsedQuery.limit,
       } satisfies ModelPage);
     },
@@ -51,22 +50,21 @@ export function modelEntry(def: ModelDef): ModelEntry {
   return { id: modelId(def), provider, model, billing };
 }
 
-/** Returns true when these segments have the form of a model id. */
-function isModelId(provider: string, model: string): boolean {
+/** Returns true when a text has the form of a model id. */
+function isModelId(id: string): boolean {
+  const [provider = '', model = '', ...rest] = id.split('/');
+  if (rest.length > 0 || provider.length > MAX_PROVIDER_CHARS) return false;
   return (
-    provider.length <= MAX_PROVIDER_CHARS &&
-    model.length <= MAX_MODEL_CHARS &&
-    MODEL_SEGMENT.test(provider) &&
-    MODEL_SEGMENT.test(model)
+    model.length <= MAX_MODEL_CHARS && [provider, model].every((one) => MODEL_SEGMENT.test(one))
   );
 }
 
 type PageQuery = { readonly after: string | undefined; readonly limit: number };
 
 /** Reads the query. An unknown cursor is refused, since it must not silently restart a listing. */
-function readQuery(query: URLSearchParams, cursors: Cursors): PageQuery | ReplyError {
+function readQuery(query: URLSearchParams): PageQuery | ReplyError {
   const [given, ...others] = query.getAll('cursor');
-  const after = given === undefined ? undefined : cursors.read(given);
+  const after = given === undefined ? undefined : idOf(given);
   if (others.length > 0 || (given !== undefined && after === undefined)) {
     return replyError('invalid_input', 'This cursor is not one of this catalog.');
   }
@@ -79,9 +77,8 @@ function readQuery(query: URLSearchParams, cursors: Cursors): PageQuery | ReplyE
 }
 
 function notFoundDetail(id: string, known: readonly string[]): string {
-  const [provider = '', model = '', ...rest] = id.split('/');
   // An impossible id is not repeated in the message, which may be shown anywhere.
-  if (rest.length > 0 || !isModelId(provider, model)) return 'This id names no model.';
+  if (!isModelId(id)) return 'This id names no model.';
   const near = known
     .map((other) => ({ other, steps: distance(id, other) }))
     .filter(({ other, steps }) => steps <= Math.max(id.length, other.length) * MAX_DISTANCE_SHARE)
@@ -92,38 +89,11 @@ function notFoundDetail(id: string, known: readonly string[]): string {
   return `There is no model ${id}.${hint}`;
 }
 
-/** Page cursors: the last id of a page, signed, so that only issued cursors are accepted. */
-interface Cursors {
-  readonly write: (id: string) => string;
-  /**
-   * Returns the id before the next page; `undefined` when this server did not issue the cursor.
-   */
-  read(cursor: string): string | undefined;
-}
+/** A cursor names a position in the sort order, not an entry, so it outlives changes of the catalogue. */
+const cursorOf = (id: string): string => Buffer.from(id).toString('base64url');
 
-const SIGNATURE_BYTES = 16;
-const MAX_CHARS = 512;
-
-/**
- * Creates cursors that name a position in the sort order, not an entry, so they outlive changes of
- * the catalogue.
- */
-export function createCursors(secret: Buffer): Cursors {
-  const sign = (id: string): Buffer =>
-    createHmac('sha256', secret)
-      .update(`model cursor\0${id}`)
-      .digest()
-      .subarray(0, SIGNATURE_BYTES);
-  const write = (id: string): string =>
-    `${Buffer.from(id).toString('base64url')}.${sign(id).toString('base64url')}`;
-  return {
-    write,
-    read(cursor) {
-      if (cursor.length > MAX_CHARS) return undefined;
-      const id = Buffer.from(cursor.split('.', 1)[0] ?? '', 'base64url').toString();
-      const expected = Buffer.from(write(id));
-      const given = Buffer.from(cursor);
-      return given.length === expected.length && timingSafeEqual(given, expected) ? id : undefined;
-    },
-  };
+/** Returns the id before the next page; `undefined` when no page ends with this cursor. */
+function idOf(cursor: string): string | undefined {
+  const id = Buffer.from(cursor, 'base64url').toString();
+  return isModelId(id) && cursorOf(id) === cursor ? id : undefined;
 }

@@ -5,7 +5,7 @@ import type { Ledger } from '../ledger/ledger.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { MAX_MODEL_CHARS, MAX_PROVIDER_CHARS, MODEL_PATHS } from '../protocol/router.ts';
-import { createCatalog, modelEntry, createCursors } from './catalog.ts';
+import { createCatalog, modelEntry } from './catalog.ts';
 import { replyDocument } from './schema-document.ts';
 import { createModelInvoker } from './invoker.ts';
 import {
@@ -37,8 +37,6 @@ export type ModelRouterOptions = {
   readonly isLedgerShared: boolean;
   readonly log: Logger;
   readonly now: () => number;
-  /** Signs page cursors. */
-  readonly secret: Buffer;
   /** Returns the user of a key; `undefined` when this server does not know the key. */
   readonly callerOf: (key: string) => Caller | undefined;
   /** The path of the keys file. Without one, every credential may call. */
@@ -61,7 +59,7 @@ const MAX_ID_CHARS = MAX_PROVIDER_CHARS + 1 + MAX_MODEL_CHARS;
 /** Creates the synchronous model router, over the models that run here. */
 export function createModelRouter(options: ModelRouterOptions): ModelRouter {
   const { models, log, now, limits, ledger } = options;
-  const catalog = createCatalog(models, createCursors(options.secret));
+  const catalog = createCatalog(models);
   const keys = options.keysFile === undefined ? undefined : readKeys(options.keysFile);
   const authenticate = createModelAuthentication({ callerOf: options.callerOf, keys, limits });
   const rates = createRateLimiter(now);

@@ -3,7 +3,7 @@ import type { Logger } from '../observability/log.ts';
 import type { Json, JsonObject } from '../protocol/json.ts';
 import type { Bucket } from '../protocol/router.ts';
 import { isClientGone } from '../http/client-connection.ts';
-import type { Invocation } from './authentication.ts';
+import type { Invocation, ModelCaller } from './authentication.ts';
 import { type ModelDef, modelId, type ModelOutcome } from './model-def.ts';
 import { type RouterReply, replyError, replyInvalid, type ReplyError } from './reply.ts';
 
@@ -34,7 +34,15 @@ type PricedCall = CheckedCall & { readonly cents: number };
  * connected.
  */
 export function createModelRunner(options: ModelRunnerOptions) {
-  const runningCalls = createRunningCalls();
+  const workspaces = new Map<string, Running>();
+  const runningOf = (workspace: string): Running =>
+    workspaces.get(workspace) ?? { calls: 0, cents: 0 };
+  const count = (workspace: string, calls: number, cents: number): void => {
+    const before = runningOf(workspace);
+    const running = { calls: before.calls + calls, cents: before.cents + cents };
+    if (running.calls === 0) workspaces.delete(workspace);
+    else workspaces.set(workspace, running);
+  };
   const stops = new Set<AbortController>();
   /**
    * Runs a model until it answers or is stopped. An answer that is ready at that moment still counts.
@@ -72,12 +80,17 @@ export function createModelRunner(options: ModelRunnerOptions) {
       record: (result: CallResult) => Promise<RouterReply>,
     ): Promise<RouterReply> {
       const pricedCall = { ...call, cents: call.def.priceCents?.(call.input) ?? 0 };
-      const admission = await admit(pricedCall, runningCalls, options);
-      if (!admission.ok) return await record({ reply: admission.refusal, cents: 0 });
+      const { cents, modelCaller } = pricedCall;
+      const { workspace } = modelCaller;
+      const refusal =
+        (await refuseCredits(pricedCall, () => runningOf(workspace), options)) ??
+        refuse(runningOf(workspace), cents, modelCaller);
+      if (refusal) return await record({ reply: refusal, cents: 0 });
+      count(workspace, 1, cents);
       try {
         return await record(resultOf(pricedCall, await runUntilEnd(pricedCall), options));
       } finally {
-        admission.release();
+        count(workspace, -1, -cents);
       }
     },
     /** Ends the running calls. */
@@ -87,21 +100,18 @@ export function createModelRunner(options: ModelRunnerOptions) {
   };
 }
 
-/** Admits a call, or refuses it. Checks the credits first, because waiting does not add credits. */
-async function admit(
+/** Refuses a call that costs more than its workspace has. Comes first: waiting does not add credits. */
+async function refuseCredits(
   { modelCaller, cents }: PricedCall,
-  runningCalls: RunningCalls,
+  running: () => Running,
   { modelCalls }: ModelRunnerOptions,
-): Promise<Admission> {
+): Promise<ReplyError | undefined> {
   const { workspace, creditsCents } = modelCaller;
-  if (creditsCents !== undefined && cents > 0) {
-    const charged = await modelCalls.chargedCents(workspace);
-    if (charged + runningCalls.committedCents(workspace) + cents > creditsCents) {
-      const detail = `This call costs ${cents} cents, more than the workspace has left.`;
-      return { ok: false, refusal: replyError('insufficient_credits', detail) };
-    }
-  }
-  return runningCalls.admit(workspace, cents, modelCaller);
+  if (creditsCents === undefined || cents === 0) return undefined;
+  const charged = await modelCalls.chargedCents(workspace);
+  if (charged + running().cents + cents <= creditsCents) return undefined;
+  const detail = `This call costs ${cents} cents, more than the workspace has left.`;
+  return replyError('insufficient_credits', detail);
 }
 
 function resultOf(
@@ -185,48 +195,10 @@ function stopEnd(signal: AbortSignal): RunEnd {
   return { kind: 'stopped', reason: signal.reason as StopReason };
 }
 
-/** The limits for the running calls of one workspace. */
-type CallCeilings = { readonly inFlight: number; readonly committedCents: number };
+/** The running calls of a workspace, and what they may cost together, in US cents. */
+type Running = { readonly calls: number; readonly cents: number };
 
-/** A reservation for one running call of a workspace, or the reason why it is refused. */
-type Admission =
-  | { readonly ok: true; release(): void }
-  | { readonly ok: false; readonly refusal: ReplyError };
-
-/** Counts running calls. */
-interface RunningCalls {
-  /** Returns the possible cost of a workspace's running calls, in US cents. */
-  readonly committedCents: (workspace: string) => number;
-  admit(workspace: string, cents: number, ceilings: CallCeilings): Admission;
-}
-
-type Running = { calls: number; cents: number };
-
-/** Counts the running calls of each workspace and their committed cost. */
-function createRunningCalls(): RunningCalls {
-  const workspaces = new Map<string, Running>();
-  return {
-    committedCents: (workspace) => workspaces.get(workspace)?.cents ?? 0,
-    admit(workspace, cents, ceilings) {
-      const running = workspaces.get(workspace) ?? { calls: 0, cents: 0 };
-      const refusal = refuse(running, cents, ceilings);
-      if (refusal) return { ok: false, refusal };
-      running.calls++;
-      running.cents += cents;
-      workspaces.set(workspace, running);
-      return {
-        ok: true,
-        release() {
-          running.calls--;
-          running.cents -= cents;
-          if (running.calls === 0) workspaces.delete(workspace);
-        },
-      };
-    },
-  };
-}
-
-function refuse(running: Running, cents: number, ceilings: CallCeilings): ReplyError | undefined {
+function refuse(running: Running, cents: number, ceilings: ModelCaller): ReplyError | undefined {
   if (running.calls >= ceilings.inFlight) {
     const most = `at most ${ceilings.inFlight} calls of a workspace run at a time`;
     return replyError('concurrency_limit_exceeded', `In-flight limit: ${most}.`);

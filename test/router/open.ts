@@ -15,8 +15,6 @@ import { DEFAULT_MODEL_LIMITS, type ModelLimits } from '../../src/router/limits.
 import { type ModelDef, answerJson } from '../../src/router/model-def.ts';
 import { type ModelRouterOptions, createModelRouter } from '../../src/router/router.ts';
 
-export const SECRET = Buffer.alloc(32, 7);
-
 /** A router on a real socket, with models that do what a test wants. */
 export type OpenRouter = {
   readonly url: string;
@@ -116,7 +114,6 @@ export async function openRouter(
     ledger,
     log,
     now: () => Date.now() + shiftMs,
-    secret: SECRET,
     callerOf: options.callerOf ?? ((key) => ({ user: `user of ${key}`, credential: key })),
     keysFile: options.keysFile,
     isLedgerShared: options.isLedgerShared ?? false,

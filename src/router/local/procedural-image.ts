@@ -41,22 +41,6 @@ function fractal(seed: number, octaves: number): Field {
   };
 }
 
-/** Returns the distance to the nearest point, with one point in each cell. */
-function cells(seed: number): Field {
-  return (x, y) => {
-    let nearest = 2;
-    for (let i = -1; i <= 1; i++) {
-      for (let j = -1; j <= 1; j++) {
-        const [cx, cy] = [Math.floor(x) + i, Math.floor(y) + j];
-        const dx = cx + hashed(cx, cy, seed) - x;
-        const dy = cy + hashed(cx, cy, seed ^ 0x5bd1e995) - y;
-        nearest = Math.min(nearest, dx * dx + dy * dy);
-      }
-    }
-    return Math.min(1, Math.sqrt(nearest));
-  };
-}
-
 /**
  * Makes stripes that noise bends. They are a triangle wave, since sines differ between machines.
  */
@@ -68,12 +52,7 @@ function marble(seed: number, octaves: number): Field {
   };
 }
 
-const STYLES: { readonly [style: string]: (seed: number, octaves: number) => Field } = {
-  fractal,
-  noise: valueNoise,
-  cells,
-  marble,
-};
+const STYLES: { readonly [style: string]: typeof fractal } = { fractal, marble };
 
 function colour(text: string): readonly [number, number, number] {
   const value = Number.parseInt(text.slice(1), 16);
@@ -103,14 +82,14 @@ const HEX = { type: 'string', pattern: '^#[0-9a-fA-F]{6}$' } as const;
 export const proceduralImage: ThreadModel = {
   model: 'procedural-image',
   title: 'Paint a seeded pattern',
-  description: 'Noise, cells or marble by formula: no diffusion. The same seed, the same picture.',
+  description: 'Noise or marble by formula: no diffusion. The same seed, the same picture.',
   input: inputSchema({
     style: choice(Object.keys(STYLES), 'the pattern'),
     width: integer({ min: 1, max: MAX_SIDE, default: 512 }, 'in pixels'),
     height: integer({ min: 1, max: MAX_SIDE, default: 512 }, 'in pixels'),
     seed: integer({ min: 0, max: Number.MAX_SAFE_INTEGER, default: 0 }, 'chooses the pattern'),
     scale: integer({ min: 1, max: MAX_SIDE, default: 64 }, 'size of the largest shapes in pixels'),
-    octaves: integer({ min: 1, max: 8, default: 5 }, 'layers of detail, of fractal and marble'),
+    octaves: integer({ min: 1, max: 8, default: 5 }, 'layers of detail; 1 is plain noise'),
     from: { ...HEX, default: '#000000', description: 'colour of the lowest value' },
     to: { ...HEX, default: '#ffffff', description: 'colour of the highest value' },
     ...PICTURE_FIELDS,
