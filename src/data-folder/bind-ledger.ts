@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { syncPath } from '../lib/durability.ts';
 import { linkOrRenameNew } from '../lib/rename-new.ts';
 import type { LedgerIdentity } from '../ledger/identity.ts';
-import { holdsFiles, findSetAside } from './set-aside.ts';
+import { holdsFiles } from './set-aside.ts';
 
 export type BindOptions = {
   /** True to bind a new ledger to existing files, as `holdover check --repair` does. */
@@ -33,8 +33,11 @@ export async function bindDataDir(
   // Look for files before reading the bound id: another process binds the ledger before it writes files.
   const hasFiles = holdsFiles(root);
   const boundFolderId = await ledger.folder();
-  const recordedBy = readIdIn(root, 'ledger.id');
-  if (boundFolderId !== undefined) refuseOtherFolder({ root, ledger, boundFolderId, hasFiles });
+  const { folderId: foundId, ledgerId: recordedBy } = idsOfFolder(root);
+  // A database that was moved without its files is bound to its new folder. With Redis the folder may be the wrong one.
+  const mayTake = ledger.storedIn === 'folder' && (foundId === undefined || !hasFiles);
+  if (boundFolderId !== undefined && foundId !== boundFolderId && !mayTake)
+    throw new Error(wrongFolderText(root, ledger));
   if (hasFiles && recordedBy !== ledger.id) {
     const isLost = boundFolderId === undefined;
     if (isLost && !acceptFiles) throw new LedgerLacksFiles(newLedgerText(root, ledger.storedIn));
@@ -43,21 +46,6 @@ export async function bindDataDir(
   const folderId = await folderIdIn(root, boundFolderId);
   if ((await ledger.tie(folderId)) !== folderId) throw new Error(wrongFolderText(root, ledger));
   if (recordedBy !== ledger.id) writeFileAtomically(join(root, 'ledger.id'), ledger.id);
-}
-
-type BoundFolder = {
-  readonly root: string;
-  readonly ledger: LedgerIdentity;
-  readonly boundFolderId: string;
-  readonly hasFiles: boolean;
-};
-
-function refuseOtherFolder({ root, ledger, boundFolderId, hasFiles }: BoundFolder): void {
-  const folderIdFound = readIdIn(root, 'folder.id');
-  if (folderIdFound === boundFolderId) return;
-  // A database that was moved without its files is bound to its new folder. With Redis the folder may be the wrong one.
-  if (ledger.storedIn === 'folder' && (folderIdFound === undefined || !hasFiles)) return;
-  throw new Error(wrongFolderText(root, ledger, boundFolderId));
 }
 
 /** Returns the id of a data folder, and the id of the ledger that recorded its files. */
@@ -113,24 +101,11 @@ function otherLedgerText(root: string): string {
   return `--data-dir ${root} has files that belong to another --ledger: use that one, or another folder`;
 }
 
-function wrongFolderText(
-  root: string,
-  { storedIn }: LedgerIdentity,
-  boundFolderId?: string,
-): string {
-  if (storedIn === 'service') {
-    return (
-      `--data-dir ${root} is not the folder that other processes of this --ledger use: ` +
-      'give all of them the same one'
-    );
-  }
-  const setAsideFolder =
-    boundFolderId === undefined ? undefined : findSetAside(root, boundFolderId);
-  const where = setAsideFolder === undefined ? '' : `; its own are in ${setAsideFolder}`;
-  return (
-    `the ledger ${join(root, 'holdover.db')} does not belong to the files in --data-dir ${root}` +
-    `${where}: put ledger and files of one data directory together again`
-  );
+function wrongFolderText(root: string, { storedIn }: LedgerIdentity): string {
+  return storedIn === 'service'
+    ? `--data-dir ${root} is not the folder that other processes of this --ledger use: give all of them the same one`
+    : `the ledger ${join(root, 'holdover.db')} does not belong to the files in --data-dir ${root}: ` +
+        'put ledger and files of one data directory together again (see its folder set-aside)';
 }
 
 /** Writes a file, unless another process has written it. Resolves when the file is on the disk. */

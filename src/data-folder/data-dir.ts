@@ -33,15 +33,12 @@ export const SECRET_BYTES: number = 32;
 export async function openDataDir(
   root: string,
   ledger: LedgerIdentity,
-  { bucket, ...options }: OpenDirOptions = {},
+  options: OpenDirOptions = {},
 ): Promise<DataDir> {
   makeDataDir(root);
-  const filesId = bucket
-    ? await bindFilesInBucket(root, ledger, { ...options, bucket })
-    : await bindFilesInFolder(root, ledger, options);
   return {
     root,
-    bucketId: filesId,
+    bucketId: await bindFiles(root, ledger, options),
     database: databasePath(root),
     spool: join(root, 'spool'),
     userData: join(root, 'userdata'),
@@ -58,13 +55,21 @@ export type OpenDirOptions = BindOptions & {
 /** The name of the file with the URL of the bucket, so that a start without `--files` is refused. */
 const BUCKET_FILE = 'files.url';
 
-async function bindFilesInFolder(
+/** Returns the id of the bucket that has the files; `undefined` when the directory has them. */
+async function bindFiles(
   root: string,
   ledger: LedgerIdentity,
-  options: BindOptions,
-): Promise<undefined> {
-  await refuseOtherPlace(root, undefined);
-  await bindDataDir(root, ledger, options);
+  { bucket, ...options }: OpenDirOptions,
+): Promise<string | undefined> {
+  await refuseOtherPlace(root, bucket);
+  if (bucket === undefined) {
+    await bindDataDir(root, ledger, options);
+    return undefined;
+  }
+  const unusedFolderId = holdsFiles(root) ? undefined : idsOfFolder(root).folderId;
+  const id = await bindBucket(bucket, ledger, { ...options, unusedFolderId });
+  placeBucketOf(root, bucket.url);
+  return id;
 }
 
 /**
@@ -103,18 +108,6 @@ export function placeBucketOf(root: string, url: string): void {
   writeFileAtomically(join(root, BUCKET_FILE), url);
 }
 
-async function bindFilesInBucket(
-  root: string,
-  ledger: LedgerIdentity,
-  { bucket, ...options }: BindOptions & { readonly bucket: BucketIdentity },
-): Promise<string> {
-  await refuseOtherPlace(root, bucket);
-  const unusedFolderId = holdsFiles(root) ? undefined : idsOfFolder(root).folderId;
-  const id = await bindBucket(bucket, ledger, { ...options, unusedFolderId });
-  placeBucketOf(root, bucket.url);
-  return id;
-}
-
 /** Creates the data directory if it does not exist. Throws when it cannot be used. */
 export function makeDataDir(root: string): void {
   try {
@@ -145,7 +138,7 @@ async function loadSecret(root: string, ledger: LedgerIdentity): Promise<Buffer>
   if (ledger.secret === undefined) return readSecret(root);
   // A ledger in Redis that takes over the data of one process also takes its secret, so that users and links stay
   // valid.
-  return ledger.secret(existsSync(secretPath(root)) ? readSecret(root) : randomBytes(SECRET_BYTES));
+  return ledger.secret(secretIn(root) ?? randomBytes(SECRET_BYTES));
 }
 
 /** Writes the secret into the folder of a process with its own database. */

@@ -1,12 +1,4 @@
-import {
-  copyFileSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readFileSync,
-  readdirSync,
-  renameSync,
-} from 'node:fs';
+import { copyFileSync, existsSync, lstatSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** The folder for the files of earlier ledgers, below the data directory. */
@@ -29,7 +21,7 @@ const MOVED_NAMES = [
   ...USER_FILE_FOLDERS,
 ];
 /** Copied and not moved: users keep their ids, and the folder that is set aside is a complete data directory. */
-const COPIED_NAMES = ['secret.key'];
+const COPIED_NAME = 'secret.key';
 
 /** Returns true when a data directory contains files of users. */
 export function holdsFiles(root: string): boolean {
@@ -55,9 +47,8 @@ function sizeOf(path: string): number {
 /** Moves the ledger and the files of a data directory into a new dated folder inside it. Returns that folder. */
 export function setAside(root: string, now: Date): string {
   const folder = makeAsideFolder(root, now);
-  for (const name of COPIED_NAMES) {
-    if (existsSync(join(root, name))) copyFileSync(join(root, name), join(folder, name));
-  }
+  const copied = join(root, COPIED_NAME);
+  if (existsSync(copied)) copyFileSync(copied, join(folder, COPIED_NAME));
   moveInto(folder, root, MOVED_NAMES);
   return folder;
 }
@@ -75,30 +66,7 @@ function moveInto(folder: string, root: string, names: readonly string[]): void 
 
 /** Creates a dated folder in `set-aside` and returns its path. */
 function makeAsideFolder(root: string, now: Date): string {
-  const time = now
-    .toISOString()
-    .replace(/\.\d+Z$/, 'Z')
-    .replaceAll(':', '-');
-  const folder = unusedName(join(root, SET_ASIDE, time));
+  const folder = join(root, SET_ASIDE, now.toISOString().replaceAll(':', '-'));
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   return folder;
-}
-
-function unusedName(path: string): string {
-  for (let copy = 1; ; copy += 1) {
-    const name = copy === 1 ? path : `${path}-${copy}`;
-    if (!existsSync(name)) return name;
-  }
-}
-
-/** Returns the folder with this id that was set aside, if there is one. */
-export function findSetAside(root: string, folderId: string): string | undefined {
-  const parent = join(root, SET_ASIDE);
-  if (!existsSync(parent)) return undefined;
-  return readdirSync(parent)
-    .map((name) => join(parent, name))
-    .find((folder) => {
-      const id = join(folder, 'folder.id');
-      return existsSync(id) && readFileSync(id, 'utf8') === folderId;
-    });
 }

@@ -59,16 +59,11 @@ export async function fetchText(
     const outcome = await fetchUrl(url, from, request);
     if (outcome.kind === 'text' || outcome.kind === 'same') return outcome;
     if (outcome.kind === 'unreachable') return outcome;
-    if (PRECEDENCE[outcome.kind] >= PRECEDENCE[missing.kind]) missing = outcome;
+    // Of several addresses, one that wants a key says most, and one that has nothing least.
+    if (missing.kind === 'none' || outcome.kind === 'locked') missing = outcome;
   }
   return missing;
 }
-
-/** Precedence of what several addresses of one source answer. */
-const PRECEDENCE = { none: 0, failing: 1, locked: 2, unreachable: 3 } as const satisfies Record<
-  Missing['kind'],
-  number
->;
 
 /** Follows no redirect, so that a key cannot leave the origin. */
 async function fetchUrl(

@@ -99,10 +99,10 @@ function openRemote(options: OpenDefinitionsOptions, urls: readonly string[]): C
   const { signal } = stop;
   const common = { versions: createVersions(), freshMs: REMOTE_FRESH_MS, now, log, name: origin };
   const identity = JSON.stringify([urls, fixedKey !== undefined]);
-  const digest = createHash('sha256').update(identity).digest('hex').slice(0, 32);
+  const digest = createHash('sha256').update(identity).digest('hex');
   const shared = new CachedSource({
     ...common,
-    copy: createDiskCopy({ root, name: `${digest}.json`, log }),
+    copy: createDiskCopy({ root, source: digest, log }),
     async fetch(known) {
       const outcome = await fetchText(urls, { key: undefined, known, limits, signal });
       if (outcome.kind !== 'locked' || fixedKey === undefined) return outcome;

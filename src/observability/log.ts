@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Logger, pino } from 'pino';
-import { withoutCredentials, withoutCredentialsIn } from '../protocol/url-credentials.ts';
+import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
 import type { PortSubscriber } from './observed-port.ts';
 
 export type { Logger } from 'pino';
@@ -60,26 +60,3 @@ export const listV2Calls: PortSubscriber = ({ cause, operation }) => {
   cause?.v2Calls?.push(operation);
   return undefined;
 };
-
-/** The line each request gets; `v2` are the calls that were made for it. */
-export function logRequest(
-  log: Logger,
-  request: {
-    readonly id: string;
-    readonly user: string | undefined;
-    /** The address that a trusted proxy states. */
-    readonly client: string | undefined;
-    readonly method: string;
-    readonly url: string;
-    readonly status: number;
-    /** By the clock of `performance`. */
-    readonly startedAt: number;
-    readonly v2: readonly string[];
-  },
-): void {
-  const { id, user, client, method, status, v2 } = request;
-  const ms = Math.round(performance.now() - request.startedAt);
-  const url = withoutCredentials(request.url);
-  const fields = { event: 'request.answered', id, user, client, method, url, status, ms, v2 };
-  log.info(fields, 'request answered');
-}

@@ -123,13 +123,12 @@ async function place(
  * Creates the subfolder if it does not exist. Throws when a part of its path is a link, which may lead out of the
  * folder.
  */
-async function requireSubfolder(root: string, { subfolder, filename }: FileName): Promise<void> {
-  const { kind } = isSafe({ subfolder, filename }) ? await statPath(root, subfolder) : BLOCKED;
+async function requireSubfolder(root: string, name: FileName): Promise<void> {
+  const { subfolder } = name;
+  const kind = isSafe(name) && (await statPath(root, subfolder)).kind;
   if (kind === 'absent') await mkdir(join(root, subfolder), { recursive: true });
   else if (kind !== 'folder') throw new Error(`${subfolder} is not a plain folder`);
 }
-
-const BLOCKED = { kind: 'blocked' } as const;
 
 async function write(
   path: string,

@@ -49,7 +49,7 @@ export function createInputs(options: InputFolderOptions): Inputs {
     const stats = await folder.look(name);
     if (row === undefined) return stats && (await readOnce(name));
     if (stats && matchesRow(row, stats)) return row;
-    if ((await writer.isPending(row)) && isOlderOrAbsent(row, stats)) return row;
+    if (!(stats && isNewer(row, stats)) && (await writer.isPending(row))) return row;
     // The file may have been written between the two checks.
     const found = await folder.look(name);
     if (found) return matchesRow(row, found) ? row : await readOnce(name);
@@ -129,14 +129,8 @@ export async function shareExisting({
 /** The record that earlier uploads were added to a folder. No file can have this name. */
 const SHARED_NOTE = { type: 'temp', subfolder: '', filename: '/shared' } as const;
 
-function inputName({ subfolder, filename }: FileName) {
-  return { type: 'input', subfolder, filename } as const;
-}
-
-/** Returns true when the file in the folder is not newer than the row, or absent. */
-function isOlderOrAbsent(row: FileRow, stats: Stats | undefined): boolean {
-  return stats === undefined || !isNewer(row, stats);
-}
+const inputName = ({ subfolder, filename }: FileName) =>
+  ({ type: 'input', subfolder, filename }) as const;
 
 function isNewer(row: FileRow, stats: Stats): boolean {
   return Math.round(stats.mtimeMs) > row.modifiedAtMs;
@@ -171,13 +165,15 @@ async function readFile(
   }
 }
 
-type SpooledInput = { readonly stats: Stats; readonly file: SpooledFile };
-
 /**
  * Copies a file into the spool folder. If the file changes meanwhile, its size or time changes, and the next request
  * reads it again.
  */
-async function spoolInput(folder: Folder, name: FileName, dir: string): Promise<SpooledInput> {
+async function spoolInput(
+  folder: Folder,
+  name: FileName,
+  dir: string,
+): Promise<{ readonly stats: Stats; readonly file: SpooledFile }> {
   const handle = await folder.open(name);
   const stats = await handle.stat();
   const source = handle.createReadStream();

@@ -124,13 +124,12 @@ function withFolderStores(files: FileStore, user: string, stores: StoresByType):
   };
 }
 
+/** Returns the highest number that v1's file counter would find in the folder. */
 async function highestNumberIn(
   folder: Folder,
   { subfolder, prefix }: CounterQuestion,
 ): Promise<number> {
   const start = `${prefix}_`;
-  const numbers = (await folder.listNames(subfolder))
-    .filter((name) => name.startsWith(start))
-    .map((name) => counterIn(name.slice(start.length)));
-  return numbers.reduce((most, number) => Math.max(most, number), 0);
+  const names = (await folder.listNames(subfolder)).filter((name) => name.startsWith(start));
+  return names.reduce((most, name) => Math.max(most, counterIn(name.slice(start.length))), 0);
 }

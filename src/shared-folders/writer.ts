@@ -71,16 +71,9 @@ export async function openFolderWriter(deps: FolderWriterOptions): Promise<Folde
       // Move the file to the end, so that the next attempt starts with the others.
       if (pending.get(key) === pendingFile && pending.delete(key)) pending.set(key, pendingFile);
       const { code, message } = error as NodeJS.ErrnoException;
-      const file = { folder: pendingFile.row.type, file: key };
-      log.warn(
-        {
-          event: 'shared_folder.write_failed',
-          ...file,
-          reason: code ?? message,
-          pending: pending.size,
-        },
-        'a file could not be written to its folder, trying again later',
-      );
+      const file = { folder: pendingFile.row.type, file: key, pending: pending.size };
+      const fields = { event: 'shared_folder.write_failed', ...file, reason: code ?? message };
+      log.warn(fields, 'a file could not be written to its folder, trying again later');
       retryLater();
     }
   }

@@ -5,7 +5,8 @@ import { storageProblem } from '../lib/storage-errors.ts';
 import type { HttpCall } from '../observability/traffic-log.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { isRouterTarget } from '../dialects/router-refusal.ts';
-import { type Logger, logRequest, requestId } from '../observability/log.ts';
+import { type Logger, requestId } from '../observability/log.ts';
+import { withoutCredentials } from '../protocol/url-credentials.ts';
 import type { Dialects } from '../dialects/dialect.ts';
 import { V1Error, plainError, retryAfterHeader, ruleFault, sendEmpty } from '../dialects/errors.ts';
 import type { Guard } from '../auth/guard.ts';
@@ -91,8 +92,9 @@ function logRequests({ log, dialects, addresses, onAnswered }: V1AppOptions): Ko
     await next();
     const { method, status, url } = ctx;
     const user = (ctx.state.caller as Caller | undefined)?.user;
-    logRequest(log, { id, user, client, method, url, status, startedAt, v2: v2Calls });
     const ms = Math.round(performance.now() - startedAt);
+    const call = { id, user, client, method, url: withoutCredentials(url), status, ms };
+    log.info({ event: 'request.answered', ...call, v2: v2Calls }, 'request answered');
     onAnswered?.({ method, url, status, ms, user, promptIds: promptIdsOf(ctx) }, ctx.req);
   };
 }

@@ -1,7 +1,7 @@
 import { sniffPreview } from '../../protocol/binary-frames.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job, type Output, type Progress } from '../../protocol/v2.ts';
-import { classOf, dependenciesFirst, displayNode } from '../graph.ts';
+import { classOf, displayNode } from '../graph.ts';
 import {
   finishNode,
   finishCurrent,
@@ -154,9 +154,6 @@ function isStub(progress: Progress): boolean {
 function moveTo(update: ProgressUpdate, nodeId: string): void {
   const { state } = update;
   if (state.runs.has(nodeId) || displayNode(state.graph, nodeId) === undefined) return;
-  // The running node has got the output of this one.
-  if (state.current !== null && dependenciesFirst(state.graph, [state.current]).includes(nodeId))
-    return;
   if (!state.isExact) finishCurrent(update);
   startNode(update, nodeId);
 }
