@@ -26,6 +26,7 @@ describe('LoadImage', () => {
 
   test.each([
     ['bitmap with a palette', paletteBmp(), [2, 1]],
+    ['TIFF with a palette', paletteTiff(), [2, 1]],
     ['bitmap of OS/2 without one', os2Bmp(), [64, 64]],
   ])('gives the mask of a %s its size', async (_what, bytes, size) => {
     const [image, mask] = await loadImage(bytes);
@@ -146,6 +147,26 @@ function paletteBmp(): Uint8Array {
   head.set([1, 0, 8], 26);
   head.writeUInt32LE(2, 46);
   return Buffer.concat([head, Buffer.from('0000ff00ff000000' + '00010000', 'hex')]);
+}
+
+/** The same: size, 8 bits, palette, place and length of the strip, colour map. */
+function paletteTiff(): Uint8Array {
+  const map = Buffer.alloc(256 * 6);
+  map.writeUInt16LE(65_535, 0);
+  map.writeUInt16LE(65_535, (512 + 1) * 2);
+  const tags = [256, 2, 257, 1, 258, 8, 259, 1, 262, 3, 273, 8, 278, 1, 279, 2, 320, 10];
+  const page = Buffer.alloc(2 + 9 * 12 + 4);
+  page.writeUInt16LE(9, 0);
+  for (let i = 0; i < 9; i++) {
+    const count = tags[i * 2] === 320 ? 256 * 3 : 1;
+    page.writeUInt16LE(tags[i * 2]!, 2 + i * 12);
+    page.writeUInt16LE(tags[i * 2] === 320 ? 3 : 4, 4 + i * 12);
+    page.writeUInt32LE(count, 6 + i * 12);
+    page.writeUInt32LE(tags[i * 2 + 1]!, 10 + i * 12);
+  }
+  const start = Buffer.from('49492a000000000000010000', 'hex').subarray(0, 10);
+  start.writeUInt32LE(10 + map.length, 4);
+  return Buffer.concat([start, map, page]);
 }
 
 function hugeBmp(): Uint8Array {

@@ -101,7 +101,21 @@ const PNG_PALETTE = 3;
 function hasMask(bytes: Uint8Array): boolean {
   const head = Buffer.from(bytes.subarray(0, 16)).toString('latin1');
   if (head.startsWith('GIF8') || head.endsWith('VP8L')) return true;
+  if (/^(II\*\0|MM\0\*)/.test(head)) return isPaletteTiff(bytes);
   return isPng(bytes) && bytes[25] === PNG_PALETTE;
+}
+
+/** The tag of a TIFF that holds the colours of its palette. */
+const TIFF_COLOUR_MAP = 320;
+
+/** True when the first page of a TIFF has a palette. */
+function isPaletteTiff(bytes: Uint8Array): boolean {
+  const view = viewOf(bytes);
+  const isLittle = bytes[0] === 0x49;
+  const page = view.getUint32(4, isLittle);
+  return Array.from({ length: view.getUint16(page, isLittle) }, (_, i) =>
+    view.getUint16(page + 2 + i * 12, isLittle),
+  ).includes(TIFF_COLOUR_MAP);
 }
 
 /** True when a pixel is transparent. An animated WEBP always decodes to four channels. */

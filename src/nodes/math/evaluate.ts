@@ -40,7 +40,7 @@ type Reading = {
   readonly node: SyntaxNode;
   readonly text: string;
   readonly scope: Scope;
-  read(node: SyntaxNode | undefined): Part;
+  readonly read: (node: SyntaxNode | undefined) => Part;
 };
 type ReadPart = (children: readonly SyntaxNode[], reading: Reading) => Part;
 
