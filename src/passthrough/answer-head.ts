@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { exposeHeaders } from '../http/answer.ts';
 import type { ProxyRequest } from './proxy-exchange.ts';
-import { type RawHeaders, answerHeaders, hasHeader, toHeaderObject } from './headers.ts';
+import { type RawHeaders, answerHeaders, setHeaders } from './headers.ts';
 
 /** The head of an answer. */
 export type AnswerHead = {
@@ -19,23 +19,24 @@ const SANDBOX_HEADER = 'Content-Security-Policy';
 const SANDBOX_POLICY = "default-src 'none'; sandbox";
 
 /**
- * Writes the head of an answer, with the headers that `headersBeside` adds and those that
+ * Writes the head of an answer, with the headers that `addHeaders` adds and those that
  * middleware has set. Returns false when it could not be written.
  */
 export function writeAnswerHead(
   res: ServerResponse,
-  { headersBeside }: ProxyRequest,
+  { addHeaders }: ProxyRequest,
   { status, reason, raw }: AnswerHead,
 ): boolean {
   if (status < 200) return false;
-  const lines = answerHeaders(raw);
-  if (!hasHeader(lines, SANDBOX_HEADER)) lines.push(SANDBOX_HEADER, SANDBOX_POLICY);
-  if (headersBeside) lines.push(...headersBeside(lines, status));
-  const headers = toHeaderObject(lines);
   const earlierHeaders = res.getHeaders();
   try {
-    for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
-    exposeHeaders(res, Object.keys(headers));
+    setHeaders(res, answerHeaders(raw));
+    if (!res.hasHeader(SANDBOX_HEADER)) res.setHeader(SANDBOX_HEADER, SANDBOX_POLICY);
+    addHeaders?.(res, status);
+    exposeHeaders(
+      res,
+      res.getHeaderNames().filter((name) => !(name in earlierHeaders)),
+    );
     res.writeHead(status, reason);
   } catch {
     for (const name of res.getHeaderNames()) res.removeHeader(name);

@@ -1,10 +1,7 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, OutgoingMessage } from 'node:http';
 
 /** Alternating names and values. A repeated header keeps its lines. */
 export type RawHeaders = readonly string[];
-
-/** Headers by name, in the case of their first use, as Node and its libraries take them. */
-export type Headers = { [name: string]: string | string[] };
 
 /** Headers for the next connection only, which are never forwarded. */
 const HOP_BY_HOP =
@@ -45,30 +42,11 @@ export function answerHeaders(raw: RawHeaders): string[] {
   return lines;
 }
 
-/** True when the list has the header, in any case. */
-export function hasHeader(lines: RawHeaders, name: string): boolean {
-  const lower = name.toLowerCase();
-  for (let i = 0; i < lines.length; i += 2) {
-    const each = lines[i];
-    if (each?.length === name.length && each.toLowerCase() === lower) return true;
-  }
-  return false;
-}
-
-/** Returns the headers by their names. */
-export function toHeaderObject(lines: RawHeaders): Headers {
-  const headers: Headers = Object.create(null);
-  const written = new Map<string, string>();
-  for (let i = 0; i + 1 < lines.length; i += 2) {
-    const [name = '', value = ''] = [lines[i], lines[i + 1]];
-    const lower = name.toLowerCase();
-    const before = written.get(lower);
-    if (before === undefined) {
-      written.set(lower, name);
-      headers[name] = value;
-    } else headers[before] = [headers[before] ?? [], value].flat();
-  }
-  return headers;
+/** Sets the headers of a message. They replace those of the same names. */
+export function setHeaders(message: OutgoingMessage, lines: RawHeaders): void {
+  for (let i = 0; i < lines.length; i += 2) message.removeHeader(lines[i] ?? '');
+  for (let i = 0; i < lines.length; i += 2)
+    message.appendHeader(lines[i] ?? '', lines[i + 1] ?? '');
 }
 
 /** True when the transfer coding of the body would be lost in forwarding. */
@@ -106,28 +84,21 @@ function namesInConnection(raw: RawHeaders): ReadonlySet<string> | undefined {
 
 /** The contract names these headers `X-Service-…`; present services and clients use `X-Comfy-…`. */
 const ALIASES = [
-  ['x-comfy-', 'X-Service-'],
-  ['x-service-', 'X-Comfy-'],
+  ['x-comfy-', 'x-service-'],
+  ['x-service-', 'x-comfy-'],
 ] as const;
 
-/**
- * Returns the missing aliases: headers that an answer has under one of the two names, under the
- * other name.
- */
-export function missingAliases(lines: RawHeaders): RawHeaders {
-  const missing: string[] = [];
-  for (let i = 0; i + 1 < lines.length; i += 2) {
-    const alias = aliasOf(lines[i] ?? '');
-    if (alias !== undefined && !hasHeader(lines, alias)) missing.push(alias, lines[i + 1] ?? '');
+/** Adds the missing aliases: headers that an answer has under one of the two names, under the other name. */
+export function addAliases(answer: OutgoingMessage): void {
+  for (const name of answer.getHeaderNames()) {
+    const alias = aliasOf(name);
+    const value = answer.getHeader(name);
+    if (alias !== undefined && value !== undefined && !answer.hasHeader(alias))
+      answer.setHeader(alias, value);
   }
-  return missing;
 }
 
 function aliasOf(name: string): string | undefined {
-  if (name[1] !== '-') return undefined;
-  const start = name.slice(0, 10).toLowerCase();
-  for (const [prefix, other] of ALIASES) {
-    if (start.startsWith(prefix)) return other + name.slice(prefix.length);
-  }
-  return undefined;
+  const [prefix, other] = ALIASES.find(([start]) => name.startsWith(start)) ?? [];
+  return prefix && other + name.slice(prefix.length);
 }

@@ -5,9 +5,9 @@ import type { Logger } from '../observability/log.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { readTarget } from '../protocol/request-target.ts';
 import { withoutLogin } from '../protocol/url-credentials.ts';
-import { missingAliases, hasUnsupportedCoding, requestHeaders } from './headers.ts';
+import { addAliases, hasUnsupportedCoding, requestHeaders } from './headers.ts';
 import type { ProxyRequest, ProxyExchange } from './proxy-exchange.ts';
-import { missingRouterHeaders } from './router-headers.ts';
+import { addRouterHeaders } from './router-headers.ts';
 import {
   type ProxyFailure,
   type WriteFailure,
@@ -68,7 +68,7 @@ type Dialect = {
   readonly api: 'v2' | 'router';
   readonly targetOf: TargetOf;
   readonly writeFailure: WriteFailure;
-  readonly headersBeside?: NonNullable<ProxyRequest['headersBeside']>;
+  readonly addHeaders?: NonNullable<ProxyRequest['addHeaders']>;
 };
 
 /** The target of a call. */
@@ -91,14 +91,14 @@ function createForward(options: PassThroughOptions, relay: Relay) {
       return { caller, failure: 'foreign_key' };
     }
     const key = options.key ?? caller.credential;
-    const { headersBeside, api } = route.dialect;
+    const { addHeaders, api } = route.dialect;
     const path =
       api === 'v2'
         ? await withServiceJobId(route.target, caller)
         : withoutCallerKeys(caller, route.target);
     const observer = api === 'v2' ? observerFor?.(exchange, path, caller) : undefined;
     const headers = requestHeaders(req, { host, key });
-    const request = { path, headers, headersBeside, observer };
+    const request = { path, headers, addHeaders, observer };
     const isJobRead = api === 'v2' && req.method === 'GET' && isJobTarget(path);
     const outcome = await (isJobRead ? readJob(exchange, request) : relay.send(exchange, request));
     if (outcome === 'answered' || outcome === 'doubtful') return { caller };
@@ -189,12 +189,12 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     api: 'router',
     targetOf: modelTargetOf(mount),
     writeFailure: writeRouterFailure,
-    headersBeside: missingRouterHeaders,
+    addHeaders: addRouterHeaders,
   };
   const partners: Dialect = {
     ...models,
     targetOf: partnerTargetOf(mount),
-    headersBeside: missingAliases,
+    addHeaders: addAliases,
   };
   const [passModels, passPartners] = [middlewareFor(models), middlewareFor(partners)];
   return {

@@ -4,19 +4,13 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { createInterimAnswerCounter } from '../http/head-limits.ts';
 import { writeAnswerHead, flushHead } from './answer-head.ts';
-import { toHeaderObject } from './headers.ts';
+import { setHeaders } from './headers.ts';
 
 /**
  * `answered`: nothing is left to send, or the client has disconnected. `unreachable`: nothing was
  * sent. `doubtful`: the answer was read and not passed on.
  */
 export type ProxyOutcome = 'answered' | 'unreachable' | 'lost' | 'doubtful';
-
-/** The part of a request that the library sees. */
-type VisibleRequest = Pick<
-  IncomingMessage,
-  'headers' | 'url' | 'method' | 'socket' | 'httpVersion' | 'on'
->;
 
 /** One call that is being passed through. */
 export type ProxyCall = ReturnType<typeof createProxyCall>;
@@ -101,22 +95,18 @@ export function createProxyCall({
   else res.once('close', () => end('answered'));
 
   return {
-    // The library removes the framing of a `DELETE`, so it sees a `POST`. The real method is in the
-    // options.
-    visibleRequest: {
-      method: 'POST',
-      url: proxyRequest.path,
-      headers: toHeaderObject(proxyRequest.headers) as IncomingMessage['headers'],
-      httpVersion: req.httpVersion,
-      socket: req.socket,
-      on: req.on.bind(req) as VisibleRequest['on'],
-    },
     /** Called when the call has got a connection, a new one or one that was used before. */
     onConnection(opened: ClientRequest): void {
       request = opened;
       if (stage === 'over') return void opened.destroy();
-      // The library has changed the path: it reads `//` as one slash.
+      // The library would read `//` in a path as one slash, and would lose repeated headers.
       opened.path = proxyRequest.path;
+      try {
+        setHeaders(opened, proxyRequest.headers);
+      } catch (cause) {
+        // A key of a query may have any character.
+        return void opened.destroy(cause as Error);
+      }
       opened.once('close', () => fail());
       const countInterim = createInterimAnswerCounter();
       opened.on('information', () => {

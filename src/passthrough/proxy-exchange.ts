@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { RawHeaders } from './headers.ts';
 
 /** A call and its response. */
 export type ProxyExchange = {
@@ -22,16 +21,15 @@ export type CallObserver = {
   }): void;
 };
 
-/** Returns the headers that are added to an answer with this status. */
-type HeadersBeside = (headers: RawHeaders, status: number) => RawHeaders;
+/** Adds headers to an answer with this status, which has its own already. */
+type AddHeaders = (answer: ServerResponse, status: number) => void;
 
 /** The request that is sent upstream. */
 export type ProxyRequest = {
   /** Path and query, byte for byte. */
   readonly path: string;
   readonly headers: string[];
-  /** Returns headers that an answer gets in addition to its own. */
-  readonly headersBeside: HeadersBeside | undefined;
+  readonly addHeaders: AddHeaders | undefined;
   /** Observes the call without changing it. */
   readonly observer: CallObserver | undefined;
   /** True for a body that is not passed on: the call ends as `doubtful`. Only short ones are read. */

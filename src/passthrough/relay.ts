@@ -42,8 +42,8 @@ export function createRelay(origin: string, limits: Partial<RelayLimits> = {}): 
     agent,
     proxyTimeout: silenceMs,
     selfHandleResponse: true,
-    prependPath: false,
     toProxy: true,
+    ignorePath: true,
   });
   proxy.on('proxyReq', (request, visible) => callOf(visible).onConnection(request));
   proxy.on('proxyRes', (answer, visible) => callOf(visible).onAnswer(answer));
@@ -58,8 +58,10 @@ export function createRelay(origin: string, limits: Partial<RelayLimits> = {}): 
           resolve,
         });
         const options = { method: req.method, buffer: req };
+        // The library removes the framing of a `DELETE`, so it sees a `POST`.
+        const { socket } = req;
+        const visible = { method: 'POST', headers: {}, socket, on: req.on.bind(req), call };
         try {
-          const visible = { ...call.visibleRequest, call };
           proxy.web(visible as unknown as IncomingMessage, res, options, (error) =>
             call.fail(error),
           );
