@@ -111,6 +111,12 @@ export function publicMiddleware(
   });
   const parts = neededParts(services);
   return [
+    ...(passThrough
+      ? [
+          withRouteLabel('/api/v2/*', passThrough.v2),
+          withRouteLabel('/v1/models/*', passThrough.router),
+        ]
+      : []),
     withRouteLabel(
       '/(healthz|readyz)',
       healthRoutes({ jobs: upstream.runner.jobs, parts, isStopping }),
@@ -119,12 +125,6 @@ export function publicMiddleware(
     withRouteLabel('/holdover/api/*', openConsole(services, createJobQueueReason(parts, services))),
     withRouteLabel('/holdover', startPage),
     ...mountEmbeddedV2(services).map((v2) => withRouteLabel('/api/v2/*', v2)),
-    ...(passThrough
-      ? [
-          withRouteLabel('/api/v2/*', passThrough.v2),
-          withRouteLabel('/v1/models/*', passThrough.router),
-        ]
-      : []),
     ...(models ? [withRouteLabel('/v1/models/*', models.middleware)] : []),
   ];
 }

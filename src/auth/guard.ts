@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { LONG_HEAD_MESSAGE, MAX_HEADERS, headFault } from '../http/head-limits.ts';
 import { type PublicAddresses, readHost } from '../http/public-address.ts';
 import { targetHasControlCharacter } from '../protocol/control-characters.ts';
-import { readTarget } from '../protocol/request-target.ts';
+import { parseUrl, readTarget } from '../protocol/request-target.ts';
 import { isSignedContent } from '../protocol/v2-paths.ts';
 import { type HostOptions, createHostCheck } from './host-check.ts';
 import { longKeyIn } from './identity.ts';
@@ -156,7 +156,7 @@ function corsRefusal(
 ): GuardRefusal | undefined {
   const { origin } = request.headers;
   if (corsOrigin === '*' || origin === undefined) return undefined;
-  const callerOrigin = URL.canParse(origin) ? new URL(origin) : undefined;
+  const callerOrigin = parseUrl(origin);
   const isConfiguredOrigin = callerOrigin?.origin === new URL(corsOrigin).origin;
   if (callerOrigin && (isConfiguredOrigin || isOwn(callerOrigin))) return undefined;
   return refusalOf('foreign_origin');
@@ -171,7 +171,7 @@ function originRefusal(request: IncomingMessage, isOwn: IsOwn): GuardRefusal | u
     return isHarmless ? undefined : refusalOf('opaque_origin');
   }
   if (WITHOUT_SCHEME.test(origin)) return undefined;
-  const parsed = URL.canParse(origin) ? new URL(origin) : undefined;
+  const parsed = parseUrl(origin);
   const isSameOrigin = parsed !== undefined && isOwn(parsed);
   return isSameOrigin ? undefined : refusalOf('foreign_origin');
 }
@@ -221,5 +221,5 @@ function hasSingleHost(rawHeaders: readonly string[]): boolean {
 }
 
 function targetsHost(target: string, host: URL): boolean {
-  return URL.canParse(target) && new URL(target).origin === host.origin;
+  return parseUrl(target)?.origin === host.origin;
 }

@@ -2,11 +2,11 @@ import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import parseForwarded from 'forwarded-parse';
 import proxyAddr from 'proxy-addr';
+import { parseUrl } from '../protocol/request-target.ts';
 
 /** Reads a `Host` header as the root address of a server. `undefined`: it is not a host. */
 export function readHost(text: string, scheme = 'http'): URL | undefined {
-  const root = `${scheme}://${text}`;
-  return !/[@/\\?#\s]/.test(text) && URL.canParse(root) ? new URL(root) : undefined;
+  return /[@/\\?#\s]/.test(text) ? undefined : parseUrl(`${scheme}://${text}`);
 }
 
 /** The address at which the caller of one call reaches the server. */

@@ -3,7 +3,7 @@ export type RequestTarget = { readonly path: string; readonly query: string };
 
 /** Splits a request target, which may be a whole address, without decoding anything. */
 export function readTarget(url: string): RequestTarget {
-  const target = url.replace(/^https?:\/\/[^/?#]*/i, '');
+  const target = url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?#]*/i, '');
   const at = target.indexOf('?');
   return at < 0
     ? { path: target, query: '' }
@@ -14,6 +14,15 @@ export function readTarget(url: string): RequestTarget {
 export function decodedPart(text: string | undefined): string | undefined {
   try {
     return text === undefined ? undefined : decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Reads an address; `undefined` when it is none. */
+export function parseUrl(text: string, base?: string): URL | undefined {
+  try {
+    return new URL(text, base);
   } catch {
     return undefined;
   }

@@ -43,8 +43,7 @@ export function createApp(options: V1AppOptions): Koa {
   for (const middleware of options.observers ?? []) app.use(middleware);
   app.use(drainRequest);
   app.use(logRequests(options));
-  app.use(renderErrors(options.log));
-  app.use(confirmStorage(options.checkDataDir));
+  app.use(renderErrors(options));
   app.use(enforceGuard(options));
   app.use(cors(options.corsOrigin));
   app.use(handleOptions(options.corsOrigin));
@@ -116,11 +115,16 @@ function promptIdsOf(ctx: object): readonly string[] {
   return [...(state.promptIds ?? []), ...inPath];
 }
 
-/** Turns an error into an answer; no other place does. Internal details are never shown. */
-function renderErrors(log: Logger): Koa.Middleware {
+/**
+ * Turns an error into an answer; no other place does. Internal details are never shown. A change is acknowledged only
+ * while the data directory is still there; calls that were passed through have their answer already.
+ */
+function renderErrors({ log, checkDataDir }: V1AppOptions): Koa.Middleware {
   return async (ctx, next) => {
     try {
       await next();
+      const isChange = !READ_METHODS.has(ctx.method) && ctx.status < 400;
+      if (isChange && !ctx.headerSent) checkDataDir?.();
     } catch (error) {
       sendError(ctx, error instanceof V1Error ? error : unexpectedError(log, ctx, error));
     }
@@ -133,15 +137,6 @@ function unexpectedError(log: Logger, ctx: Koa.Context, error: unknown): V1Error
   const { status, code, message, retryAfterSeconds } = storageProblem(error) ?? INTERNAL_ERROR;
   const headers = retryAfterHeader(retryAfterSeconds);
   return new V1Error(status, plainError(code, message), { headers });
-}
-
-/** Acknowledges a change only while the data directory is still there. Passed-through calls have their answer already. */
-function confirmStorage(checkDataDir = (): void => {}): Koa.Middleware {
-  return async (ctx, next) => {
-    await next();
-    const isChange = !READ_METHODS.has(ctx.method) && ctx.status < 400;
-    if (isChange && !ctx.headerSent) checkDataDir();
-  };
 }
 
 const READ_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
@@ -197,8 +192,8 @@ function cors(corsOrigin: string | undefined): Koa.Middleware {
  */
 function handleOptions(corsOrigin: string | undefined): Koa.Middleware {
   return (ctx, next) => {
-    const isForRouter = corsOrigin === undefined && isRouterTarget(ctx.url);
-    if (ctx.method !== 'OPTIONS' || isForRouter) return next();
+    if (ctx.method !== 'OPTIONS') return next();
+    if (corsOrigin === undefined && isRouterTarget(ctx.url)) return next();
     sendEmpty(ctx);
   };
 }

@@ -1,3 +1,4 @@
+import { parseUrl } from '../../protocol/request-target.ts';
 /** Builds the request targets of one upstream. */
 export interface UpstreamLinks {
   readonly origin: string;
@@ -39,7 +40,7 @@ export function redirectTarget(location: string | undefined, origin: string): st
 }
 
 function resolveUrl(link: string, origin: string): URL | undefined {
-  return URL.canParse(link, origin) ? new URL(link, origin) : undefined;
+  return parseUrl(link, origin);
 }
 
 function isPlainHttp({ protocol, username, password }: URL): boolean {
