@@ -53,8 +53,8 @@ export class PendingSubmission {
     this.prompt = 'prompt' in source ? source.prompt : undefined;
     this.plan = plan;
     this.state = state;
-    const isRepeat = state !== 'outbox' && this.draft === undefined;
-    this.facts = new SubmissionFacts(isRepeat, nowMs);
+    const mayHaveJob = state !== 'outbox' && this.draft === undefined;
+    this.facts = new SubmissionFacts(mayHaveJob, nowMs);
   }
 
   get key(): string {

@@ -113,7 +113,7 @@ export class SubmissionActions {
     );
     if (state !== 'done' && !this.#ports.records.eventLog.isLeader(key)) throw new LeadershipLost();
     if (submission.isCancelRequested && state !== 'done') return 'cancelled';
-    if (!facts.isRepeat) return this.#calls.send(submission);
+    if (!facts.mayHaveJob) return this.#calls.send(submission);
     if (!this.#outbox.has(submission)) await this.#showSearch(submission);
     return this.#calls.search(submission);
   }
@@ -151,7 +151,7 @@ export class SubmissionActions {
     if (input === 'not sent') return backoffMs(pace, facts.notSent);
     if (input === 'full' && lastAttempt && 'error' in lastAttempt)
       return retryAfterMs(pace, lastAttempt.error.retryAfterSeconds);
-    if (!facts.isRepeat) return pace.notSentMs.last;
+    if (!facts.mayHaveJob) return pace.notSentMs.last;
     submission.searchWaitMs = Math.min(searchMs.last, Math.max(searchMs.first, searchWaitMs * 1.5));
     return submission.searchWaitMs;
   }
@@ -249,7 +249,7 @@ export class SubmissionActions {
     submission.searchWaitMs = 0;
     submission.wake = new AbortController();
     submission.ended.resolve();
-    return submission.facts.isRepeat ? 'due' : undefined;
+    return submission.facts.mayHaveJob ? 'due' : undefined;
   }
 
   async #cancelJob(submission: PendingSubmission, input: Input): Next {

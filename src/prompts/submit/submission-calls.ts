@@ -48,8 +48,8 @@ export class SubmissionCalls {
     if (!isNew) await this.record(submission, state, plan);
     if (submission.isCancelRequested) return 'cancelled';
     const sending = this.#send(submission, (changed) => this.record(submission, state, changed));
-    submission.isBusy = !facts.isRepeat;
-    const sent = facts.isRepeat
+    submission.isBusy = !facts.mayHaveJob;
+    const sent = facts.mayHaveJob
       ? await leftOnCancel(submission, sending, jobOfAttempt)
       : await sending.finally(() => (submission.isBusy = false));
     this.#noteAttempt(submission, sent);
@@ -64,7 +64,7 @@ export class SubmissionCalls {
   ): Promise<Attempt> {
     try {
       return await this.#sendPlan(caller, plan, {
-        record: facts.isRepeat ? undefined : record,
+        record: facts.mayHaveJob ? undefined : record,
         graphJson: draft?.graphJson,
       });
     } catch (error) {

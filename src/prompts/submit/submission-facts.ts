@@ -27,7 +27,7 @@ type NotedSearch = { readonly result: SearchInput; readonly mayForgetKeys: boole
 /** The results of the attempts and searches of one submission. */
 export class SubmissionFacts {
   /** True when an attempt under the current key may have made a job. */
-  isRepeat: boolean;
+  mayHaveJob: boolean;
   /** Attempts in a row that did not reach the service. */
   notSent = 0;
   /** Attempts of unknown outcome. */
@@ -44,10 +44,10 @@ export class SubmissionFacts {
   #searchedSinceMs: number;
   #lastSearch: { readonly input: SearchInput; readonly sinceMs: number } | undefined;
 
-  /** `isRepeat`: an earlier process may have sent the plan. */
-  constructor(isRepeat: boolean, nowMs: number) {
-    this.isRepeat = isRepeat;
-    this.#isAnswerMissing = isRepeat;
+  /** `mayHaveJob`: an earlier process may have sent the plan. */
+  constructor(mayHaveJob: boolean, nowMs: number) {
+    this.mayHaveJob = mayHaveJob;
+    this.#isAnswerMissing = mayHaveJob;
     this.#searchedSinceMs = nowMs;
   }
 
@@ -60,7 +60,7 @@ export class SubmissionFacts {
   }
 
   #noteKeyUsed(nowMs: number): void {
-    this.isRepeat = true;
+    this.mayHaveJob = true;
     this.#unknownSinceMs ??= nowMs;
     if (!this.#isKeyUsed) this.#searchedSinceMs = nowMs;
     this.#isKeyUsed = true;
@@ -68,8 +68,8 @@ export class SubmissionFacts {
 
   #noteUnknown(isEngineDown: boolean, nowMs: number): void {
     this.unknown++;
-    if (!this.isRepeat) this.#searchedSinceMs = nowMs;
-    this.isRepeat = true;
+    if (!this.mayHaveJob) this.#searchedSinceMs = nowMs;
+    this.mayHaveJob = true;
     this.#unknownSinceMs ??= nowMs;
     this.#isAnswerMissing ||= !isEngineDown;
   }
@@ -81,7 +81,7 @@ export class SubmissionFacts {
     if (mayForgetKeys) this.#remembersKeys = false;
     else if (result !== 'unreachable') this.#remembersKeys ??= true;
     if (this.#lastSearch?.input !== input) this.#lastSearch = { input, sinceMs: nowMs };
-    if (input === 'none') this.isRepeat = false;
+    if (input === 'none') this.mayHaveJob = false;
     return input;
   }
 
@@ -92,7 +92,7 @@ export class SubmissionFacts {
 
   /** The plan has another key, since the old one made no job. */
   noteNewKey(): void {
-    this.isRepeat = false;
+    this.mayHaveJob = false;
     this.#isKeyUsed = false;
     this.#isAnswerMissing = false;
     this.#newKeys++;
@@ -123,7 +123,7 @@ export class SubmissionFacts {
     const { answering } = pace;
     const keysLeft = !lacksSecrets && this.#newKeys < MAX_NEW_KEYS;
     const inFlight = unchangedMs >= pace.inFlightMs;
-    const isFirst = !this.isRepeat;
+    const isFirst = !this.mayHaveJob;
     return {
       first: isFirst,
       final: isFirst || (this.#isAboutContent && wasSearched),

@@ -12,7 +12,7 @@ const MAX_EARLIER_PASSES = 8;
 /**
  * True for a step that was overtaken by others: polls lag, and streams are resumed. A node may
  * report several passes, each of them from its first step on. A pass with the `max` of an earlier
- * one begins with its first step, after a pass that is complete.
+ * one begins with its first step, or after a pass that is complete.
  */
 export function isOlder(
   { isExact }: ProgressState,
