@@ -1,22 +1,21 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
-import { type Identify, createAuthenticate, type Authenticate } from '../auth/identity.ts';
+import { type Identify, createAuthenticate } from '../auth/identity.ts';
 import { createKeyring, type Keyring } from '../auth/keyring.ts';
 import { type Config, isLoopback } from '../config/config.ts';
-import { createDialects, type Dialects } from '../dialects/dialect.ts';
+import { createDialects } from '../dialects/dialect.ts';
 import type { SecretRedactor } from '../observability/secret-redactor.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import type { OpenedUpstream } from './upstream.ts';
 import { OWN_SEGMENTS } from '../config/proxy.ts';
 import { createPrefixRemover } from '../http/prefix.ts';
-import { createPublicAddresses, type PublicAddresses } from '../http/public-address.ts';
-import { createGuard, type Guard } from '../auth/guard.ts';
+import { createPublicAddresses } from '../http/public-address.ts';
+import { createGuard } from '../auth/guard.ts';
 import type { OwnHosts } from '../auth/host-check.ts';
 import { CONSOLE_PATHS } from '../console/console-routes.ts';
+import type { CallChecks } from '../v1/routing/serve-route.ts';
 import { pagePaths } from '../pages/home-page.ts';
 
-export interface Auth {
-  readonly addresses: PublicAddresses;
-  readonly guard: Guard;
+export interface Auth extends CallChecks {
   readonly prefix: {
     remove: (request: IncomingMessage) => 'removed' | 'slash_missing' | 'none';
     before: (listener: RequestListener) => RequestListener;
@@ -24,9 +23,7 @@ export interface Auth {
   readonly identify: Identify;
   /** For APIs that accept every caller who can be identified. */
   readonly identifyAccepted: (request: Parameters<Identify>[0]) => Caller | undefined;
-  readonly authenticate: Authenticate;
   readonly keyring: Keyring;
-  readonly dialects: Dialects;
 }
 
 type AuthParts = {

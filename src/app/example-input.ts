@@ -20,7 +20,7 @@ type ExampleServices = {
 };
 
 type ExampleOptions = {
-  readonly config: Pick<Config, 'upstream' | 'folders'>;
+  readonly config: Config;
   readonly runner: {
     readonly jobs: FileStoringServices['jobs'];
     readonly folders: { readonly ledger: Ledger };

@@ -22,12 +22,14 @@ export function mountEmbeddedV2(services: Services): Koa.Middleware[] {
       bodies,
       jobs: new PromptIdJobs(upstream.runner.jobs, { livePrompts: prompts.live, ledger }).jobs,
       log: logs.log,
-      rate: { limiter: createRateLimiter(now), perMinute: config.v2RequestsPerMinute },
       links: {
         addresses: auth.addresses,
         signer: createContentSigner({ secret: store.dir.secret, now }),
       },
-      identify: (ctx) => auth.identifyAccepted(ctx.req),
+      callers: {
+        identify: (ctx) => auth.identifyAccepted(ctx.req),
+        rate: { limiter: createRateLimiter(now), perMinute: config.v2RequestsPerMinute },
+      },
       observer: {
         onSubmit: (submitted) => externalJobs.importJob(externalJobOfEngine(submitted)),
         onFetch: markJobFetched,
@@ -42,17 +44,16 @@ export async function openEmbeddedRouter(services: Services): Promise<ModelRoute
   if (config.upstream.kind !== 'embedded') return undefined;
   const { openEmbeddedModels } = await import('../router/open-models.ts');
   return openEmbeddedModels({
-    jobs: upstream.jobs,
-    ledger,
-    isLedgerShared: store.links !== undefined,
+    files: { jobs: upstream.jobs, spoolDir: store.dir.spool },
+    records: { ledger, isShared: store.links !== undefined },
     log: logs.log,
     now,
-    bodies,
-    addresses: auth.addresses,
-    keysFile: config.models.keysFile,
+    requests: { bodies, addresses: auth.addresses },
     limits: config.models.limits,
-    spoolDir: store.dir.spool,
-    callerOf: (key) => auth.identifyAccepted({ headers: { 'x-api-key': key }, url: '' }),
+    access: {
+      callerOf: (key) => auth.identifyAccepted({ headers: { 'x-api-key': key }, url: '' }),
+      keysFile: config.models.keysFile,
+    },
   });
 }
 

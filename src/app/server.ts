@@ -16,7 +16,6 @@ import { ALL_NODES } from '../nodes/library.ts';
 import type { Logger } from '../observability/log.ts';
 import { withRouteLabel } from '../observability/metrics.ts';
 import { createApp } from '../v1/app.ts';
-import type { V1Route } from '../v1/routes.ts';
 import { createUpgrade } from '../v1/upgrade.ts';
 import { openEmbeddedRouter, openPassThrough } from './mount-v2.ts';
 import { createSocketPreparation } from './replication.ts';
@@ -85,7 +84,7 @@ export async function startServer(
 
 function createServer(services: Services, mounts: Mounts): Server {
   const { config, auth, logs, sockets, trafficRecorder } = services;
-  const serve = createKoaApp(services, mounts, v1Routes(services, mounts));
+  const serve = createKoaApp(services, mounts);
   const recordAndServe: RequestListener = (request, response) => {
     trafficRecorder.beginCall(request, response);
     serve(request, response);
@@ -98,33 +97,30 @@ function createServer(services: Services, mounts: Mounts): Server {
   });
 }
 
-function createKoaApp(
-  services: Services,
-  mounts: Mounts,
-  routes: readonly V1Route[],
-): RequestListener {
+function createKoaApp(services: Services, mounts: Mounts): RequestListener {
   const { config, auth, metrics, logs, store, deprecation, tracing } = services;
   const { frontend } = mounts;
   const app = createApp({
-    authenticate: auth.authenticate,
-    addresses: auth.addresses,
-    dialects: auth.dialects,
-    guard: auth.guard,
-    causes: services.causes,
-    onCaller: (request, caller) => services.trafficRecorder.identify(request, caller),
+    auth,
+    observer: {
+      causes: services.causes,
+      onCaller: (request, caller) => services.trafficRecorder.identify(request, caller),
+      onAnswered(call, request) {
+        services.trafficLog?.httpCall(call);
+        services.trafficRecorder.answered(call, request);
+      },
+      middleware: [metrics.count, ...(tracing ? [tracing.requests] : [])],
+    },
     deprecation,
-    routes,
-    beforeAuthentication: earlyMiddleware(services),
-    publicMiddleware: publicMiddleware(services, mounts),
+    routes: {
+      early: earlyMiddleware(services),
+      public: publicMiddleware(services, mounts),
+      v1: v1Routes(services, mounts),
+    },
     frontend: frontend && withRouteLabel('/*', frontend.serve),
     corsOrigin: config.corsOrigin,
     log: logs.log,
-    onAnswered(call, request) {
-      services.trafficLog?.httpCall(call);
-      services.trafficRecorder.answered(call, request);
-    },
     checkDataDir: store.checkDataDir,
-    observers: [metrics.count, ...(tracing ? [tracing.requests] : [])],
   });
   return app.callback() as RequestListener;
 }
@@ -133,15 +129,11 @@ function acceptSockets(server: Server, services: Services): void {
   const { config, auth, sockets, logs, metrics, deprecation, prompts, sessionRecorder } = services;
   const upgrade = createUpgrade({
     hub: sockets,
-    guard: auth.guard,
-    dialects: auth.dialects,
-    authenticate: auth.authenticate,
-    addresses: auth.addresses,
+    auth,
     log: logs.log,
     deprecation,
     whenCurrent: createSocketPreparation({ hub: sockets, prompts: prompts.life }),
-    maxSockets: config.maxSockets,
-    maxSocketsPerUser: config.maxSocketsPerUser,
+    limits: config,
     onUpgrade(status, request) {
       metrics.onUpgrade(status);
       services.trafficRecorder.upgraded(status, request, auth.identify(request)?.user);
@@ -207,7 +199,7 @@ async function closeServices(services: Services, { passThrough, models }: Mounts
 
 /** The front end of `--front-end-root`, with starter workflows for the upstream. */
 function openFrontend(
-  { frontEndRoot, upstream }: Pick<Config, 'frontEndRoot' | 'upstream'>,
+  { frontEndRoot, upstream }: Config,
   definitions: DefinitionSource,
 ): Frontend | undefined {
   if (frontEndRoot === undefined) return undefined;

@@ -175,7 +175,7 @@ function logPending(log: Logger) {
 }
 
 /** The feature flags of the server, in `/features` and on every WebSocket. */
-export function featuresOf({ maxUploadBytes, assets }: Pick<Config, 'maxUploadBytes' | 'assets'>) {
+export function featuresOf({ maxUploadBytes, assets }: Config) {
   return {
     supports_preview_metadata: true,
     supports_model_type_tags: true,

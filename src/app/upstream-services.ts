@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import { openDefinitions } from '../definitions/open-definitions.ts';
+import { type OpenDefinitions, openDefinitions } from '../definitions/open-definitions.ts';
 import { readModelClasses } from '../nodes/model-classes.ts';
 import { objectInfo } from '../nodes/object-info.ts';
 import type { CallCauses } from '../observability/call-causes.ts';
@@ -9,9 +9,15 @@ import type { SessionRecorder } from '../migration/session-recorder.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import type { Store } from './store.ts';
 import type { NodeLibrary } from '../engine/job-engine.ts';
-import { openUpstream } from './upstream.ts';
+import { type OpenedUpstream, openUpstream } from './upstream.ts';
+import type { JobApi } from '../protocol/job-api.ts';
 
-export type UpstreamServices = Awaited<ReturnType<typeof openUpstreamServices>>;
+export type UpstreamServices = {
+  readonly runner: OpenedUpstream;
+  /** The port for v1 calls. */
+  readonly jobs: JobApi;
+  readonly definitions: OpenDefinitions;
+};
 
 type PortObservers = {
   readonly causes: CallCauses;
@@ -33,7 +39,7 @@ type UpstreamParts = {
 };
 
 /** Opens the upstream that runs the jobs. */
-export async function openUpstreamServices(parts: UpstreamParts) {
+export async function openUpstreamServices(parts: UpstreamParts): Promise<UpstreamServices> {
   const { config, nodeLibrary, log, store, tracing, isWatched } = parts;
   const { causes, sessionRecorder } = parts.observers;
   const runner = await openUpstream({
@@ -60,7 +66,6 @@ export async function openUpstreamServices(parts: UpstreamParts) {
     sessionRecorder?.subscribe(runner.jobs),
   ].filter((subscriber) => subscriber !== undefined);
   const { currentCall } = tracing ?? {};
-  /** The port for v1 calls. */
   const jobs = observePort(runner.jobs, { subscribers, causes, currentCall });
   return { runner, jobs, definitions };
 }

@@ -130,7 +130,7 @@ async function openDistributedEngine(options: EngineOptions, queue: SharedQueue)
 }
 
 /** Tests fix the way in which labels are written. */
-type Labels = Pick<RemoteOptions, 'labels'>;
+type Labels = Pick<NonNullable<RemoteOptions['format']>, 'labels'>;
 
 async function openRemote(
   options: OpenUpstreamOptions,
@@ -144,13 +144,14 @@ async function openRemote(
   const { url, key, assetMode, redirectHosts } = upstream;
   const { labels, ...limits } = upstream.limits as Partial<RemoteLimits> & Labels;
   const remote = createRemoteJobs({
-    baseUrl: url,
-    credential: key === undefined ? { mode: 'pass-through' } : { mode: 'fixed', key },
+    service: {
+      baseUrl: url,
+      credential: key === undefined ? { mode: 'pass-through' } : { mode: 'fixed', key },
+      redirectHosts,
+    },
     uploadPathSecret: store.dir.secret,
     log,
-    assetMode,
-    ...(labels && { labels }),
-    redirectHosts,
+    format: { assetMode, ...(labels && { labels }) },
     isWatched,
     traceHeaders: options.tracing?.headers,
     limits,

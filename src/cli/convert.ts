@@ -102,8 +102,10 @@ async function submissionOf(prompt: ConvertiblePrompt, context: ConvertContext):
   const graph = requestedPart(prompt, info);
   const { key, url: baseUrl, assetMode } = target;
   const jobs = createRemoteJobs({
-    baseUrl,
-    credential: key === undefined ? { mode: 'pass-through' } : { mode: 'fixed', key },
+    service: {
+      baseUrl,
+      credential: key === undefined ? { mode: 'pass-through' } : { mode: 'fixed', key },
+    },
     log: silentLogger(),
   });
   try {

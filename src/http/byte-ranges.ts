@@ -9,7 +9,7 @@ const SUFFIX = /([=,]\s*)-(\d+)/g;
  * Reads a `Range` header. By RFC 9110, a suffix longer than the content means all of it; the parser
  * would take it for a range outside of the content.
  */
-export function parseRanges(size: number, header: string): ReturnType<typeof parseRange> {
+export function parseRanges(size: number, header: string): parseRange.Result | parseRange.Ranges {
   return parseRange(size, withinContent(size, header));
 }
 

@@ -4,7 +4,7 @@ import { Semaphore, type SemaphoreInterface, withTimeout } from 'async-mutex';
 /**
  * Limits how many uploads of one user are received at a time: each takes half a megabyte of memory.
  */
-export type UploadLimit = ReturnType<typeof createUploadLimit>;
+export type UploadLimit = <T>(user: string, receive: () => Promise<T>) => Promise<T | BodyRefusal>;
 
 const MAX_PER_USER = 8;
 /** Shorter than the limit of an idle body, since a waiting body is not read. */
@@ -16,10 +16,13 @@ const BUSY: BodyRefusal = {
   retryAfterSeconds: 5,
 };
 
-export function createUploadLimit({ maxPerUser = MAX_PER_USER, maxWaitMs = MAX_WAIT_MS } = {}) {
+export function createUploadLimit({
+  maxPerUser = MAX_PER_USER,
+  maxWaitMs = MAX_WAIT_MS,
+} = {}): UploadLimit {
   const slotsByUser = new Map<string, SemaphoreInterface>();
   /** Receives an upload as soon as the user has a free slot. Refuses it after a limited wait. */
-  return async <T>(user: string, receive: () => Promise<T>): Promise<T | BodyRefusal> => {
+  return async (user, receive) => {
     const slots =
       slotsByUser.get(user) ?? withTimeout(new Semaphore(maxPerUser), maxWaitMs, TIMED_OUT);
     slotsByUser.set(user, slots);

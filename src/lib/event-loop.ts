@@ -33,11 +33,14 @@ export async function runInSteps<T>(steps: Steps<T>): Promise<T> {
   }
 }
 
+/** Gives way to other work when enough was done since the last time. */
+export type Pause = (weight?: number) => Promise<void> | undefined;
+
 /**
  * Divides long work into pieces of `count` steps. Call it after each step and await its result:
  * other work runs between two pieces. A step that does the work of several passes its `weight`.
  */
-export function yieldEvery(count: number): (weight?: number) => Promise<void> | undefined {
+export function yieldEvery(count: number): Pause {
   let left = count;
   return (weight = 1) => {
     left -= weight;

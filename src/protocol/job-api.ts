@@ -223,10 +223,10 @@ export type JobSearch = {
   readonly mayForgetKeys?: boolean;
 };
 
-/** The calls of the port for jobs. */
-export interface JobCalls {
-  /** Makes one attempt to submit a job. */
-  submit(caller: Caller, request: SubmitRequest): Promise<Result<Job>>;
+export type JobPage = { readonly jobs: readonly Job[]; readonly next_cursor?: string };
+
+/** The calls of the port that read jobs. */
+export interface JobReads {
   /** Searches once for the job of a submission with unknown outcome. */
   search(caller: Caller, lost: LostSubmission): Promise<Result<JobSearch>>;
   get(caller: Caller, jobId: string): Promise<Result<Job>>;
@@ -240,11 +240,14 @@ export interface JobCalls {
     jobId: string,
     signal: AbortSignal,
   ): Promise<Result<AsyncIterable<JobEvent>>>;
+  list(caller: Caller, query: JobListQuery): Promise<Result<JobPage>>;
+}
+
+/** The calls of the port for jobs. */
+export interface JobCalls extends JobReads {
+  /** Makes one attempt to submit a job. */
+  submit(caller: Caller, request: SubmitRequest): Promise<Result<Job>>;
   cancel(caller: Caller, jobId: string): Promise<Result<Job>>;
-  list(
-    caller: Caller,
-    query: JobListQuery,
-  ): Promise<Result<{ jobs: readonly Job[]; next_cursor?: string }>>;
 }
 
 /** The calls of the port for files. */
@@ -264,13 +267,15 @@ export interface AssetCalls {
   content(caller: Caller, assetId: string, range?: ByteRange): Promise<Result<Content>>;
 }
 
+export type Health = { readonly status: 'healthy'; readonly upstream: string };
+
 /**
  * The port between the v1 API and the upstream that runs jobs: the embedded engine or a remote v2
  * service. Protocol refusals are returned as values. A rejected promise means a broken connection
  * or disk.
  */
 export interface JobApi extends JobCalls, AssetCalls {
-  health(): Promise<Result<{ status: 'healthy'; upstream: string }>>;
+  health(): Promise<Result<Health>>;
 }
 
 export function ok<T>(value: T): Result<T> {
@@ -290,7 +295,7 @@ export function v2Error(
   status: number,
   code: V2ErrorCode,
   message: string,
-  more: Partial<Pick<V2Error, 'details' | 'retryAfterSeconds' | 'outcome'>> = {},
+  more: Partial<V2Error> = {},
 ): V2Error {
   return { status, code, message, details: null, ...more };
 }

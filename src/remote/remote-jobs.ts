@@ -2,7 +2,9 @@ import { rm } from 'node:fs/promises';
 import {
   type AssetCalls,
   type Caller,
+  type Health,
   type JobApi,
+  type Result,
   type StartUpload,
   ok,
 } from '../protocol/job-api.ts';
@@ -60,7 +62,7 @@ export function createRemoteJobs(options: RemoteOptions): RemoteJobs {
     health: () => checkHealth(client),
     async acceptsCaller(caller) {
       // With a fixed key the upstream checks that key, which is not the caller's.
-      if (options.credential.mode === 'fixed') return true;
+      if (options.service.credential.mode === 'fixed') return true;
       const account = accounts.of(caller);
       return account.ok && services.credentialCheck.isAccepted(account.value);
     },
@@ -76,7 +78,7 @@ export function createRemoteJobs(options: RemoteOptions): RemoteJobs {
  * Checks the health, without a key. A service without this route counts as healthy when it answers
  * at all.
  */
-async function checkHealth({ calls, links }: RemoteClient): ReturnType<JobApi['health']> {
+async function checkHealth({ calls, links }: RemoteClient): Promise<Result<Health>> {
   const outcome = await calls.once(undefined, { method: 'GET', path: links.target('health') });
   if (outcome.kind === 'lost') return { ok: false, error: unreachable() };
   const { reply } = outcome;

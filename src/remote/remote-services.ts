@@ -18,18 +18,22 @@ import { Snapshots } from './events/snapshots.ts';
 import { createSharedStreams } from './events/shared-streams.ts';
 
 export type RemoteOptions = {
-  /** The base URL of the service. `/api/v2` is added unless it is there. */
-  readonly baseUrl: string;
-  readonly credential: Credential;
+  readonly service: {
+    /** The base URL. `/api/v2` is added unless it is there. */
+    readonly baseUrl: string;
+    readonly credential: Credential;
+    /** The private hosts to which the service may redirect, beside itself. */
+    readonly redirectHosts?: readonly RedirectHost[];
+  };
   /** Hides uploads of one user from the others, where the upstream does not. */
   readonly uploadPathSecret?: Buffer;
   readonly log: Logger;
   readonly limits?: Partial<RemoteLimits>;
-  readonly assetMode?: 'auto' | 'object' | 'string';
-  /** How labels are written. `auto`: that is found out. */
-  readonly labels?: 'auto' | 'map' | 'string' | 'none';
-  /** The private hosts to which the service may redirect, beside itself. */
-  readonly redirectHosts?: readonly RedirectHost[];
+  /** How submissions are written. `auto`: that is found out. */
+  readonly format?: {
+    readonly assetMode?: 'auto' | 'object' | 'string';
+    readonly labels?: 'auto' | 'map' | 'string' | 'none';
+  };
   /**
    * True while a client watches the job. Watched jobs get streams first and are polled more often.
    */
@@ -43,14 +47,14 @@ export type RemoteOptions = {
 export type RemoteServices = ReturnType<typeof createRemoteServices>;
 
 export function createRemoteServices(options: RemoteOptions) {
-  const { clock = monotonicClock, log, isWatched = () => true } = options;
+  const { service, clock = monotonicClock, log, isWatched = () => true } = options;
+  const { assetMode = 'auto', labels = 'auto' } = options.format ?? {};
   const limits: RemoteLimits = { ...DEFAULT_REMOTE_LIMITS, ...options.limits };
-  const links = createLinks(options.baseUrl);
+  const links = createLinks(service.baseUrl);
   const connections = createConnections(links.origin, limits, options.traceHeaders);
   const capabilities = unknownCapabilities();
-  if (options.assetMode === 'object' || options.assetMode === 'string')
-    capabilities.assetMode = options.assetMode;
-  if (options.labels && options.labels !== 'auto') capabilities.labels = options.labels;
+  if (assetMode !== 'auto') capabilities.assetMode = assetMode;
+  if (labels !== 'auto') capabilities.labels = labels;
   const calls = createCalls(connections, { limits, clock, log, capabilities });
   const client: RemoteClient = { calls, links, capabilities, limits, clock, log };
   const snapshots = new Snapshots(client);
@@ -60,7 +64,7 @@ export function createRemoteServices(options: RemoteOptions) {
   return {
     client,
     connections,
-    accounts: createAccounts(options.credential, {
+    accounts: createAccounts(service.credential, {
       clock,
       maxConcurrentSubmissions: limits.submitsAtOnce,
     }),
@@ -69,7 +73,7 @@ export function createRemoteServices(options: RemoteOptions) {
     files: {
       outputIds,
       foreignLinks: createForeignLinks(links.origin, limits, {
-        hosts: options.redirectHosts ?? [],
+        hosts: service.redirectHosts ?? [],
       }),
       assets: createAssets(client, outputIds),
       uploadPaths: createUploadPaths(options.uploadPathSecret),

@@ -35,7 +35,7 @@ type Submission = {
  */
 export async function submitJob(
   options: SubmitOptions,
-  asked: Pick<Submission, 'account' | 'request'> & { readonly format: SubmitFormat },
+  asked: Omit<Submission, 'key'> & { readonly format: SubmitFormat },
 ): Promise<Result<Job>> {
   const { account, request } = asked;
   const submission = { account, request, key: request.idempotencyKey ?? randomUUID() };

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type RedisConnections, countSubscribers } from '../redis/redis.ts';
 import type { Logger } from '../observability/log.ts';
+import type { LogEntry } from '../observability/log-buffer.ts';
 import type { SharedLogHandlers, SharedLog } from '../observability/log-subscriptions.ts';
 import { completesWithin } from '../lib/completes-within.ts';
 import { createDeferred } from '../lib/concurrency.ts';
@@ -13,7 +14,7 @@ type Options = {
   readonly log: Logger;
 };
 
-type Entries = ReturnType<SharedLogHandlers['entries']>;
+type Entries = readonly LogEntry[];
 
 type Message =
   | { readonly kind: 'subscribe' | 'unsubscribe'; readonly user: string; readonly clientId: string }

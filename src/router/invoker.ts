@@ -137,8 +137,6 @@ function keyOf(ctx: Koa.Context): string | undefined {
   return Array.isArray(key) ? key.join(', ') : key;
 }
 
-type SettleOptions = Pick<InvokeOptions, 'modelCalls' | 'now' | 'log'>;
-
 type SettledCall = ModelRequest & {
   /** The requested id; a model with it may not exist. */
   readonly model: string;
@@ -152,7 +150,7 @@ type SettledCall = ModelRequest & {
  * Records the end of a call and returns its answer, which is sent after that. Corrects the record
  * when the answer is lost.
  */
-async function settle(call: SettledCall, options: SettleOptions): Promise<RouterReply> {
+async function settle(call: SettledCall, options: InvokeOptions): Promise<RouterReply> {
   const { ctx, model, requestId, modelCaller, startedAtMs, result, hold } = call;
   const record = options.modelCalls.insert({
     requestId,
@@ -207,7 +205,7 @@ function watchDelivery(ends: CallConnection, onUndelivered: (sent: SentPart) => 
 async function recordUndelivered(
   { requestId, result, hold }: SettledCall,
   sent: SentPart,
-  { modelCalls }: SettleOptions,
+  { modelCalls }: InvokeOptions,
 ): Promise<void> {
   const errorType = 'client_disconnected' satisfies Bucket;
   const amended = { errorType, chargedCents: sent === 'a part' ? result.cents : 0 };

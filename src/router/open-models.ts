@@ -5,8 +5,7 @@ import { type ModelRouter, type ModelRouterOptions, createModelRouter } from './
 import { createModelThreads } from './local/threads.ts';
 
 type EmbeddedModelsOptions = Omit<ModelRouterOptions, 'models' | 'limits'> & {
-  readonly jobs: AssetCalls;
-  readonly spoolDir: string;
+  readonly files: { readonly jobs: AssetCalls; readonly spoolDir: string };
   readonly limits: Partial<ModelLimits>;
 };
 
@@ -14,7 +13,7 @@ type EmbeddedModelsOptions = Omit<ModelRouterOptions, 'models' | 'limits'> & {
 export function openEmbeddedModels(options: EmbeddedModelsOptions): ModelRouter {
   const limits = { ...DEFAULT_MODEL_LIMITS, ...options.limits };
   const threads = createModelThreads({ limits, log: options.log });
-  const models = localModels({ ...options, threads, maxFileBytes: limits.maxInputBytes });
+  const models = localModels({ ...options.files, threads, maxFileBytes: limits.maxInputBytes });
   const router = createModelRouter({ ...options, models, limits });
   return {
     middleware: router.middleware,

@@ -32,19 +32,25 @@ import {
 /** The services that the router needs. */
 export type ModelRouterOptions = {
   readonly models: readonly ModelDef[];
-  readonly ledger: Ledger;
-  /** True when several servers may have the ledger. */
-  readonly isLedgerShared: boolean;
+  readonly records: {
+    readonly ledger: Ledger;
+    /** True when several servers may have the ledger. */
+    readonly isShared: boolean;
+  };
   readonly log: Logger;
   readonly now: () => number;
-  /** Returns the user of a key; `undefined` when this server does not know the key. */
-  readonly callerOf: (key: string) => Caller | undefined;
-  /** The path of the keys file. Without one, every credential may call. */
-  readonly keysFile?: string | undefined;
+  readonly access: {
+    /** Returns the user of a key; `undefined` when this server does not know the key. */
+    readonly callerOf: (key: string) => Caller | undefined;
+    /** The path of the keys file. Without one, every credential may call. */
+    readonly keysFile?: string | undefined;
+  };
   readonly limits: ModelLimits;
-  readonly bodies: BodyReader;
-  /** The addresses at which callers reach the server. */
-  readonly addresses: PublicAddresses;
+  readonly requests: {
+    readonly bodies: BodyReader;
+    /** The addresses at which callers reach the server. */
+    readonly addresses: PublicAddresses;
+  };
 };
 
 /** The model router. */
@@ -58,14 +64,16 @@ const MAX_ID_CHARS = MAX_PROVIDER_CHARS + 1 + MAX_MODEL_CHARS;
 
 /** Creates the synchronous model router, over the models that run here. */
 export function createModelRouter(options: ModelRouterOptions): ModelRouter {
-  const { models, log, now, limits, ledger } = options;
+  const { models, log, now, limits } = options;
+  const { ledger, isShared } = options.records;
+  const { callerOf, keysFile } = options.access;
+  const { bodies, addresses } = options.requests;
   const catalog = createCatalog(models);
-  const keys = options.keysFile === undefined ? undefined : readKeys(options.keysFile);
-  const authenticate = createModelAuthentication({ callerOf: options.callerOf, keys, limits });
+  const keys = keysFile === undefined ? undefined : readKeys(keysFile);
+  const authenticate = createModelAuthentication({ callerOf, keys, limits });
   const rates = createRateLimiter(now);
-  const { isLedgerShared: isShared } = options;
   const replays = createReplays({ store: ledger.replays, now, limits, isShared });
-  const invoke = createModelInvoker({ ...options, modelCalls: ledger.modelCalls, replays });
+  const invoke = createModelInvoker({ ...options, bodies, modelCalls: ledger.modelCalls, replays });
 
   const findModel = (id: string, { mayUse }: ModelCaller): ModelDef | ReplyError => {
     const def = catalog.find(id);
@@ -90,9 +98,7 @@ export function createModelRouter(options: ModelRouterOptions): ModelRouter {
       return isRead ? replyDocument(def, ctx.req) : notAllowed('GET, HEAD');
     }
     if (ctx.method === 'POST') return await invoke.call({ ...request, def });
-    return isRead
-      ? showModel(def, ctx.path, options.addresses.of(ctx.req))
-      : notAllowed('GET, HEAD, POST');
+    return isRead ? showModel(def, ctx.path, addresses.of(ctx.req)) : notAllowed('GET, HEAD, POST');
   };
   const serve = async (ctx: Koa.Context, requestId: string): Promise<RouterReply> => {
     const known = authenticate(ctx.req);

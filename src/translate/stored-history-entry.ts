@@ -21,7 +21,7 @@ import { withVideoList } from './outputs.ts';
  * the class of a failed node in its own language. `documented`: as the hosted service documents
  * them, with one of six names and videos in a list of their own.
  */
-export type ResultForm = keyof ReturnType<typeof exceptionTypes>;
+export type ResultForm = 'own' | 'documented';
 
 /**
  * Entries are stored with the node's own class where v1 has `exception_type`, and with the

@@ -1,15 +1,11 @@
-import type { IncomingMessage } from 'node:http';
 import Router, { type RouterMiddleware } from '@koa/router';
 import Koa from 'koa';
 import { storageProblem } from '../lib/storage-errors.ts';
-import type { HttpCall } from '../observability/traffic-log.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { isRouterTarget } from '../dialects/router-refusal.ts';
 import { type Logger, requestId } from '../observability/log.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
-import type { Dialects } from '../dialects/dialect.ts';
 import { V1Error, plainError, retryAfterHeader, ruleFault, sendEmpty } from '../dialects/errors.ts';
-import type { Guard } from '../auth/guard.ts';
 import { DEPRECATION_HEADERS } from '../migration/deprecation.ts';
 import { drainRequest } from '../http/drain-request.ts';
 import { frontendFallback, notFound, logUnknownRoutes } from './routing/not-found.ts';
@@ -19,36 +15,32 @@ import { type V1Route, aliasesOf } from './routes.ts';
 import { type ServingOptions, serveRoute, withCaller } from './routing/serve-route.ts';
 
 type V1AppOptions = ServingOptions & {
-  readonly dialects: Dialects;
-  readonly guard: Guard;
-  readonly routes: readonly V1Route[];
-  /** Runs before any route and before authentication: signed downloads. */
-  readonly beforeAuthentication?: readonly Koa.Middleware[];
-  /** Runs before authentication as well: health, pages, models, and v2 itself. */
-  readonly publicMiddleware?: readonly Koa.Middleware[];
+  readonly routes: {
+    /** Runs before any route and before authentication: signed downloads. */
+    readonly early?: readonly Koa.Middleware[];
+    /** Runs before authentication as well: health, pages, models, and v2 itself. */
+    readonly public?: readonly Koa.Middleware[];
+    readonly v1: readonly V1Route[];
+  };
   readonly corsOrigin: string | undefined;
   readonly log: Logger;
-  /** Called with each answered call, where calls are traced. */
-  readonly onAnswered?: ((call: HttpCall, request: IncomingMessage) => void) | undefined;
   /** Throws when the data directory is lost and nothing can be stored any more. */
   readonly checkDataDir?: () => void;
-  /** The outermost middleware: it counts and traces every request and its answer. */
-  readonly observers?: readonly Koa.Middleware[];
 };
 
 /** Assembles the HTTP side: the middleware that every call passes, in order, then the v1 routes. */
 export function createApp(options: V1AppOptions): Koa {
   const app = new Koa();
   const router = routerOf(options);
-  for (const middleware of options.observers ?? []) app.use(middleware);
+  for (const middleware of options.observer.middleware ?? []) app.use(middleware);
   app.use(drainRequest);
   app.use(logRequests(options));
   app.use(renderErrors(options));
   app.use(enforceGuard(options));
   app.use(cors(options.corsOrigin));
   app.use(handleOptions(options.corsOrigin));
-  for (const middleware of options.beforeAuthentication ?? []) app.use(middleware);
-  for (const middleware of options.publicMiddleware ?? []) app.use(middleware);
+  for (const middleware of options.routes.early ?? []) app.use(middleware);
+  for (const middleware of options.routes.public ?? []) app.use(middleware);
   // A path without a v1 route may still be a file of a front end. That is looked up below.
   app.use(router.routes());
   app.use((ctx, next) => withCaller(options, ctx, next));
@@ -67,7 +59,7 @@ export function createApp(options: V1AppOptions): Koa {
  */
 function routerOf(options: V1AppOptions): Router {
   const router = new Router({ strict: true, sensitive: true });
-  for (const route of options.routes) {
+  for (const route of options.routes.v1) {
     const methods = route.method === 'GET' ? ['GET', 'HEAD'] : [route.method];
     for (const path of aliasesOf(route)) {
       const serve = serveRoute(options, route, { apiPrefixed: path.startsWith('/api/') });
@@ -77,15 +69,15 @@ function routerOf(options: V1AppOptions): Router {
   return router;
 }
 
-function logRequests({ log, dialects, addresses, onAnswered }: V1AppOptions): Koa.Middleware {
+function logRequests({ log, auth, observer }: V1AppOptions): Koa.Middleware {
   return async (ctx, next) => {
     const startedAt = performance.now();
     const id = requestId(ctx.get('X-Request-Id') || undefined);
     const v2Calls: string[] = [];
-    const client = addresses.clientOf(ctx.req);
+    const client = auth.addresses.clientOf(ctx.req);
     ctx.state.v2Calls = v2Calls;
     ctx.state.requestId = id;
-    ctx.state.dialect = dialects.ofCall(ctx.req);
+    ctx.state.dialect = auth.dialects.ofCall(ctx.req);
     ctx.set('X-Request-Id', id);
     ctx.set('X-Content-Type-Options', 'nosniff');
     await next();
@@ -94,7 +86,7 @@ function logRequests({ log, dialects, addresses, onAnswered }: V1AppOptions): Ko
     const ms = Math.round(performance.now() - startedAt);
     const call = { id, user, client, method, url: withoutCredentials(url), status, ms };
     log.info({ event: 'request.answered', ...call, v2: v2Calls }, 'request answered');
-    onAnswered?.({ method, url, status, ms, user, promptIds: promptIdsOf(ctx) }, ctx.req);
+    observer.onAnswered?.({ method, url, status, ms, user, promptIds: promptIdsOf(ctx) }, ctx.req);
   };
 }
 
@@ -150,7 +142,7 @@ const INTERNAL_ERROR = {
 
 function enforceGuard(options: V1AppOptions): Koa.Middleware {
   return (ctx, next) => {
-    const refusal = options.guard(ctx.req);
+    const refusal = options.auth.guard(ctx.req);
     if (refusal === undefined) return next();
     logRefusal(options, ctx.req, refusal);
     const { status, rule, message } = refusal;

@@ -133,16 +133,15 @@ function* queuePieces(
 }
 
 /** Makes the members of a prompt's 5-tuple that come before its graph, and those after it. */
-type TupleOf = (
-  prompt: LivePrompt,
-  position: number,
-) => { readonly before: Json; readonly after: readonly string[] };
+type TupleOf = (prompt: LivePrompt, position: number) => QueueTuple;
+
+type QueueTuple = { readonly before: Json; readonly after: readonly string[] };
 
 function tupleForm(item: DialectRules['queueItem']): TupleOf {
   return item === 'as-submitted' ? submittedTuple : scheduledTuple;
 }
 
-function submittedTuple({ number, promptId, lazy, targets }: LivePrompt): ReturnType<TupleOf> {
+function submittedTuple({ number, promptId, lazy, targets }: LivePrompt): QueueTuple {
   return {
     before: [number, promptId],
     after: [toJsonText(lazy.extraData), JSON.stringify(targets)],
@@ -156,7 +155,7 @@ function submittedTuple({ number, promptId, lazy, targets }: LivePrompt): Return
 function scheduledTuple(
   { promptId, targets, createdAtMs }: LivePrompt,
   position: number,
-): ReturnType<TupleOf> {
+): QueueTuple {
   const metadata = { create_time: createdAtMs };
   return { before: [position, promptId], after: [targets, metadata].map((x) => JSON.stringify(x)) };
 }

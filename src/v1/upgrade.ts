@@ -3,18 +3,16 @@ import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
 import { privateCaching } from '../http/answer.ts';
 import { closingAnswer, headerLines } from '../http/client-connection.ts';
-import type { PublicAddresses } from '../http/public-address.ts';
 import { type Logger, requestId } from '../observability/log.ts';
 import { readTarget } from '../protocol/request-target.ts';
 import type { BrownoutClient } from '../migration/brownout.ts';
-import { type Dialects, rulesOf } from '../dialects/dialect.ts';
+import { rulesOf } from '../dialects/dialect.ts';
 import { type FailedAnswer, type FailedCall, errorReply } from '../dialects/error-reply.ts';
 import { NO_VALID_KEY, V1Error, faultOf, plainError, ruleFault } from '../dialects/errors.ts';
-import type { Guard } from '../auth/guard.ts';
 import type { Hub, NewConnection } from '../sockets/hub.ts';
-import type { Authenticate } from '../auth/identity.ts';
 import type { Deprecation } from '../migration/deprecation.ts';
 import { logRefusal } from './routing/log-refusal.ts';
+import type { CallChecks } from './routing/serve-route.ts';
 import { routesFor } from './routes.ts';
 import {
   agentOf,
@@ -36,16 +34,12 @@ const FIRST_FRAME_DELAY_MS = 20;
 
 type UpgradeOptions = {
   readonly hub: Hub;
-  readonly guard: Guard;
-  readonly dialects: Dialects;
-  readonly authenticate: Authenticate;
-  readonly addresses: PublicAddresses;
+  readonly auth: CallChecks;
   readonly log: Logger;
   readonly deprecation: Deprecation;
   /** Resolves when all frames are ready that a new socket of this user gets at once. */
   readonly whenCurrent?: (user: string) => Promise<void>;
-  readonly maxSockets: number;
-  readonly maxSocketsPerUser: number;
+  readonly limits: { readonly maxSockets: number; readonly maxSocketsPerUser: number };
   /** Called with the status of each upgrade. 101 means that a socket was opened. */
   readonly onUpgrade?: (status: number, request: IncomingMessage) => void;
 };
@@ -154,7 +148,7 @@ async function checkUpgrade(
   request: IncomingMessage,
 ): Promise<NewConnection | FailedAnswer> {
   const { path } = readTarget(request.url ?? '');
-  const refusal = options.guard(request);
+  const refusal = options.auth.guard(request);
   if (refusal) {
     logRefusal(options, request, refusal);
     return { status: refusal.status, fault: ruleFault(refusal.rule, refusal.message) };
@@ -169,10 +163,10 @@ async function checkUpgrade(
 }
 
 function deprecationHeaders(
-  { deprecation, addresses }: UpgradeOptions,
+  { deprecation, auth }: UpgradeOptions,
   request: IncomingMessage,
 ): Readonly<Record<string, string>> {
-  return deprecation.headersFor('GET /ws', {}, addresses.prefixOf(request));
+  return deprecation.headersFor('GET /ws', {}, auth.addresses.prefixOf(request));
 }
 
 async function checkCaller(
@@ -180,7 +174,7 @@ async function checkCaller(
   request: IncomingMessage,
 ): Promise<NewConnection | FailedAnswer> {
   const { deprecation } = options;
-  const caller = await options.authenticate(request);
+  const caller = await options.auth.authenticate(request);
   if (caller === undefined)
     return { status: 401, fault: NO_VALID_KEY, headers: { 'WWW-Authenticate': 'Bearer' } };
   const { user } = caller;
@@ -195,7 +189,7 @@ async function checkCaller(
   }
   await options.whenCurrent?.(user);
   const watches = params.get('watch') === '1';
-  const dialect = options.dialects.ofSocket(request);
+  const dialect = options.auth.dialects.ofSocket(request);
   // Python's websocket-client sends an `Origin`, too.
   const byBrowser = isBrowser(request) && request.headers.origin !== undefined;
   const notice = deprecation.nextBrownoutNotice({ user, agent });
@@ -204,7 +198,7 @@ async function checkCaller(
 }
 
 function hasRoom(
-  { hub, maxSockets, maxSocketsPerUser }: UpgradeOptions,
+  { hub, limits: { maxSockets, maxSocketsPerUser } }: UpgradeOptions,
   { user, clientId }: NewConnection,
 ): boolean {
   if (hub.isClosed()) return false;
@@ -227,8 +221,8 @@ async function checkBrownout(
 
 /** Returns the call as an error needs it: with the dialect of the requested socket. */
 function callOf(
-  { dialects }: UpgradeOptions,
+  { auth }: UpgradeOptions,
   { method = '', url = '', headers }: IncomingMessage,
 ): FailedCall {
-  return { method, url, rules: rulesOf(dialects.ofSocket({ url, headers })) };
+  return { method, url, rules: rulesOf(auth.dialects.ofSocket({ url, headers })) };
 }

@@ -23,12 +23,14 @@ import type { MarkJobFetched } from '../prompts/mark-fetched.ts';
 export type V2RouteOptions = {
   readonly uploads: FormLimits;
   readonly jobs: JobApi;
-  /** Identifies the caller. `undefined` leads to a 401. */
-  readonly identify: (ctx: Koa.Context) => Caller | undefined;
+  readonly callers: {
+    /** Identifies the caller. `undefined` leads to a 401. */
+    readonly identify: (ctx: Koa.Context) => Caller | undefined;
+    /** The limit of one caller's requests in a rolling minute. Absent: no limit. */
+    readonly rate?: { readonly limiter: RateLimiter; readonly perMinute: number };
+  };
   readonly bodies: BodyReader;
   readonly streams?: StreamLimits;
-  /** The limit of one caller's requests in a rolling minute. Absent: no limit. */
-  readonly rate?: { readonly limiter: RateLimiter; readonly perMinute: number };
   readonly links: {
     /** The public addresses of this server. */
     readonly addresses: PublicAddresses;

@@ -2,7 +2,7 @@ import Router from '@koa/router';
 import type Koa from 'koa';
 import { presentsKey } from '../auth/identity.ts';
 import { storageProblem } from '../lib/storage-errors.ts';
-import { type Caller, type V2Error, ok, v2Error } from '../protocol/job-api.ts';
+import { type Caller, type Result, type V2Error, ok, v2Error } from '../protocol/job-api.ts';
 import { isSignedContent, isV2Path } from '../protocol/v2-paths.ts';
 import { createAssetHandlers } from './asset-handlers.ts';
 import { createJobHandlers } from './job-handlers.ts';
@@ -97,16 +97,16 @@ function callerByLink(
 }
 
 /** Identifies the caller. A link that is not valid gives no access, but a key beside it may. */
-function identifyCaller({ identify }: V2RouteOptions, ctx: Koa.Context): Caller | undefined {
+function identifyCaller({ callers }: V2RouteOptions, ctx: Koa.Context): Caller | undefined {
   if (isSignedContent(ctx.url) && !presentsKey(ctx.req)) return undefined;
-  return identify(ctx);
+  return callers.identify(ctx);
 }
 
 /**
  * Refuses calls above the caller's limit before their job is looked up: the answer does not reveal
  * if the job exists.
  */
-function refuseRate({ rate }: V2RouteOptions, { user }: Caller): V2Error | undefined {
+function refuseRate({ callers: { rate } }: V2RouteOptions, { user }: Caller): V2Error | undefined {
   const allowance = rate?.limiter.take(user, rate.perMinute);
   if (!rate || !allowance || allowance.ok) return undefined;
   const message = `The allowance of ${rate.perMinute} requests in a rolling minute is spent.`;
@@ -127,7 +127,7 @@ const NO_SUCH_CONTENT = v2Error(
 
 const UNAUTHORIZED = v2Error(401, 'unauthorized', 'A valid key is needed: Authorization: Bearer.');
 
-function render(ctx: Koa.Context, answer: Awaited<ReturnType<Handler>>): void {
+function render(ctx: Koa.Context, answer: Result<HandlerReply>): void {
   if (!answer.ok) sendV2Error(ctx, answer.error);
   else if (answer.value !== 'sent') sendReply(ctx, answer.value);
 }

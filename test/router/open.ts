@@ -97,7 +97,7 @@ export async function openRouter(
     ledger?: Ledger;
     keysFile?: string;
     isLedgerShared?: boolean;
-    callerOf?: ModelRouterOptions['callerOf'];
+    callerOf?: ModelRouterOptions['access']['callerOf'];
     /** Its public address and the proxies it trusts. */
     proxy?: Parameters<typeof createPublicAddresses>[0];
   } = {},
@@ -111,15 +111,18 @@ export async function openRouter(
   const ledger = options.ledger ?? createMemoryLedger();
   const router = createModelRouter({
     models: options.models ?? [model({ model: 'echo' })],
-    ledger,
+    records: { ledger, isShared: options.isLedgerShared ?? false },
     log,
     now: () => Date.now() + shiftMs,
-    callerOf: options.callerOf ?? ((key) => ({ user: `user of ${key}`, credential: key })),
-    keysFile: options.keysFile,
-    isLedgerShared: options.isLedgerShared ?? false,
+    access: {
+      callerOf: options.callerOf ?? ((key) => ({ user: `user of ${key}`, credential: key })),
+      keysFile: options.keysFile,
+    },
     limits: { ...DEFAULT_MODEL_LIMITS, ...options.limits },
-    bodies: createBodyReader({ maxBytes: 100 * 1024 * 1024 }),
-    addresses: createPublicAddresses(options.proxy),
+    requests: {
+      bodies: createBodyReader({ maxBytes: 100 * 1024 * 1024 }),
+      addresses: createPublicAddresses(options.proxy),
+    },
   });
   const app = new Koa();
   app.on('error', () => {});

@@ -50,10 +50,12 @@ async function listen(more: { readonly whenCurrent?: () => Promise<void> } = {})
   const hub = new Hub({ remaining: () => remaining, serverFlags: {}, previewMethod: 'auto' });
   const deps = {
     hub,
-    guard: () => undefined,
-    dialects: createDialects('auto'),
-    addresses: createPublicAddresses(),
-    authenticate: async () => ({ user: 'user' }),
+    auth: {
+      guard: () => undefined,
+      dialects: createDialects('auto'),
+      addresses: createPublicAddresses(),
+      authenticate: async () => ({ user: 'user' }),
+    },
     deprecation: new Deprecation({
       deprecatedAtMs: 0,
       sunsetAtMs: undefined,
@@ -62,8 +64,7 @@ async function listen(more: { readonly whenCurrent?: () => Promise<void> } = {})
       countCall: () => {},
     }),
     log: silentLogger(),
-    maxSockets: 10,
-    maxSocketsPerUser: 10,
+    limits: { maxSockets: 10, maxSocketsPerUser: 10 },
     ...more,
   };
   const server = createServer();

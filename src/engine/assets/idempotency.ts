@@ -3,11 +3,6 @@ import type { AssetClaim, ClaimedAsset } from '../../ledger/ledger.ts';
 import { type AssetUpload, type Result, ok, refuse } from '../../protocol/job-api.ts';
 import type { Asset } from '../../protocol/v2.ts';
 
-type AssetRequest = Pick<
-  AssetUpload,
-  'contentType' | 'filePath' | 'tags' | 'expiresInSeconds' | 'idempotencyKey'
->;
-
 /** A claim on a key. The answer is not known yet. */
 export type KeyedRequest = Omit<AssetClaim, 'createdNew'>;
 
@@ -19,7 +14,7 @@ export type KeyedRequest = Omit<AssetClaim, 'createdNew'>;
 export function keyedRequest(
   operation: 'upload' | 'from-hash',
   hash: string,
-  { idempotencyKey: key, contentType, filePath, tags, expiresInSeconds }: Partial<AssetRequest>,
+  { idempotencyKey: key, contentType, filePath, tags, expiresInSeconds }: Partial<AssetUpload>,
 ): KeyedRequest | undefined {
   if (key === undefined) return undefined;
   const parts = [operation, hash, contentType, filePath, tags, expiresInSeconds];

@@ -15,10 +15,7 @@ const CATCH_UP_MS = 15_000;
 /** The interval at which the queue positions of waiting jobs are read. */
 const POSITIONS_MS = 500;
 
-type EventMirrorsOptions = Pick<
-  SharedServices,
-  'redis' | 'keys' | 'pubsub' | 'runState' | 'queue'
-> & { readonly log: Logger };
+type EventMirrorsOptions = SharedServices & { readonly log: Logger };
 
 /** Makes feeds in this process of the events of jobs that other processes run. */
 export class EventMirrors {

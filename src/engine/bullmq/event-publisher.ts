@@ -10,7 +10,6 @@ import type { PublishItem, RunStates } from './run-state.ts';
 const MAX_BATCH = 200;
 
 type EventAppender = Pick<RunStates, 'append'>;
-type PublishedRun = Pick<JobRun, 'job' | 'applyResult' | 'onPublishError'>;
 
 /**
  * The feed of a job that publishes its events to other processes, in order. Events that come during a write are
@@ -18,7 +17,7 @@ type PublishedRun = Pick<JobRun, 'job' | 'applyResult' | 'onPublishError'>;
  */
 export class EventPublisher extends JobFeed {
   readonly #runState: EventAppender;
-  readonly #run: () => PublishedRun;
+  readonly #run: () => JobRun;
   readonly #waiting: PublishItem[] = [];
   #eventCount = 0;
   #isOver = false;
@@ -32,7 +31,7 @@ export class EventPublisher extends JobFeed {
   });
 
   /** `run` gets the result of each batch. */
-  constructor(runState: EventAppender, run: () => PublishedRun) {
+  constructor(runState: EventAppender, run: () => JobRun) {
     super({ status: 'running' });
     this.#runState = runState;
     this.#run = run;

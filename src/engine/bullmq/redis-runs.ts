@@ -15,7 +15,7 @@ import { EventPublisher } from './event-publisher.ts';
 import type { SharedServices } from './shared-services.ts';
 import { retry } from '../../lib/retry.ts';
 
-export type RedisRunsOptions = Pick<SharedServices, 'runState' | 'queue' | 'clock'> & {
+export type RedisRunsOptions = SharedServices & {
   readonly ledger: Ledger;
   readonly eventMirrors: EventMirrors;
   readonly log: Logger;

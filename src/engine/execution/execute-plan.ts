@@ -86,7 +86,12 @@ export async function execute(execution: Execution): Promise<void> {
     if (missing.length > 0) {
       // v1 says that it is at the node before it runs the nodes that the node asks for.
       execution.post({ type: 'started', nodeId: node.id, classType: node.def.name });
-      schedule.add(neededNodes(missing, execution).values());
+      schedule.add(
+        neededNodes(
+          missing.map(({ from }) => from),
+          execution,
+        ).values(),
+      );
       schedule.wait(node, missing);
       continue;
     }
@@ -100,20 +105,18 @@ export async function execute(execution: Execution): Promise<void> {
  * Returns the nodes to run. Cached targets are included, so that their old result is shown. The
  * inputs of a cached node are not.
  */
-function nodesToRun({ targets, ...execution }: Execution): ReadonlyMap<string, PlannedNode> {
-  const fromTargets = Array.from(targets, (from) => ({ from }));
-  const needed = neededNodes(fromTargets, execution);
+function nodesToRun(execution: Execution): ReadonlyMap<string, PlannedNode> {
+  const { targets } = execution;
+  const needed = neededNodes(targets, execution);
   return new Map([...execution.plan].filter(([id]) => targets.has(id) || needed.has(id)));
 }
 
-type Known = Pick<Execution, 'plan' | 'records'>;
-
-/** Returns the nodes without a result that links need, in the order of the plan. */
+/** Returns the nodes without a result that these nodes need or are, in the order of the plan. */
 function neededNodes(
-  links: Iterable<Pick<Link, 'from'>>,
-  { plan, records }: Known,
+  ids: Iterable<string>,
+  { plan, records }: Execution,
 ): ReadonlyMap<string, PlannedNode> {
-  const wanted = new Set(Array.from(links, ({ from }) => from));
+  const wanted = new Set(ids);
   for (const id of wanted) {
     const node = plan.get(id);
     if (!node || records.has(node.signature)) continue;
@@ -175,7 +178,7 @@ async function run(node: PlannedNode, execution: Execution): Promise<NodeRecord>
 /** Returns the lazy links whose nodes have a result. */
 function reachedLinks(
   { lazyLinks }: PlannedNode,
-  { plan, records }: Known,
+  { plan, records }: Execution,
 ): readonly (readonly [input: string, link: Link])[] {
   return [...lazyLinks].filter(([, { from }]) => records.has(plan.get(from)?.signature ?? ''));
 }
@@ -183,7 +186,7 @@ function reachedLinks(
 function evaluate(
   node: PlannedNode,
   links: PlannedNode['links'],
-  { plan, records }: Known,
+  { plan, records }: Execution,
 ): ReadonlyMap<string, readonly Value[]> {
   const inputs = new Map<string, readonly Value[]>();
   for (const [name, { value, spec }] of node.literals) inputs.set(name, [toValue(value, spec)]);

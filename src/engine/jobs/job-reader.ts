@@ -2,7 +2,8 @@ import type { Clock } from '../../lib/clock.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import {
   type Caller,
-  type JobApi,
+  type JobPage,
+  type JobReads,
   type JobEvent,
   type JobListQuery,
   ok,
@@ -35,9 +36,7 @@ export type JobReaderOptions = {
 };
 
 /** The calls of the port that read jobs. */
-export function createJobReader(
-  options: JobReaderOptions,
-): Pick<JobApi, 'get' | 'workflow' | 'events' | 'list' | 'search'> {
+export function createJobReader(options: JobReaderOptions): JobReads {
   const { ledger, clock, statesOf } = options;
   const rowOf = async ({ user }: Caller, id: string): Promise<JobRow | undefined> => {
     const row = await ledger.jobs.get(id);
@@ -49,7 +48,7 @@ export function createJobReader(
     const row = await rowOf(caller, id);
     return row && (await statesOf([row]))[0];
   };
-  const list: JobApi['list'] = ({ user }, query) => listJobs(user, query, options);
+  const list: JobReads['list'] = ({ user }, query) => listJobs(user, query, options);
   return {
     list,
     async get(caller, jobId) {
@@ -89,7 +88,7 @@ async function listJobs(
   user: string,
   query: JobListQuery,
   { ledger, clock, statesOf }: JobReaderOptions,
-): ReturnType<JobApi['list']> {
+): Promise<Result<JobPage>> {
   const limit = query.limit ?? DEFAULT_PAGE;
   let before = query.cursor;
   if (before !== undefined && (await ledger.jobs.get(before))?.user !== user) {

@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import { hasControlCharacter } from '../../protocol/control-characters.ts';
 import type { AssetRow } from '../../ledger/ledger.ts';
 import type { NodeDef } from '../../nodes/node.ts';
-import { yieldEvery } from '../../lib/event-loop.ts';
+import { type Pause, yieldEvery } from '../../lib/event-loop.ts';
 import {
   assetRefText,
   findAssetRefs,
@@ -149,7 +149,7 @@ async function resolveNames(
   { id, node, fileInputs }: FileNode,
   resolution: Resolution,
   deps: FileLookup,
-  pause: ReturnType<typeof yieldEvery>,
+  pause: Pause,
 ): Promise<void> {
   for (const input of fileInputs) {
     const value = unwrapped(inputsOf(node)[input]);

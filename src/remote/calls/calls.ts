@@ -23,7 +23,9 @@ import type { UpstreamCapabilities } from '../capabilities.ts';
 import type { RemoteLimits } from '../limits.ts';
 import type { UpstreamLinks } from './upstream-links.ts';
 
-type UpstreamCall = Pick<HttpRequest, 'method' | 'path'> & {
+type UpstreamCall = {
+  readonly method: HttpRequest['method'];
+  readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: HttpRequest['body'];
   readonly timeoutMs?: number;

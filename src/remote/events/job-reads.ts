@@ -7,7 +7,7 @@ import { retryAfterMs } from '../calls/errors.ts';
 import type { StopRequest } from '../../job-events/stop-request.ts';
 import type { Snapshots } from './snapshots.ts';
 
-type Options = Pick<RemoteClient, 'clock' | 'limits'> & {
+type Options = RemoteClient & {
   readonly snapshots: Snapshots;
   readonly sharing: { readonly readTurns: TurnQueue };
 };

@@ -121,8 +121,6 @@ export interface ForeignLinks {
   close(): Promise<void>;
 }
 
-type Limits = Pick<RemoteLimits, 'connectTimeoutMs' | 'readTimeoutMs' | 'bodyIdleTimeoutMs'>;
-
 /**
  * Where a link leads. `own`: the upstream's origin. `named`: a host of the operator's list.
  * `other`: any other host, which must be public.
@@ -144,7 +142,7 @@ const MAX_HOPS = 3;
  */
 export function createForeignLinks(
   origin: string,
-  limits: Limits,
+  limits: RemoteLimits,
   {
     hosts = [],
     resolve,

@@ -87,13 +87,9 @@ type MaskUpload = {
   readonly signal: AbortSignal;
 };
 
-async function storeMask(
-  services: UploadServices,
-  { caller, upload, original, signal }: MaskUpload,
-): Promise<FileRow> {
-  const picture = await services.pictures.draw(caller.user, () =>
-    readDrawing(services, { caller, row: original, signal }, upload.file),
-  );
+async function storeMask(services: UploadServices, mask: MaskUpload): Promise<FileRow> {
+  const { caller, upload } = mask;
+  const picture = await services.pictures.draw(caller.user, () => readDrawing(services, mask));
   if (!picture.ok) throw uploadError(picture.reason);
   const file = await spoolBytes(services.uploads, picture.bytes);
   try {
@@ -113,16 +109,13 @@ async function spoolBytes({ spoolDir }: FormLimits, bytes: Buffer): Promise<Spoo
   return spooledFile.value;
 }
 
-type OriginalFile = Pick<MaskUpload, 'caller' | 'signal'> & { readonly row: FileRow };
-
 async function readDrawing(
   services: UploadServices,
-  { caller, row, signal }: OriginalFile,
-  mask: SpooledFile,
+  { caller, upload, original, signal }: MaskUpload,
 ): Promise<Drawing> {
-  const bytes = await readImageBytes(services.jobs, { caller, assetId: row.assetId, signal });
+  const bytes = await readImageBytes(services.jobs, { caller, assetId: original.assetId, signal });
   if (!bytes.ok) throw toV1FileError(bytes.error);
-  return { how: { as: 'masked' }, files: [bytes.value, await readFile(mask.path)] };
+  return { how: { as: 'masked' }, files: [bytes.value, await readFile(upload.file.path)] };
 }
 
 async function findOriginal(

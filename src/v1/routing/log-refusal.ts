@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import type { PublicAddresses } from '../../http/public-address.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { GuardRefusal } from '../../auth/guard.ts';
+import type { CallChecks } from './serve-route.ts';
 
 /** The most characters of a header that the log repeats. */
 const MAX_SHOWN_CHARS = 200;
@@ -10,7 +10,7 @@ const MAX_SHOWN_CHARS = 200;
 export function logRefusal(
   options: {
     readonly log: Logger;
-    readonly addresses: PublicAddresses;
+    readonly auth: CallChecks;
   },
   request: IncomingMessage,
   { status, rule }: GuardRefusal,
@@ -22,8 +22,8 @@ export function logRefusal(
     host: shown(headers.host),
     origin: shown(headers.origin),
     site: shown(headers['sec-fetch-site']),
-    forwardedHost: shown(options.addresses.forwardedHostOf(request)),
-    client: options.addresses.clientOf(request),
+    forwardedHost: shown(options.auth.addresses.forwardedHostOf(request)),
+    client: options.auth.addresses.clientOf(request),
   };
   options.log.warn(
     { event: 'request.refused', status, rule, method, ...fields },

@@ -6,17 +6,33 @@ import type { CallCauses } from '../../observability/call-causes.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import { NO_VALID_KEY, V1Error } from '../../dialects/errors.ts';
 import type { Authenticate } from '../../auth/identity.ts';
+import type { Guard } from '../../auth/guard.ts';
+import type { Dialects } from '../../dialects/dialect.ts';
+import type { HttpCall } from '../../observability/traffic-log.ts';
 import type { Deprecation } from '../../migration/deprecation.ts';
 import { type V1Route, routeNameOf } from '../routes.ts';
 import { agentOf, clientIdIn, isOwnCall } from '../../auth/calling-client.ts';
 
-export type ServingOptions = {
+/** The checks of a call and its caller. */
+export type CallChecks = {
+  readonly guard: Guard;
   readonly authenticate: Authenticate;
+  readonly dialects: Dialects;
   /** The addresses at which callers reach the server. */
   readonly addresses: PublicAddresses;
-  readonly causes: CallCauses;
-  /** Called when the caller of a request is known. */
-  readonly onCaller?: ((request: IncomingMessage, caller: Caller) => void) | undefined;
+};
+
+export type ServingOptions = {
+  readonly auth: CallChecks;
+  readonly observer: {
+    readonly causes: CallCauses;
+    /** Called when the caller of a request is known. */
+    readonly onCaller?: (request: IncomingMessage, caller: Caller) => void;
+    /** Called with each answered call, where calls are traced. */
+    readonly onAnswered?: (call: HttpCall, request: IncomingMessage) => void;
+    /** The outermost middleware: it counts and traces every request and its answer. */
+    readonly middleware?: readonly Koa.Middleware[];
+  };
   /** Tells v1 clients of the end of their API. */
   readonly deprecation?: Deprecation | undefined;
   /** Serves files where no route answers. */
@@ -31,7 +47,7 @@ export function serveRoute(
   route: V1Route,
   { apiPrefixed }: Alias,
 ): Koa.Middleware {
-  const { deprecation, addresses } = options;
+  const { deprecation, auth } = options;
   const name = routeNameOf(route);
   const handle = async (ctx: Koa.Context, caller: Caller): Promise<void> => {
     const query = new URLSearchParams(ctx.querystring);
@@ -40,7 +56,7 @@ export function serveRoute(
   const countedHandle = deprecation ? withDeprecation(deprecation, name, handle) : handle;
   return async (ctx) => {
     if (deprecation)
-      ctx.set(deprecation.headersFor(name, paramsOf(ctx), addresses.prefixOf(ctx.req)));
+      ctx.set(deprecation.headersFor(name, paramsOf(ctx), auth.addresses.prefixOf(ctx.req)));
     ctx.state.apiPrefixed = apiPrefixed;
     await withCaller(options, ctx, countedHandle);
   };
@@ -83,15 +99,15 @@ export async function withCaller(
   ctx: Koa.Context,
   serve: CallHandler,
 ): Promise<void> {
-  const { authenticate, causes, frontend } = options;
-  const caller = await authenticate(ctx.req);
+  const { auth, observer, frontend } = options;
+  const caller = await auth.authenticate(ctx.req);
   if (caller === undefined) {
     const challenge = frontend !== undefined && opensPage(ctx) ? BASIC_OR_BEARER : 'Bearer';
     throw new V1Error(401, NO_VALID_KEY, { headers: { 'WWW-Authenticate': challenge } });
   }
   ctx.state.caller = caller;
-  options.onCaller?.(ctx.req, caller);
-  const cause = causes.causeOf(caller);
+  observer.onCaller?.(ctx.req, caller);
+  const cause = observer.causes.causeOf(caller);
   cause.v2Calls = ctx.state.v2Calls as string[];
   try {
     await serve(ctx, caller);

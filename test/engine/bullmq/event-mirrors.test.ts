@@ -35,6 +35,9 @@ function open(
         stream.filter(([id]) => numberOf(id) > numberOf(after.slice(1))),
       exists: async () => (hasExpired ? 0 : 1),
     } as never,
+    blobs: {} as never,
+    jobFiles: {} as never,
+    clock: {} as never,
     keys: KEYS,
     pubsub: {
       async subscribe(channel: string, onMessage: OnMessage) {

@@ -58,7 +58,7 @@ test.each(JUMPS)('%s: a polled job is followed to its end', async (_, ms) => {
 });
 
 test.each(JUMPS)('%s: a submission whose answer was lost is found by its label', async (_, ms) => {
-  const { upstream, remote } = await openRemote({ labels: 'map' });
+  const { upstream, remote } = await openRemote({ format: { labels: 'map' } });
   upstream.once('submit', async (exchange) => {
     jump(ms);
     await fault.claimAndDie({ withJob: true })(exchange);

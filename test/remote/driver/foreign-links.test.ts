@@ -1,3 +1,4 @@
+import { DEFAULT_REMOTE_LIMITS } from '../../../src/remote/limits.ts';
 import type { LookupAddress, lookup } from 'node:dns';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import {
@@ -8,7 +9,8 @@ import {
 } from '../../../src/remote/files/foreign-links.ts';
 import { type StorageHost, openStorageHost } from '../../support/upstreams/storage-host.ts';
 
-const LIMITS = { connectTimeoutMs: 500, readTimeoutMs: 500, bodyIdleTimeoutMs: 500 };
+const TIMEOUTS = { connectTimeoutMs: 500, readTimeoutMs: 500, bodyIdleTimeoutMs: 500 };
+const LIMITS = { ...DEFAULT_REMOTE_LIMITS, ...TIMEOUTS };
 
 let storage: StorageHost;
 beforeAll(async () => {

@@ -43,16 +43,16 @@ export type Opened = { readonly upstream: HostileV2; readonly remote: RemoteJobs
 
 /** A client in front of a server that does what it is told; both gone when the test is over. */
 export async function openRemote(
-  options: Partial<Omit<RemoteOptions, 'limits'>> & {
-    readonly limits?: Partial<RemoteLimits>;
+  options: Partial<Omit<RemoteOptions, 'service'>> & {
+    readonly baseUrl?: string;
     readonly mount?: string;
   } = {},
 ): Promise<Opened> {
   const { mount = '', limits, ...deps } = options;
   const upstream = await openHostileV2({ mount });
+  const { baseUrl = upstream.url } = options;
   const remote = createRemoteJobs({
-    baseUrl: upstream.url,
-    credential: { mode: 'pass-through' },
+    service: { baseUrl, credential: { mode: 'pass-through' } },
     log: silentLogger(),
     ...deps,
     limits: { ...FAST, ...limits },

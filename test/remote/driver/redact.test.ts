@@ -31,7 +31,7 @@ function asFailed({ remote }: Opened, id: string): Promise<Job> {
 
 describe('keys that a service repeats are shown to no caller', () => {
   test('in the error of a job that was found again', async () => {
-    const { upstream, remote } = await openRemote({ labels: 'none' });
+    const { upstream, remote } = await openRemote({ format: { labels: 'none' } });
     upstream.always('submit', fault.claimAndDie({ withJob: true }));
     upstream.always('list', ({ json }) => json(503, error('upstream_unreachable')));
     const sentAtMs = Date.now();

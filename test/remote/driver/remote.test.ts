@@ -15,7 +15,7 @@ const SCRIPT = fileURLToPath(new URL('../../support/scripts/tiny-v2.mjs', import
 
 function connect(baseUrl: string): RemoteJobs {
   const credential = { mode: 'pass-through' } as const;
-  return createRemoteJobs({ baseUrl, credential, log: silentLogger() });
+  return createRemoteJobs({ service: { baseUrl, credential }, log: silentLogger() });
 }
 
 /** Callers of the suite present no key; upstream they are told apart by theirs alone. */

@@ -260,7 +260,7 @@ describe('naming files', () => {
     ['object', { __type: 'core/ASSET', info }],
     ['string', 'input/a.png'],
   ] as const)('%s is kept to when it is said', async (assetMode, expected) => {
-    const { upstream, remote } = await openRemote({ assetMode });
+    const { upstream, remote } = await openRemote({ format: { assetMode } });
     upstream.once('submit', fault.refuse(422, 'missing_asset'));
     expect((await remote.submit(CALLER, request({ workflow }))).ok).toBe(false);
     expect(upstream.requests('submit').map(({ body }) => named(body))).toEqual([expected]);

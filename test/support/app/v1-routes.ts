@@ -87,15 +87,19 @@ export async function createTestApp({ uploads, ...change }: TestServices = {}): 
     ...change,
   };
   const app = createApp({
-    addresses: deps.links.addresses,
-    dialects: createDialects('auto'),
-    guard: () => undefined,
-    authenticate: async ({ headers }) => ({ user: String(headers['x-user'] ?? 'local') }),
-    routes: [...fileRoutes(deps), ...catalogRoutes(deps)],
-    beforeAuthentication: [signedViewMiddleware(deps)],
+    auth: {
+      addresses: deps.links.addresses,
+      dialects: createDialects('auto'),
+      guard: () => undefined,
+      authenticate: async ({ headers }) => ({ user: String(headers['x-user'] ?? 'local') }),
+    },
+    routes: {
+      early: [signedViewMiddleware(deps)],
+      v1: [...fileRoutes(deps), ...catalogRoutes(deps)],
+    },
     corsOrigin: undefined,
     log: silentLogger(),
-    causes: new CallCauses(() => undefined),
+    observer: { causes: new CallCauses(() => undefined) },
   });
   const handle = app.callback();
   const server = createHttpServer((incoming, outgoing) => void handle(incoming, outgoing));

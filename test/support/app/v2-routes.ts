@@ -40,6 +40,7 @@ export type TestV2App<T extends JobApi> = {
 };
 
 type TestV2Options = Partial<Omit<V2RouteOptions, 'uploads'>> & {
+  readonly rate?: V2RouteOptions['callers']['rate'];
   readonly uploads?: Partial<FormLimits>;
 };
 
@@ -49,7 +50,7 @@ export async function createTestV2App(change: TestV2Options = {}): Promise<TestV
 
 export async function createTestV2AppOver<T extends JobApi>(
   jobs: T,
-  change: TestV2Options = {},
+  { rate, ...change }: TestV2Options = {},
 ): Promise<TestV2App<T>> {
   const spoolDir = await mkdtemp(join(tmpdir(), 'holdover-v2-'));
   const failures: unknown[] = [];
@@ -59,7 +60,10 @@ export async function createTestV2AppOver<T extends JobApi>(
     createV2Routes({
       jobs,
       links: { addresses: createPublicAddresses() },
-      identify: (ctx) => (ctx.get('X-User') === '' ? undefined : { user: ctx.get('X-User') }),
+      callers: {
+        identify: (ctx) => (ctx.get('X-User') === '' ? undefined : { user: ctx.get('X-User') }),
+        ...(rate && { rate }),
+      },
       bodies: createBodyReader({ maxBytes: 64 * 1024 }),
       streams: { cap: 2, keepAliveMs: 60_000 },
       log: Object.assign(silentLogger(), {
