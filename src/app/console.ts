@@ -15,7 +15,8 @@ export function openConsole(
   services: Services,
   jobQueueReason: (jobId: string | null) => Promise<JobQueueReason>,
 ): Koa.Middleware {
-  const { config, auth, ledger, prompts, upstream } = services;
+  const { config, auth, prompts, upstream } = services;
+  const { ledger, store } = services.storage;
   const consoleServices = {
     authenticate: auth.authenticate,
     checkOperator: createOperatorCheck(config),
@@ -24,7 +25,7 @@ export function openConsole(
     livePrompts: prompts.live,
     jobs: upstream.runner.jobs,
     jobQueueReason,
-    now: services.now,
+    now: Date.now,
     whenCurrent: (user: string) => prompts.life.whenCurrent(user),
     facts: {
       version: packageVersion(),
@@ -33,8 +34,8 @@ export function openConsole(
       needs_token: config.localToken !== undefined,
     },
   };
-  const { trafficRecorder, secrets } = services;
-  const processes = createProcessCounts(services.store.links, services);
+  const { trafficRecorder, secrets, figures } = services.observers;
+  const processes = createProcessCounts(store.links, consoleServices);
   return consoleRoutes(consoleServices, {
     ...jobHandlers(consoleServices),
     ...trafficHandlers({
@@ -46,7 +47,7 @@ export function openConsole(
     ...serverHandlers({
       ...consoleServices,
       config,
-      figures: services.figures,
+      figures,
       jobs: upstream.runner.jobs,
       assets: ledger.assets,
       discovered: upstream.runner.discovered,
@@ -55,7 +56,7 @@ export function openConsole(
     ...clientsHandlers({
       ...consoleServices,
       calls: ledger.calls,
-      usageCounter: services.usageCounter,
+      usageCounter: services.migration.usageCounter,
     }),
   });
 }

@@ -13,22 +13,23 @@ import type { Services } from './services.ts';
 
 /** The v2 routes of the embedded engine. Those of a remote service are passed through. */
 export function mountEmbeddedV2(services: Services): Koa.Middleware[] {
-  const { config, upstream, auth, logs, store, bodies, prompts, ledger, now } = services;
+  const { config, upstream, auth, bodies, prompts } = services;
+  const { store, ledger, files } = services.storage;
   if (config.upstream.kind !== 'embedded') return [];
   const { externalJobs, markJobFetched } = prompts.life;
   return [
     createV2Routes({
-      uploads: { ...services.files.uploads, durability: 'fsync' },
+      uploads: { ...files.uploads, durability: 'fsync' },
       bodies,
       jobs: new PromptIdJobs(upstream.runner.jobs, { livePrompts: prompts.live, ledger }).jobs,
-      log: logs.log,
+      log: services.observers.logs.log,
       links: {
         addresses: auth.addresses,
-        signer: createContentSigner({ secret: store.dir.secret, now }),
+        signer: createContentSigner({ secret: store.dir.secret, now: Date.now }),
       },
       callers: {
         identify: (ctx) => auth.identifyAccepted(ctx.req),
-        rate: { limiter: createRateLimiter(now), perMinute: config.v2RequestsPerMinute },
+        rate: { limiter: createRateLimiter(Date.now), perMinute: config.v2RequestsPerMinute },
       },
       observer: {
         onSubmit: (submitted) => externalJobs.importJob(externalJobOfEngine(submitted)),
@@ -40,14 +41,15 @@ export function mountEmbeddedV2(services: Services): Koa.Middleware[] {
 
 /** The models that run here. Those of a remote service are passed through. */
 export async function openEmbeddedRouter(services: Services): Promise<ModelRouter | undefined> {
-  const { config, store, auth, upstream, ledger, logs, now, bodies } = services;
+  const { config, auth, upstream, bodies } = services;
+  const { store, ledger } = services.storage;
   if (config.upstream.kind !== 'embedded') return undefined;
   const { openEmbeddedModels } = await import('../router/open-models.ts');
   return openEmbeddedModels({
     files: { jobs: upstream.jobs, spoolDir: store.dir.spool },
     records: { ledger, isShared: store.links !== undefined },
-    log: logs.log,
-    now,
+    log: services.observers.logs.log,
+    now: Date.now,
     requests: { bodies, addresses: auth.addresses },
     limits: config.models.limits,
     access: {
@@ -59,7 +61,7 @@ export async function openEmbeddedRouter(services: Services): Promise<ModelRoute
 
 /** The v2 and model routes of a remote service, passed through unchanged. */
 export async function openPassThrough(services: Services): Promise<PassThrough | undefined> {
-  const { config, auth, logs, prompts, ledger } = services;
+  const { config, auth, prompts, storage } = services;
   const { upstream } = config;
   if (upstream.kind === 'embedded') return undefined;
   const { createPassThrough } = await import('../passthrough/pass-through.ts');
@@ -69,8 +71,8 @@ export async function openPassThrough(services: Services): Promise<PassThrough |
     key,
     localToken: config.localToken,
     authenticate: (request: IncomingMessage) => auth.authenticate(request),
-    jobIdOf: createFindJobId({ livePrompts: prompts.live, ledger }),
-    log: logs.log,
+    jobIdOf: createFindJobId({ livePrompts: prompts.live, ledger: storage.ledger }),
+    log: services.observers.logs.log,
     limits,
     onJobCall(observed) {
       if (observed.kind === 'submitted')

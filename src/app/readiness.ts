@@ -19,7 +19,7 @@ const NO_PROMPT = 'readyz';
 const BUCKET_TIMEOUT_MS = 3000;
 
 /** The parts of this server that `/readyz` reports, beside the upstream. */
-export function neededParts({ config, ledger, store }: Services): NeededParts {
+export function neededParts({ config, storage: { ledger, store } }: Services): NeededParts {
   const { links, files } = store;
   const isEmbedded = config.upstream.kind === 'embedded';
   return {
@@ -48,7 +48,7 @@ export function neededParts({ config, ledger, store }: Services): NeededParts {
  */
 export function createJobQueueReason(
   { queue }: NeededParts,
-  { upstream, now }: Services,
+  { upstream }: Services,
 ): (jobId?: string | null) => Promise<JobQueueReason> {
   const { jobs } = upstream.runner;
   const ofService = async () => ((await jobs.health()).ok ? 'not_started' : 'upstream_unhealthy');
@@ -57,7 +57,7 @@ export function createJobQueueReason(
     queue
       ? ofQueue().catch(() => 'queue_unreachable' as const)
       : ofService().catch(() => 'upstream_unhealthy' as const);
-  const ofAll = cachedBriefly(ask, now);
+  const ofAll = cachedBriefly(ask, Date.now);
   return async (jobId = null) => {
     const reason = await ofAll();
     if (reason !== 'workers_busy' || jobId === null) return reason;

@@ -33,7 +33,8 @@ export type Mounts = {
 
 /** Every route of v1. */
 export function v1Routes(services: Services, { frontend }: Mounts): readonly V1Route[] {
-  const { bodies, ledger, files, prompts, upstream, logs, config } = services;
+  const { bodies, prompts, upstream, observers, config } = services;
+  const { ledger, files } = services.storage;
   const { live, life, counter } = prompts;
   const { cancel, markFetched, acceptor } = life;
   return [
@@ -48,8 +49,8 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
         bodies,
         clock: monotonicClock,
         onSubmission(caller, promptId) {
-          services.causes.causeOf(caller).promptId = promptId;
-          services.trafficRecorder.submission(caller, promptId);
+          observers.causes.causeOf(caller).promptId = promptId;
+          observers.trafficRecorder.submission(caller, promptId);
         },
       }),
       ...queueRoutes({
@@ -85,14 +86,15 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
         extensions: frontend?.extensions,
         workflowTemplates: frontend?.workflowTemplates,
       },
-      logs,
+      logs: observers.logs,
     }),
   ];
 }
 
 /** Signed links, and the recorder of a traced session. Both come before authentication. */
-export function earlyMiddleware({ sessionRecorder, files }: Services): readonly Koa.Middleware[] {
-  const signedView = signedViewMiddleware(files.routes);
+export function earlyMiddleware({ migration, storage }: Services): readonly Koa.Middleware[] {
+  const signedView = signedViewMiddleware(storage.files.routes);
+  const { sessionRecorder } = migration;
   const recorder = sessionRecorder ? [sessionRecorder.serve] : [];
   return [...recorder, withRouteLabel('/view', signedView)];
 }
@@ -102,7 +104,7 @@ export function publicMiddleware(
   services: Services,
   { frontend, models, passThrough, isStopping }: Mounts,
 ): readonly Koa.Middleware[] {
-  const { upstream, metrics, config, auth } = services;
+  const { upstream, observers, config, auth } = services;
   const startPage = homePage({
     version: packageVersion(),
     upstream: upstreamName(config.upstream),
@@ -121,7 +123,7 @@ export function publicMiddleware(
       '/(healthz|readyz)',
       healthRoutes({ jobs: upstream.runner.jobs, parts, isStopping }),
     ),
-    metrics.serve,
+    observers.metrics.serve,
     withRouteLabel('/holdover/api/*', openConsole(services, createJobQueueReason(parts, services))),
     withRouteLabel('/holdover', startPage),
     ...mountEmbeddedV2(services).map((v2) => withRouteLabel('/api/v2/*', v2)),

@@ -44,7 +44,8 @@ export async function startServer(
   },
 ): Promise<RunningServer> {
   const services = await openServices(config, { log, nodeLibrary, sessionRecorder });
-  const { ledger, prompts, upstream, deprecation, sockets, store } = services;
+  const { prompts, upstream, storage, observers } = services;
+  const { sockets } = prompts;
   let isStopping = false;
   const mounts: Mounts = {
     frontend: openFrontend(config, upstream.definitions),
@@ -53,27 +54,27 @@ export async function startServer(
     isStopping: () => isStopping,
   };
   const server = createServer(services, mounts);
-  await ledger.prompts.pruneHistory(config.history);
+  await storage.ledger.prompts.pruneHistory(config.history);
   await prompts.life.takeOver();
   acceptSockets(server, services);
   const changesUnderWay = countChanges(server);
   const port = await listen(server, config);
-  const stopAnnouncing = deprecation.startAnnouncing(sockets.notifyClients);
+  const stopAnnouncing = services.migration.deprecation.startAnnouncing(sockets.notifyClients);
   logStart(log, services, port);
   upstream.runner.start();
   upstream.definitions.start();
   return {
     url: urlOf(config, port),
     port,
-    lost: store.lost,
+    lost: storage.store.lost,
     async close() {
       isStopping = true;
       await delay(config.shutdownDelayMs);
       stopAnnouncing();
       await stopListening(server);
-      services.logs.feed.close();
-      services.trafficRecorder.close();
-      services.figures.close();
+      observers.logs.feed.close();
+      observers.trafficRecorder.close();
+      observers.figures.close();
       sockets.close();
       await untilAnswered(server, changesUnderWay);
       await closeServices(services, mounts);
@@ -83,35 +84,36 @@ export async function startServer(
 }
 
 function createServer(services: Services, mounts: Mounts): Server {
-  const { config, auth, logs, sockets, trafficRecorder } = services;
+  const { config, auth, observers, prompts } = services;
   const serve = createKoaApp(services, mounts);
   const recordAndServe: RequestListener = (request, response) => {
-    trafficRecorder.beginCall(request, response);
+    observers.trafficRecorder.beginCall(request, response);
     serve(request, response);
   };
   return createHttpServer(auth.prefix.before(recordAndServe), {
     tls: config.tls,
-    log: logs.log,
+    log: observers.logs.log,
     dialectOf: auth.dialects.ofCall,
-    beforeAnswer: (request) => sockets.sendFirstFrames(() => auth.identify(request)?.user),
+    beforeAnswer: (request) => prompts.sockets.sendFirstFrames(() => auth.identify(request)?.user),
   });
 }
 
 function createKoaApp(services: Services, mounts: Mounts): RequestListener {
-  const { config, auth, metrics, logs, store, deprecation, tracing } = services;
+  const { config, auth, storage } = services;
+  const { causes, metrics, logs, tracing, trafficLog, trafficRecorder } = services.observers;
   const { frontend } = mounts;
   const app = createApp({
     auth,
     observer: {
-      causes: services.causes,
-      onCaller: (request, caller) => services.trafficRecorder.identify(request, caller),
+      causes,
+      onCaller: (request, caller) => trafficRecorder.identify(request, caller),
       onAnswered(call, request) {
-        services.trafficLog?.httpCall(call);
-        services.trafficRecorder.answered(call, request);
+        trafficLog?.httpCall(call);
+        trafficRecorder.answered(call, request);
       },
       middleware: [metrics.count, ...(tracing ? [tracing.requests] : [])],
     },
-    deprecation,
+    deprecation: services.migration.deprecation,
     routes: {
       early: earlyMiddleware(services),
       public: publicMiddleware(services, mounts),
@@ -120,23 +122,25 @@ function createKoaApp(services: Services, mounts: Mounts): RequestListener {
     frontend: frontend && withRouteLabel('/*', frontend.serve),
     corsOrigin: config.corsOrigin,
     log: logs.log,
-    checkDataDir: store.checkDataDir,
+    checkDataDir: storage.store.checkDataDir,
   });
   return app.callback() as RequestListener;
 }
 
 function acceptSockets(server: Server, services: Services): void {
-  const { config, auth, sockets, logs, metrics, deprecation, prompts, sessionRecorder } = services;
+  const { config, auth, prompts } = services;
+  const { deprecation, sessionRecorder } = services.migration;
+  const { logs, metrics, trafficRecorder } = services.observers;
   const upgrade = createUpgrade({
-    hub: sockets,
+    hub: prompts.sockets,
     auth,
     log: logs.log,
     deprecation,
-    whenCurrent: createSocketPreparation({ hub: sockets, prompts: prompts.life }),
+    whenCurrent: createSocketPreparation({ hub: prompts.sockets, prompts: prompts.life }),
     limits: config,
     onUpgrade(status, request) {
       metrics.onUpgrade(status);
-      services.trafficRecorder.upgraded(status, request, auth.identify(request)?.user);
+      trafficRecorder.upgraded(status, request, auth.identify(request)?.user);
     },
   });
   onWebSocket(server, (request, socket, head) => {
@@ -146,12 +150,12 @@ function acceptSockets(server: Server, services: Services): void {
   });
 }
 
-function logStart(log: Logger, { config, store }: Services, port: number): void {
+function logStart(log: Logger, { config, storage }: Services, port: number): void {
   const fields = {
     event: 'server.listening',
     port,
     version: packageVersion(),
-    dataDir: store.dir.root,
+    dataDir: storage.store.dir.root,
     upstream: upstreamName(config.upstream),
   };
   log.info(fields, 'listening');
@@ -184,17 +188,17 @@ async function untilAnswered(server: Server, changesUnderWay: () => number): Pro
  * Closes the services in order: first those that callers use, then those that they need, and the ledger last.
  */
 async function closeServices(services: Services, { passThrough, models }: Mounts): Promise<void> {
-  const { upstream, prompts, files, usageCounter, tracing, store } = services;
+  const { upstream, prompts, storage, migration, observers } = services;
   passThrough?.close();
   await upstream.runner.folders.close();
   await prompts.life.close();
   await models?.close();
-  await files.close();
+  await storage.files.close();
   await upstream.definitions.close();
   await upstream.runner.close();
-  await usageCounter.close();
-  await tracing?.close();
-  await store.close();
+  await migration.usageCounter.close();
+  await observers.tracing?.close();
+  await storage.store.close();
 }
 
 /** The front end of `--front-end-root`, with starter workflows for the upstream. */

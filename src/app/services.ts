@@ -43,6 +43,7 @@ type PromptServices = {
   readonly live: LivePrompts;
   readonly eventLog: PromptEventLog;
   readonly counter: SharedCounter;
+  readonly sockets: Hub;
 };
 
 /** The services of one server. Each is built once, here, and passed on by its name. */
@@ -105,10 +106,9 @@ export async function openServices(
   const usageCounter = await openUsageCounter({ calls: store.ledger.calls, log, now });
   const ledger = withExampleInput({ config, runner: upstream.runner, spoolDir: store.dir.spool });
   const counter = await openPromptCounter(store.links, ledger);
-  const prompts = { live, eventLog, counter };
+  const prompts = { live, eventLog, counter, sockets };
   const spans = tracing?.prompts;
-  const parts = { config, logs, metrics, auth, ledger, upstream, sockets, spans, ...prompts };
-  const life = openPrompts(parts);
+  const life = openPrompts({ config, logs, metrics, auth, ledger, upstream, spans, ...prompts });
   const metered: MeteredServices = {
     livePrompts: { countByState: () => live.countByState(({ key }) => eventLog.isLeader(key)) },
     prompts: life,
@@ -122,34 +122,22 @@ export async function openServices(
     services: metered,
     diskBytes: () => ledger.assets.totalBytes(),
   });
+  const deprecation = new Deprecation({
+    ...config.deprecationSettings,
+    now,
+    countCall: sessionRecorder ? ignoreUsage : usageCounter.count,
+  });
+  const files = openFileServices(config, { store, ledger, auth, upstream, log, now });
   return {
     config,
-    now,
-    logs,
-    metrics,
-    store,
-    bodies: createBodies(config, live, log),
-    deprecation: new Deprecation({
-      ...config.deprecationSettings,
-      now,
-      countCall: sessionRecorder ? ignoreUsage : usageCounter.count,
-    }),
-    usageCounter,
-    sessionRecorder,
-    /** `undefined` when the log level needs no traffic lines. */
-    trafficLog,
-    /** `undefined` when tracing is off. */
-    tracing,
-    trafficRecorder,
-    figures,
-    secrets,
-    causes,
     auth,
-    ledger,
+    bodies: createBodies(config, live, log),
     upstream,
-    sockets,
-    files: openFileServices(config, { store, ledger, auth, upstream, log, now }),
+    storage: { store, ledger, files },
     prompts: { ...prompts, life },
+    migration: { deprecation, usageCounter, sessionRecorder },
+    /** `trafficLog` and `tracing` are `undefined` when they are off. */
+    observers: { logs, metrics, figures, trafficLog, trafficRecorder, tracing, secrets, causes },
   };
 }
 
@@ -228,7 +216,6 @@ type PromptParts = Omit<PromptServices, 'life'> & {
   readonly auth: Auth;
   readonly ledger: Ledger;
   readonly upstream: UpstreamServices;
-  readonly sockets: Hub;
   readonly spans: PromptSpans | undefined;
 };
 

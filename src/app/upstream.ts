@@ -50,10 +50,7 @@ type JobRunner = {
   /** Returns the number of event streams that it has open at a service. */
   readonly openStreams: () => number;
   /** The discovered capabilities of a service. Absent where jobs run here. */
-  readonly discovered?: () => Pick<
-    UpstreamCapabilities,
-    'listing' | 'ignoresCancel' | 'changesIds'
-  >;
+  readonly discovered?: () => UpstreamCapabilities;
   /** Starts running jobs. */
   start(): void;
   close(): Promise<void>;
@@ -129,9 +126,6 @@ async function openDistributedEngine(options: EngineOptions, queue: SharedQueue)
   return createDistributedEngine(options, queue);
 }
 
-/** Tests fix the way in which labels are written. */
-type Labels = Pick<NonNullable<RemoteOptions['format']>, 'labels'>;
-
 async function openRemote(
   options: OpenUpstreamOptions,
   upstream: Upstream & { kind: 'remote' },
@@ -142,7 +136,8 @@ async function openRemote(
   const { UploadCopies } = await import('./upload-copies.ts');
   const { log, store, isWatched } = options;
   const { url, key, assetMode, redirectHosts } = upstream;
-  const { labels, ...limits } = upstream.limits as Partial<RemoteLimits> & Labels;
+  // Tests fix the way in which labels are written.
+  const { labels, ...limits } = upstream.limits as Partial<RemoteLimits> & RemoteOptions['format'];
   const remote = createRemoteJobs({
     service: {
       baseUrl: url,

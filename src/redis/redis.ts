@@ -90,8 +90,6 @@ export async function countSubscribers(
  * Options: a command fails after `timeoutMs`. A connection that is silent for half of it while commands wait is
  * closed and opened again, and its unanswered commands are sent again.
  */
-export function withTimeouts(
-  timeoutMs: number,
-): Pick<ConnectionOptions, 'commandTimeout' | 'socketTimeout'> {
+export function withTimeouts(timeoutMs: number): ConnectionOptions {
   return { commandTimeout: timeoutMs, socketTimeout: timeoutMs / 2 };
 }

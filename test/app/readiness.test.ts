@@ -18,7 +18,7 @@ async function partsOf({ checkDataDir = () => {}, spool, folderId }: FilesStub =
   const store = { links: undefined, files: { bucket }, dir, checkDataDir };
   const config = { upstream: { kind: 'embedded' }, ledger: { kind: 'sqlite' } };
   const ledger = { prompts: { get: async () => undefined } };
-  const services: unknown = { config, ledger, store };
+  const services: unknown = { config, storage: { ledger, store } };
   return neededParts(services as Services);
 }
 
@@ -62,7 +62,7 @@ type QueueCheck = NonNullable<NeededParts['queue']>['check'];
 describe('why a job waits in the queue', () => {
   const reasonOf = (check: QueueCheck | undefined, health: () => Promise<{ ok: boolean }>) => {
     const parts = check && { queue: { kind: 'redis', check } };
-    const services: unknown = { upstream: { runner: { jobs: { health } } }, now: () => 0 };
+    const services: unknown = { upstream: { runner: { jobs: { health } } } };
     return createJobQueueReason((parts ?? {}) as NeededParts, services as Services)();
   };
   const away = () => Promise.reject(new Error('away'));
@@ -79,7 +79,7 @@ describe('why a job waits in the queue', () => {
     const queue = { kind: 'redis', check: async () => undefined };
     const ask = (isDelayed: () => Promise<boolean>) => {
       const parts = { queue: { ...queue, isDelayed } };
-      return createJobQueueReason(parts, { now: () => 0, upstream: { runner: {} } } as never);
+      return createJobQueueReason(parts, { upstream: { runner: {} } } as never);
     };
     expect(await ask(async () => true)('job')).toBe('retry_delayed');
     expect(await ask(async () => false)('job')).toBe('workers_busy');

@@ -1,24 +1,17 @@
 import type { AssetCalls } from '../../protocol/job-api.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { packageUrl } from '../../lib/package-url.ts';
-import type { Ledger } from '../../ledger/ledger.ts';
 import type { NodeDef } from '../../nodes/node.ts';
 import { type AssetOptions, Assets, type HeldAssets } from './assets.ts';
 import type { Blobs } from '../../blobs/blobs.ts';
 import { createOutputRetention, type OutputRetention } from './retention.ts';
 import { createKeyedMutex, type KeyedMutex } from '../../lib/concurrency.ts';
-import { type OutputNames, type OutputOptions, createOutputs, type Outputs } from './outputs.ts';
+import { type OutputOptions, createOutputs, type Outputs } from './outputs.ts';
 import type { FileLookup } from '../jobs/resolve-files.ts';
 
-export type JobFilesOptions = Pick<AssetOptions, 'isInUse'> &
-  Pick<OutputOptions, 'highestUsedElsewhere'> & {
-    readonly ledger: Ledger;
-    readonly nodes: ReadonlyMap<string, NodeDef>;
-    readonly blobs: Blobs;
-    readonly names: OutputNames;
-    readonly retentionMs: number;
-    readonly clock: Clock;
-  };
+export type JobFilesOptions = Omit<AssetOptions & OutputOptions, 'withLock'> & {
+  readonly nodes: ReadonlyMap<string, NodeDef>;
+  readonly retentionMs: number;
+};
 
 /** The files that jobs read and make, with their names and their retention. */
 export interface JobFiles {

@@ -2,17 +2,13 @@ import type { JobRow } from '../../ledger/ledger.ts';
 import { type Json, parseJson, stringifyJson } from '../../protocol/json.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import type { JobStatus } from '../../protocol/v2.ts';
-import type { LiveJob } from '../jobs/live-job.ts';
+import type { JobState, LiveJob } from '../jobs/live-job.ts';
 
 /** The changes that the end of a job makes to its row in the ledger. */
 export type EndPatch = Partial<Omit<JobRow, 'id' | 'user'>>;
 
 /** The state of a run, which the row of the job does not have. `end`: the end that is decided. */
-export type RunState = Partial<
-  Pick<LiveJob, 'status' | 'startedAtMs' | 'progress' | 'outputs' | 'ui' | 'cachedNodes'>
-> & {
-  readonly end: EndPatch | undefined;
-};
+export type RunState = Partial<JobState> & { readonly end: EndPatch | undefined };
 
 type PreviewEvent = Extract<JobEvent, { event: 'preview' }>;
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { LiveJob } from '../../../src/engine/jobs/live-job.ts';
+import type { JobRun } from '../../../src/engine/jobs/job-run.ts';
 import { EventPublisher } from '../../../src/engine/bullmq/event-publisher.ts';
 import type { PublishItem } from '../../../src/engine/bullmq/run-state.ts';
 import type { NodeUi } from '../../../src/protocol/v2.ts';
@@ -9,6 +9,13 @@ function open() {
   const job = { status: 'running', progress: null, outputs: [], ui, cachedNodes: [] };
   const told: PublishItem[] = [];
   const written = { bytes: 0 };
+  const run = {
+    job,
+    applyResult() {},
+    onPublishError(error: unknown) {
+      throw error;
+    },
+  };
   const publisher = new EventPublisher(
     {
       async append(_held, items) {
@@ -19,13 +26,7 @@ function open() {
         return 'ok';
       },
     },
-    () => ({
-      job: job as unknown as LiveJob,
-      applyResult() {},
-      onPublishError(error) {
-        throw error;
-      },
-    }),
+    () => run as unknown as JobRun,
   );
   const finish = async (id: string): Promise<void> => {
     ui[id] = { text: [`text ${id}`] };
