@@ -9,10 +9,9 @@ import type { OpenedUpstream } from './upstream.ts';
 import { OWN_SEGMENTS } from '../config/proxy.ts';
 import { createPrefixRemover } from '../http/prefix.ts';
 import { createPublicAddresses } from '../http/public-address.ts';
-import { createGuard } from '../auth/guard.ts';
+import { type CallChecks, createGuard } from '../auth/guard.ts';
 import type { OwnHosts } from '../auth/host-check.ts';
 import { CONSOLE_PATHS } from '../console/console-routes.ts';
-import type { CallChecks } from '../v1/routing/serve-route.ts';
 import { pagePaths } from '../pages/home-page.ts';
 
 export interface Auth extends CallChecks {

@@ -5,7 +5,8 @@ import { targetHasControlCharacter } from '../protocol/control-characters.ts';
 import { parseUrl, readTarget } from '../protocol/request-target.ts';
 import { isSignedContent } from '../protocol/v2-paths.ts';
 import { type HostOptions, createHostCheck } from './host-check.ts';
-import { longKeyIn } from './identity.ts';
+import { type Authenticate, longKeyIn } from './identity.ts';
+import type { Dialects } from '../dialects/dialect.ts';
 import { SIGNED_VIEW_PATH } from './signed-view.ts';
 
 /** A refusal of the guard, made before routing and authentication. */
@@ -55,6 +56,15 @@ export function refusalOf(rule: RuleName): GuardRefusal {
 }
 
 export type Guard = (request: IncomingMessage) => GuardRefusal | undefined;
+
+/** The checks of a call and its caller. */
+export type CallChecks = {
+  readonly guard: Guard;
+  readonly authenticate: Authenticate;
+  readonly dialects: Dialects;
+  /** The addresses at which callers reach the server. */
+  readonly addresses: PublicAddresses;
+};
 
 type GuardOptions = Pick<HostOptions, 'ownHosts' | 'allowedHosts'> & {
   /** The origin of CORS mode, which replaces the origin check, as on the v1 server. */

@@ -223,6 +223,8 @@ export type JobSearch = {
   readonly mayForgetKeys?: boolean;
 };
 
+type JobWorkflow = { readonly workflow: Graph; readonly format: 'api' | 'save' };
+export type JobEvents = AsyncIterable<JobEvent>;
 export type JobPage = { readonly jobs: readonly Job[]; readonly next_cursor?: string };
 
 /** The calls of the port that read jobs. */
@@ -230,16 +232,9 @@ export interface JobReads {
   /** Searches once for the job of a submission with unknown outcome. */
   search(caller: Caller, lost: LostSubmission): Promise<Result<JobSearch>>;
   get(caller: Caller, jobId: string): Promise<Result<Job>>;
-  workflow(
-    caller: Caller,
-    jobId: string,
-  ): Promise<Result<{ workflow: Graph; format: 'api' | 'save' }>>;
+  workflow(caller: Caller, jobId: string): Promise<Result<JobWorkflow>>;
   /** Live events until a terminal status or until `signal` aborts. */
-  events(
-    caller: Caller,
-    jobId: string,
-    signal: AbortSignal,
-  ): Promise<Result<AsyncIterable<JobEvent>>>;
+  events(caller: Caller, jobId: string, signal: AbortSignal): Promise<Result<JobEvents>>;
   list(caller: Caller, query: JobListQuery): Promise<Result<JobPage>>;
 }
 

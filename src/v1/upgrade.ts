@@ -12,7 +12,7 @@ import { NO_VALID_KEY, V1Error, faultOf, plainError, ruleFault } from '../dialec
 import type { Hub, NewConnection } from '../sockets/hub.ts';
 import type { Deprecation } from '../migration/deprecation.ts';
 import { logRefusal } from './routing/log-refusal.ts';
-import type { CallChecks } from './routing/serve-route.ts';
+import type { CallChecks } from '../auth/guard.ts';
 import { routesFor } from './routes.ts';
 import {
   agentOf,

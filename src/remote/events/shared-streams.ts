@@ -1,4 +1,4 @@
-import { type Caller, type JobEvent, type Result, ok } from '../../protocol/job-api.ts';
+import { type Caller, type JobEvents, type Result, ok } from '../../protocol/job-api.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
 import type { Account } from '../calls/accounts.ts';
 import { endedJobEvents } from '../../job-events/job-feed.ts';
@@ -59,7 +59,7 @@ export function createSharedStreams(options: FollowOptions) {
         jobId,
         signal,
       }: { readonly caller: Caller; readonly jobId: string; readonly signal: AbortSignal },
-    ): Promise<Result<AsyncIterable<JobEvent>>> {
+    ): Promise<Result<JobEvents>> {
       // A known job is not read first: its stream begins with its status.
       const latest = options.snapshots.latest(account, jobId);
       const read = latest ? ok(latest) : await options.snapshots.get(account, jobId);

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Logger } from '../../observability/log.ts';
-import type { GuardRefusal } from '../../auth/guard.ts';
-import type { CallChecks } from './serve-route.ts';
+import type { CallChecks, GuardRefusal } from '../../auth/guard.ts';
 
 /** The most characters of a header that the log repeats. */
 const MAX_SHOWN_CHARS = 200;

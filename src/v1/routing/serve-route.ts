@@ -1,26 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
 import type { V1RouteName } from '../../migration/v1-routes.ts';
-import type { PublicAddresses } from '../../http/public-address.ts';
 import type { CallCauses } from '../../observability/call-causes.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import { NO_VALID_KEY, V1Error } from '../../dialects/errors.ts';
-import type { Authenticate } from '../../auth/identity.ts';
-import type { Guard } from '../../auth/guard.ts';
-import type { Dialects } from '../../dialects/dialect.ts';
+import type { CallChecks } from '../../auth/guard.ts';
 import type { HttpCall } from '../../observability/traffic-log.ts';
 import type { Deprecation } from '../../migration/deprecation.ts';
 import { type V1Route, routeNameOf } from '../routes.ts';
 import { agentOf, clientIdIn, isOwnCall } from '../../auth/calling-client.ts';
-
-/** The checks of a call and its caller. */
-export type CallChecks = {
-  readonly guard: Guard;
-  readonly authenticate: Authenticate;
-  readonly dialects: Dialects;
-  /** The addresses at which callers reach the server. */
-  readonly addresses: PublicAddresses;
-};
 
 export type ServingOptions = {
   readonly auth: CallChecks;
