@@ -45,9 +45,11 @@ app.use(
     links: { addresses: createPublicAddresses() },
     bodies: createBodyReader({ maxBytes: 1024 * 1024 }),
     log: silentLogger(),
-    identify(ctx) {
-      const key = /^Bearer (\S+)$/.exec(ctx.get('Authorization'))?.[1];
-      return key === undefined ? undefined : { user: key };
+    callers: {
+      identify(ctx) {
+        const key = /^Bearer (\S+)$/.exec(ctx.get('Authorization'))?.[1];
+        return key === undefined ? undefined : { user: key };
+      },
     },
   }),
 );
