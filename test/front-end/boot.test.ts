@@ -87,12 +87,11 @@ describe('what a browser front end asks at its start', () => {
     expect(answer.text).toMatch(/^"Bob-B-_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"$/);
   });
 
-  test.each(['{"username":" "}', '{"username":5}', '{}', '[]'])(
+  test.each(['{"username":" "}', '{"username":5}', '{}'])(
     'POST /users %s is refused',
     async (body) => {
       const answer = await call(holdover.url, '/users', { method: 'POST', body });
-      expect(answer.status).toBe(400);
-      expect(JSON.parse(answer.text)).toMatchObject({ error: {}, node_errors: {} });
+      expect([answer.status, answer.text]).toEqual([400, '{"error": "username not provided"}']);
     },
   );
 });
