@@ -17,9 +17,8 @@ export function openConsole(
 ): Koa.Middleware {
   const { config, auth, prompts, upstream } = services;
   const { ledger, store } = services.storage;
+  const access = { authenticate: auth.authenticate, checkOperator: createOperatorCheck(config) };
   const consoleServices = {
-    authenticate: auth.authenticate,
-    checkOperator: createOperatorCheck(config),
     addresses: auth.addresses,
     prompts: ledger.prompts,
     livePrompts: prompts.live,
@@ -36,7 +35,7 @@ export function openConsole(
   };
   const { trafficRecorder, secrets, figures } = services.observers;
   const processes = createProcessCounts(store.links, consoleServices);
-  return consoleRoutes(consoleServices, {
+  return consoleRoutes(access, {
     ...jobHandlers(consoleServices),
     ...trafficHandlers({
       ...consoleServices,
@@ -51,7 +50,7 @@ export function openConsole(
       jobs: upstream.runner.jobs,
       assets: ledger.assets,
       discovered: upstream.runner.discovered,
-      ...processes,
+      processes,
     }),
     ...clientsHandlers({
       ...consoleServices,

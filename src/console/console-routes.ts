@@ -30,9 +30,10 @@ export type ConsoleHandlers = {
   readonly [methodAndPath in `${'GET' | 'POST'} ${(typeof PATHS)[number]}`]?: ConsoleHandler;
 };
 
+/** Tells who calls. */
+type ConsoleAccess = { readonly authenticate: Authenticate; readonly checkOperator: OperatorCheck };
+
 export type ConsoleServices = {
-  readonly authenticate: Authenticate;
-  readonly checkOperator: OperatorCheck;
   readonly addresses: PublicAddresses;
   readonly prompts: PromptStore;
   readonly livePrompts: LivePrompts;
@@ -72,7 +73,7 @@ export const CONSOLE_PATHS: readonly string[] = PATHS.map((path) => PREFIX + pat
  * submits through v1.
  */
 export function consoleRoutes(
-  services: ConsoleServices,
+  { authenticate, checkOperator }: ConsoleAccess,
   handlers: ConsoleHandlers,
 ): Koa.Middleware {
   const table = new Map(Object.entries(handlers));
@@ -86,12 +87,12 @@ export function consoleRoutes(
   async function answer(ctx: Koa.Context, name: string): Promise<void> {
     const handler = table.get(name);
     if (handler === undefined) throw new V1Error(404, plainError('not_found', 'No such route.'));
-    const caller = await services.authenticate(ctx.req);
+    const caller = await authenticate(ctx.req);
     if (caller === undefined) {
       const body = plainError('unauthorized', 'A valid key is needed.');
       throw new V1Error(401, body, { headers: { 'WWW-Authenticate': 'Bearer' } });
     }
-    const access = services.checkOperator(ctx.req, caller);
+    const access = checkOperator(ctx.req, caller);
     const query = new URLSearchParams(ctx.querystring);
     const body = await handler({ ctx, caller, access, query });
     if (body !== undefined) sendJson(ctx, body as Json);

@@ -8,6 +8,11 @@ import { type Figures, SAMPLE_INTERVAL_MS, STARTED_AT_MS } from './figures.ts';
 import { limitsOf } from './server-limits.ts';
 import { type DiscoveredUpstream, warningsOf } from './server-warnings.ts';
 
+type ProcessCounts = {
+  countServers(): Promise<number>;
+  countWorkers(): Promise<number | undefined>;
+};
+
 type ServerServices = {
   readonly config: Config;
   readonly now: () => number;
@@ -20,8 +25,7 @@ type ServerServices = {
    * runs them.
    */
   readonly discovered: (() => DiscoveredUpstream) | undefined;
-  readonly countServers: () => Promise<number>;
-  readonly countWorkers: () => Promise<number | undefined>;
+  readonly processes: ProcessCounts;
 };
 
 /** The routes for the operator: health, figures, limits and warnings. */
@@ -39,7 +43,8 @@ export function serverHandlers(services: ServerServices): ConsoleHandlers {
         current,
         diskBytes: () => services.assets.totalBytes(),
       });
-      const workers = facts.upstream_kind === 'embedded' ? await services.countWorkers() : null;
+      const workers =
+        facts.upstream_kind === 'embedded' ? await services.processes.countWorkers() : null;
       return {
         ...facts,
         host: hostname(),
@@ -49,7 +54,7 @@ export function serverHandlers(services: ServerServices): ConsoleHandlers {
           reason: health.ok ? null : `${health.error.code}: ${health.error.message}`,
         },
         started_at_ms: STARTED_AT_MS,
-        servers: await services.countServers(),
+        servers: await services.processes.countServers(),
         workers: workers ?? null,
         sample_interval_ms: SAMPLE_INTERVAL_MS,
         samples: [...figures.samples(), current],

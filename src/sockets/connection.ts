@@ -38,8 +38,7 @@ export type SocketOpener = {
   readonly mayBeSilent?: boolean;
 };
 
-type SocketConnectionOptions = SocketOpener & {
-  readonly sid: string;
+type SocketConnectionOptions = {
   readonly serverFlags: JsonObject;
   readonly now: () => number;
   readonly onClose: () => void;
@@ -69,13 +68,18 @@ export class SocketConnection extends OutgoingFrames {
   readonly isBrowser: boolean;
   readonly #ws: WebSocket;
   readonly #options: SocketConnectionOptions;
+  readonly #mayBeSilent: boolean;
   readonly #flood: { since: number; count: number };
   #negotiation: 'open' | 'without metadata' | 'with metadata' = 'open';
   #pingsWithoutAnswer = 0;
   #lastPingAtMs: number;
 
-  constructor(upgraded: UpgradedSocket, options: SocketConnectionOptions) {
-    const { user, sid, dialect, agent = '', watches = false, isBrowser = false } = options;
+  constructor(
+    upgraded: UpgradedSocket,
+    opener: SocketOpener & { readonly sid: string },
+    options: SocketConnectionOptions,
+  ) {
+    const { user, sid, dialect, agent = '', watches = false, isBrowser = false } = opener;
     const { now, onDrop, onFirstSent, frameObserver } = options;
     super(upgraded, {
       now,
@@ -95,6 +99,7 @@ export class SocketConnection extends OutgoingFrames {
     this.isBrowser = isBrowser;
     this.#ws = upgraded.ws;
     this.#options = options;
+    this.#mayBeSilent = opener.mayBeSilent ?? false;
     this.#flood = { since: now(), count: 0 };
     this.#lastPingAtMs = now();
     this.#listen();
@@ -123,7 +128,7 @@ export class SocketConnection extends OutgoingFrames {
   ping(): void {
     if (this.isHolding()) return;
     this.#lastPingAtMs = this.#options.now();
-    if (this.#pingsWithoutAnswer > 0 && !this.#options.mayBeSilent) return this.#ws.terminate();
+    if (this.#pingsWithoutAnswer > 0 && !this.#mayBeSilent) return this.#ws.terminate();
     this.#pingsWithoutAnswer += 1;
     this.#ws.ping();
   }

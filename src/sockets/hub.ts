@@ -99,17 +99,18 @@ export class Hub {
   ): void {
     // v1 makes ids of 32 hex characters without dashes.
     const sid = clientId || randomBytes(16).toString('hex');
-    const connection: SocketConnection = new SocketConnection(upgraded, {
-      user,
-      sid,
-      ...traits,
-      serverFlags: this.#options.serverFlags,
-      frameObserver: this.#options.frameObserver,
-      now: this.#now,
-      onClose: () => this.#removeConnection(user, connection),
-      onFirstSent: () => this.#newConnections.delete(user, connection),
-      onDrop: () => this.#droppedFrames++,
-    });
+    const connection: SocketConnection = new SocketConnection(
+      upgraded,
+      { user, sid, ...traits },
+      {
+        serverFlags: this.#options.serverFlags,
+        frameObserver: this.#options.frameObserver,
+        now: this.#now,
+        onClose: () => this.#removeConnection(user, connection),
+        onFirstSent: () => this.#newConnections.delete(user, connection),
+        onDrop: () => this.#droppedFrames++,
+      },
+    );
     if (connection.isHolding()) this.#newConnections.add(user, connection);
     connection.sendCurrent(() => this.#statusText(user, sid));
     if (notice !== undefined) sendNotification(connection, notice);

@@ -30,11 +30,8 @@ function open(clientId: string | null = 'own') {
   );
   function connect(sid: string, dialect: 'local' | 'hosted' = 'local') {
     const socket = fakeSocket();
-    const connection = new SocketConnection(socket.connection, {
-      user: 'u',
-      sid,
-      dialect,
-      mayBeSilent: true,
+    const opener = { user: 'u', sid, dialect, mayBeSilent: true };
+    const connection = new SocketConnection(socket.connection, opener, {
       serverFlags: {},
       now: () => 0,
       onClose: () => connections.delete(connection),

@@ -29,17 +29,17 @@ function open(
   });
   let nowMs = 0;
   let dropped = 0;
-  const connection = new SocketConnection({ ws } as unknown as UpgradedSocket, {
-    user: 'u',
-    sid: 's',
-    dialect: 'local',
-    serverFlags: { a: 1 },
-    now: () => nowMs,
-    onClose: () => void calls.push('closed'),
-    onDrop: () => dropped++,
-    frameObserver: onFrame && { isOn: () => true, record: onFrame },
-    ...traits,
-  });
+  const connection = new SocketConnection(
+    { ws } as unknown as UpgradedSocket,
+    { user: 'u', sid: 's', dialect: 'local', ...traits },
+    {
+      serverFlags: { a: 1 },
+      now: () => nowMs,
+      onClose: () => void calls.push('closed'),
+      onDrop: () => dropped++,
+      frameObserver: onFrame && { isOn: () => true, record: onFrame },
+    },
+  );
   return {
     connection,
     ws,
