@@ -207,13 +207,14 @@ function testFrontEnd(row: (typeof ROWS)[number], frontEnd: FrontEndFolder): voi
   });
 
   test('files from before and after the restart are shown', async () => {
+    // Some versions ask when they open, others at the first look.
+    const asked = page().waitForRequest(row.inputs);
     await ui().open(url());
     await ui().showAssets();
     for (const name of [/seen_00001_/, /inverted_00001_/, /later_00001_/]) {
       await ui().untilAsset(name);
     }
     await watched().picture('history');
-    const asked = page().waitForRequest(row.inputs);
     await page().getByText('Imported').first().click();
     await asked;
     await ui().untilAsset(/filename=mine\.png/);
