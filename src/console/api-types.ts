@@ -13,7 +13,7 @@ export type SessionAnswer = ServerFacts & {
   readonly address: string;
 };
 
-/** What never changes about a server. */
+/** The facts about a server that never change. */
 export type ServerFacts = {
   readonly version: string;
   readonly upstream: string;

@@ -38,7 +38,7 @@ export type JobsPort = {
   readonly needsCredential: (user: string) => boolean;
 };
 
-/** What outlives the process that accepted a prompt. */
+/** The records that outlive the process that accepted a prompt. */
 export type PromptRecords = {
   readonly prompts: PromptStore;
   readonly files: FileStore;
@@ -46,7 +46,7 @@ export type PromptRecords = {
   readonly counter: SharedCounter;
 };
 
-/** What clients and operators see of prompts. */
+/** The part of prompts that clients and operators see. */
 type Frames = {
   readonly livePrompts: LivePrompts;
   readonly hub: Hub;

@@ -2,7 +2,7 @@ import { compareIds } from './submit/ids.ts';
 
 type Created = { readonly createdAtMs: number; readonly key: string };
 
-/** What decides the place of a prompt. */
+/** The facts that decide the place of a prompt. */
 export type Queued = Created & { readonly number: number };
 
 /** Orders prompts by age, oldest first. All processes must order two prompts in the same way. */

@@ -31,7 +31,7 @@ export type BackupSource = Pick<OpenedData, 'dataDir' | 'place'> & {
   readonly identity: Pick<BackupHeader, 'ledger' | 'ledgerId' | 'folderId' | 'secret'>;
 };
 
-/** What a finished backup has, and what it lacks. */
+/** The contents of a finished backup, and the files it lacks. */
 export type BackupResult = {
   records: number;
   files: number;

@@ -29,7 +29,7 @@ export type JobConsumerOptions = {
   replaceLostJob: ReplaceLostJob;
 };
 
-/** What the entries of the prompt that were applied so far amount to. */
+/** The state after the entries that were applied so far. */
 type AppliedState = {
   state(): ProgressState;
   hasEnded(): boolean;

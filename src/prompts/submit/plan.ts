@@ -55,7 +55,7 @@ type PlanJson = {
   readonly traceparent?: string;
 };
 
-/** What a plan has beside its submission. */
+/** The members of a plan beside its submission. */
 type PlanDetails = {
   readonly caller: Caller;
   readonly outputs: readonly string[];

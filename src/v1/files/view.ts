@@ -38,7 +38,7 @@ export type ViewServices = {
   readonly pictures: Pictures;
 };
 
-/** What links to files are made with. */
+/** The services that make links to files. */
 type ViewLinks = {
   readonly signer: ViewSigner;
   /** The addresses at which callers reach the server. */
