@@ -12,6 +12,9 @@ import {
   type Value,
 } from './node.ts';
 
+/** The names of the values of an input that grows by letters. */
+export const LETTERS = Array.from('abcdefghijklmnopqrstuvwxyz');
+
 type Specs = { readonly [name: string]: InputSpec };
 type ValuesOf<S extends Specs> = { readonly [Name in keyof S]: ValueOf<S[Name]> };
 type Readers = typeof READERS;

@@ -17,6 +17,8 @@ test.each([
   ['2 ** -1', 0.5],
   ['1 < a < 5 < 9', false],
   ['(a < 8) < 2', true],
+  // Each operand is computed once.
+  [`${'0 < ('.repeat(40)}2${') < 3'.repeat(40)}`, true],
   ['a == 7.0', true],
   ['not a or b', 2.5],
   ['0 and not 1 or 3', 3n],

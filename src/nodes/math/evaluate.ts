@@ -25,7 +25,7 @@ export function evaluate(expression: string, names: Scope['names']): Part {
 
 function read(node: SyntaxNode | null | undefined, scope: Scope, depth: number): Part {
   if (!node || node.type.isError) return fail('SyntaxError', 'invalid syntax');
-  if (depth > MAX_DEPTH) return fail('RecursionError', 'the expression is nested too deep');
+  if (depth > MAX_DEPTH) return tooDeep();
   const part = Object.hasOwn(PARTS, node.name) ? PARTS[node.name] : undefined;
   if (!part) return notAvailable(node.name);
   return part(childrenOf(node), {
@@ -63,11 +63,7 @@ const PARTS: { readonly [name: string]: ReadPart } = {
     const name = textOf(operator, scope);
     const operate = OPERATORS[name];
     if (operate) return operate(numberIn(read(left)), numberIn(read(right)));
-    // Python reads `a < b < c` as `a < b and b < c`.
-    const isChain = isComparison(left, scope);
-    const nearest = isChain ? childrenOf(left).at(-1) : left;
-    if (isChain && !isTrue(read(left))) return false;
-    return compare(name, numberIn(read(nearest)), numberIn(read(right)));
+    return readComparison(node, scope, read);
   },
   ConditionalExpression: ([then, , condition, , otherwise], { read }) =>
     read(isTrue(read(condition)) ? then : otherwise),
@@ -108,6 +104,25 @@ function readLogic(tokens: readonly SyntaxNode[], read: ReadNode): Part {
   }
   const [first, ...rest] = tokens;
   return first?.name === 'not' ? !isTrue(readLogic(rest, read)) : read(first);
+}
+
+/** Python reads `a < b < c` as `a < b and b < c`, and computes `b` once. */
+function readComparison(node: SyntaxNode, scope: Scope, read: ReadNode): boolean {
+  const links = [childrenOf(node)];
+  for (let left = links[0]?.[0]; isComparison(left, scope); left = links[0]?.[0]) {
+    if (links.unshift(childrenOf(left)) > MAX_DEPTH) return tooDeep();
+  }
+  let before = numberIn(read(links[0]?.[0]));
+  for (const [, operator, right] of links) {
+    const next = numberIn(read(right));
+    if (!compare(textOf(operator, scope), before, next)) return false;
+    before = next;
+  }
+  return true;
+}
+
+function tooDeep(): never {
+  return fail('RecursionError', 'the expression is nested too deep');
 }
 
 function notAvailable(what: string): never {

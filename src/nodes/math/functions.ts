@@ -1,5 +1,13 @@
 import { roundHalfEven } from '../tensor.ts';
-import { OPERATORS, type PythonNumber, fail, plain, rounded, truncated } from './python-numbers.ts';
+import {
+  type PythonNumber,
+  add,
+  fail,
+  plain,
+  power,
+  rounded,
+  truncated,
+} from './python-numbers.ts';
 
 type Arguments = readonly PythonNumber[];
 
@@ -29,8 +37,6 @@ const best =
       ? missing()
       : values.reduce((kept, next) => (isBetter(plain(next), plain(kept)) ? next : kept));
 
-const add = OPERATORS['+'] as (a: PythonNumber, b: PythonNumber) => PythonNumber;
-
 /** The functions that an expression may call. A list counts as its values. */
 export const FUNCTIONS: { readonly [name: string]: (values: Arguments) => PythonNumber } = {
   sum: (values) => values.reduce(add, 0n),
@@ -42,7 +48,7 @@ export const FUNCTIONS: { readonly [name: string]: (values: Arguments) => Python
   pow([base = missing(), exponent = missing()]) {
     if (Math.abs(Number(exponent)) > MAX_EXPONENT)
       return fail('ValueError', `Exponent ${exponent} exceeds maximum allowed (${MAX_EXPONENT})`);
-    return OPERATORS['**']?.(base, exponent) ?? 0n;
+    return power(base, exponent);
   },
   sqrt: ofFloats(Math.sqrt),
   ceil: toInt(Math.ceil),

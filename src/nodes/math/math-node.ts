@@ -1,10 +1,8 @@
 import { exactInt } from '../logic.ts';
 import type { NodeDef, Value } from '../node.ts';
-import { typedNode } from '../typed-node.ts';
+import { LETTERS, typedNode } from '../typed-node.ts';
 import { type Part, evaluate } from './evaluate.ts';
 import { type PythonNumber, fail, truncated } from './python-numbers.ts';
-
-const NAMES = Array.from('abcdefghijklmnopqrstuvwxyz');
 
 /** The node that computes a Python expression. */
 export const MATH_NODE: NodeDef = typedNode({
@@ -21,7 +19,7 @@ export const MATH_NODE: NodeDef = typedNode({
       {
         template: {
           input: { required: { value: ['FLOAT,INT,BOOLEAN', {}] } },
-          names: NAMES,
+          names: LETTERS,
           min: 1,
         },
       },

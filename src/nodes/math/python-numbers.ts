@@ -21,13 +21,20 @@ const arithmetic =
     return bounded(ints(x, y));
   };
 
+export const add = arithmetic(
+  (a, b) => a + b,
+  (a, b) => a + b,
+);
+
+export const power = arithmetic(
+  (a, b) => (b < 0n ? powerOfFloats(Number(a), Number(b)) : powerOfInts(a, b)),
+  powerOfFloats,
+);
+
 const divideFloats = (a: number, b: number): number => a / nonZero(b);
 
 export const OPERATORS: { readonly [operator: string]: Operator } = {
-  '+': arithmetic(
-    (a, b) => a + b,
-    (a, b) => a + b,
-  ),
+  '+': add,
   '-': arithmetic(
     (a, b) => a - b,
     (a, b) => a - b,
@@ -48,10 +55,7 @@ export const OPERATORS: { readonly [operator: string]: Operator } = {
       return rest !== 0 && rest < 0 !== b < 0 ? rest + b : rest;
     },
   ),
-  '**': arithmetic(
-    (a, b) => (b < 0n ? powerOfFloats(Number(a), Number(b)) : powerOfInts(a, b)),
-    powerOfFloats,
-  ),
+  '**': power,
 };
 
 /** An int as a bigint, a float as a number. */

@@ -2,12 +2,10 @@ import type { Json } from '../../protocol/json.ts';
 import { pythonRepr } from '../../protocol/python-text.ts';
 import { pythonFloat } from '../../protocol/python-json.ts';
 import { type NodeContext, type NodeDef, NodeFailure, type Value } from '../node.ts';
-import { typedNode } from '../typed-node.ts';
+import { LETTERS, typedNode } from '../typed-node.ts';
 import { formatInSpec } from './format-spec.ts';
 import { createTextPieces } from './pieces.ts';
 import { TEXT } from './text-node.ts';
-
-const NAMES = Array.from('abcdefghijklmnopqrstuvwxyz');
 
 /** The node that fills values into a text. */
 export const FORMAT_NODE: NodeDef = typedNode({
@@ -18,13 +16,13 @@ export const FORMAT_NODE: NodeDef = typedNode({
   required: {
     values: [
       'COMFY_AUTOGROW_V3',
-      { template: { input: { required: { value: ['*', {}] } }, names: NAMES, min: 0 } },
+      { template: { input: { required: { value: ['*', {}] } }, names: LETTERS, min: 0 } },
     ],
     f_string: ['STRING', { default: '{a}', multiline: true }],
   },
   run({ values, f_string: template }, context) {
     const { inputTypes = {} } = context;
-    const floats = NAMES.filter((name) => inputTypes[`values.${name}`] === 'FLOAT');
+    const floats = LETTERS.filter((name) => inputTypes[`values.${name}`] === 'FLOAT');
     const given = { values, floats: new Set(floats) };
     return { outputs: [formatText(template, given, context)] };
   },
