@@ -5,6 +5,7 @@ import { openSharedRedis } from '../../src/ledger/redis/open-shared.ts';
 import { type RedisConnections, openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { prompt } from './ledger.suite.ts';
+import { freePort } from '../support/processes/free-port.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
 
 const missing = redisMissing();
@@ -74,7 +75,9 @@ describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, ()
   });
 
   test('and is a node of a Redis Cluster is refused', async () => {
-    const node = await startRedis({ 'cluster-enabled': 'yes' });
+    // By default it listens 10,000 ports higher, too, where another program may have been given that port.
+    const busPort = String(await freePort());
+    const node = await startRedis({ 'cluster-enabled': 'yes', 'cluster-port': busPort });
     onTestFinished(() => node.dispose());
     await expect(openSharedRedis({ url: node.url, log: silentLogger() })).rejects.toThrow(
       `the ledger ${node.url} is a node of a Redis Cluster: use a Redis that is in none`,
