@@ -70,7 +70,8 @@ async function renewFile(
       : await jobs.assetFromHash(caller, { hash, filePath: uploadPathOf(file) });
   if (created?.ok && created.value.id !== assetId) return recordId(created.value.id);
   const uploadedId = await reupload?.(caller, file);
-  if (uploadedId !== undefined) return uploadedId === assetId ? undefined : uploadedId;
+  // The same id, where a service gives the same bytes the same id.
+  if (uploadedId !== undefined) return uploadedId;
   // An output that the upstream now has under another id.
   const asset = await jobs.asset(caller, assetId);
   return asset.ok && asset.value.id !== assetId ? recordId(asset.value.id) : undefined;

@@ -59,6 +59,15 @@ test('a file two nodes name gets one new record', async () => {
   expect(one.assets.calls).toEqual(['assetFromHash']);
 });
 
+test('a file that is uploaded again may get the id that it had', async () => {
+  const one = await app(['a.png']);
+  const [a] = one.placed as [ResolvedFile];
+  one.assets.lose(a.assetId);
+  const services = { ...one.deps, reupload: () => Promise.resolve(a.assetId) };
+  const error = refusal({ missing_ids: [a.assetId] });
+  expect(await renewAssets(services, CALLER, { resolvedFiles: [a], error })).toEqual([a]);
+});
+
 test('a name that was overwritten meanwhile keeps its new bytes', async () => {
   const one = await app(['a.png']);
   const [a] = one.placed as [ResolvedFile];
