@@ -1,17 +1,17 @@
-import { type Json, LosslessNumber, isJsonObject } from '../protocol/json.ts';
+import { z } from 'zod';
+import { type Json, LosslessNumber, isJsonObject, parseJsonOrUndefined } from '../protocol/json.ts';
 import {
   type Asset,
   type Graph,
   JOB_STATUSES,
   type Job,
   type JobError,
+  type NodeUi,
   OUTPUT_TYPES,
   type Output,
-  type OutputType,
   type Progress,
   outputTypeOf,
 } from '../protocol/v2.ts';
-import { addVendorFields } from './vendor-fields.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { engineFileOf } from '../protocol/engine-file.ts';
 import { withoutFolders, withoutFoldersIn } from './files/upload-paths.ts';
@@ -22,196 +22,169 @@ const MAX_TIME_MS = 8_640_000_000_000_000 - DAY_MS;
 /** Used when the service states no expiry, so that such a link is never stored. */
 const EPOCH = new Date(0).toISOString();
 
-/** The result for a value that the contract does not allow. */
-const INVALID = Symbol('invalid');
-
-/** Reads one member. `undefined` leaves it out; `INVALID` makes the whole object invalid. */
-type Reader = (value: unknown) => unknown;
-
-/** The members of the contract. Others are dropped, unless they are vendor fields. */
-type Readers<T> = { readonly [name in Exclude<keyof T & string, `x_${string}`>]-?: Reader };
-
-type Members = { readonly [name: string]: unknown };
-
-const text: Reader = (value) => (typeof value === 'string' ? value : INVALID);
-const number: Reader = (value) => {
-  const read = value instanceof LosslessNumber ? Number(value.toString()) : value;
-  return typeof read === 'number' && Number.isFinite(read) ? read : INVALID;
-};
-const count: Reader = (value) => {
-  const read = number(value);
-  return typeof read === 'number' && read >= 0 ? read : 0;
-};
-const share: Reader = (value) => {
-  const read = number(value);
-  return typeof read === 'number' ? Math.min(1, Math.max(0, read)) : INVALID;
-};
+const exactOrNot = (value: unknown): unknown =>
+  value instanceof LosslessNumber ? Number(value.toString()) : value;
+const share = z
+  .preprocess(exactOrNot, z.number())
+  .transform((value) => Math.min(1, Math.max(0, value)));
+const count = z.preprocess(exactOrNot, z.number().min(0)).catch(0);
+const maybeNumber = z.preprocess(exactOrNot, z.number().nullable()).catch(null);
+const optionalNumber = z.preprocess(exactOrNot, z.number().nullish()).catch(null);
+const anyText = z.string().catch('');
+const optionalText = z.string().nullish().catch(null);
 /**
- * Reads an id. Ids are used as keys here, where a NUL would change their meaning, and in addresses,
- * which cannot have half of a surrogate pair. Any other text is accepted.
+ * Ids are used as keys here, where a NUL would change their meaning, and in addresses, which cannot
+ * have half of a surrogate pair. Any other text is accepted.
  */
-const id: Reader = (value) =>
-  typeof value === 'string' && value !== '' && !/[\0\p{Surrogate}]/u.test(value) ? value : INVALID;
-const mediaType: Reader = (value) =>
-  typeof value === 'string' && !hasControlCharacter(value) ? value : 'application/octet-stream';
-const time: Reader = (value) =>
-  typeof value === 'string' && Date.parse(value) < MAX_TIME_MS ? value : INVALID;
-const texts: Reader = (value) =>
-  Array.isArray(value) && value.every((item) => typeof item === 'string') ? value : INVALID;
-const flag: Reader = (value) => (typeof value === 'boolean' ? value : INVALID);
-/** Reads a status. A service may have states of its own: a job in such a state has not ended. */
-const status: Reader = (value) => {
-  if (typeof value !== 'string') return INVALID;
-  return JOB_STATUSES.find((known) => known === value) ?? 'running';
-};
-const outputType: Reader = (value) => OUTPUT_TYPES.find((known) => known === value);
+const id = z.string().regex(/^[^\0\p{Surrogate}]+$/u);
+const mediaType = z
+  .string()
+  .refine((text) => !hasControlCharacter(text))
+  .catch('application/octet-stream');
+const time = z.string().refine((text) => Date.parse(text) < MAX_TIME_MS);
+const maybeTime = time.nullable().catch(null);
+const knownTime = orAbsent(time);
+/** A service may have states of its own: a job in such a state has not ended. */
+const status = z.string().pipe(z.enum(JOB_STATUSES).catch('running'));
+const flag = orAbsent(z.boolean());
+const word = orAbsent(z.string());
+const listsByName = z.custom<NodeUi>(isNodeUi);
+const cachedNodes = orAbsent(z.array(z.string()));
 
-function or(reader: Reader, instead: unknown): Reader {
-  return (value) => {
-    const read = reader(value);
-    return read === INVALID ? instead : read;
-  };
+/** A member that is left out when it has an unexpected value. */
+function orAbsent<T>(schema: z.ZodType<T>): z.ZodType<T | undefined> {
+  return schema.optional().catch(undefined);
 }
 
-function optional(reader: Reader): Reader {
-  return (value) => (value === undefined ? undefined : reader(value));
+/** The members of the contract and those of another Holdover. Others are dropped. */
+function members<Shape extends z.ZodRawShape>(shape: Shape) {
+  return z.object(shape).transform((read) => {
+    const known = Object.entries(read).filter(([, value]) => value !== undefined);
+    return Object.fromEntries(known) as typeof read;
+  });
 }
 
-const maybeText = or(text, null);
-const maybeHash = or(id, null);
-const maybeTime = or(time, null);
-const maybeNumber = or(number, null);
-const anyText = or(text, '');
+/** True for the output of one node. */
+export function isNodeUi(value: unknown): value is NodeUi {
+  return isJsonObject(value as Json) && Object.values(value as NodeUi).every(Array.isArray);
+}
 
-const PROGRESS: Readers<Progress> = {
+const PROGRESS = members({
   value: share,
   nodes_done: count,
   nodes_total: count,
-  current_node: optional(maybeText),
-  current_node_class: optional(maybeText),
-  step: optional(maybeNumber),
-  steps: optional(maybeNumber),
-  message: optional(maybeText),
-};
+  current_node: optionalText,
+  current_node_class: optionalText,
+  step: optionalNumber,
+  steps: optionalNumber,
+  message: optionalText,
+  x_polled: flag,
+});
 
-const OUTPUT: Readers<Output> = {
+const OUTPUT = members({
   // Empty when the worker named no node.
   node_id: anyText,
   name: anyText,
-  type: outputType,
+  type: orAbsent(z.enum(OUTPUT_TYPES)),
   content_type: mediaType,
   // One server states 0 for every file.
   size_bytes: count,
   id,
-  hash: maybeHash,
+  hash: id.nullable().catch(null),
   url: anyText,
-  url_expires_at: or(time, EPOCH),
-  job_id: optional(maybeText),
-};
+  url_expires_at: time.catch(EPOCH),
+  job_id: optionalText,
+  x_subfolder: word,
+  x_temp: flag,
+  x_websocket: flag,
+  x_with_step: flag,
+}).transform(({ type, ...read }) => ({
+  ...folderFields(read.id),
+  ...read,
+  type: type ?? outputTypeOf(read.content_type),
+}));
 
-const JOB_ERROR: Readers<JobError> = {
-  code: or(text, 'job_failed'),
-  message: or(text, 'The job failed.'),
-  node_id: optional(maybeText),
-  class_type: optional(maybeText),
-  traceback: optional(maybeText),
-};
+const JOB_ERROR = members({
+  code: z.string().catch('job_failed'),
+  message: z.string().catch('The job failed.'),
+  node_id: optionalText,
+  class_type: optionalText,
+  traceback: optionalText,
+  x_exception_type: word,
+  x_current_inputs: orAbsent(listsByName),
+}).transform((error) => withoutFoldersIn(error as unknown as Json) as unknown as JobError);
 
-const ASSET: Readers<Asset> = {
+const ASSET = members({
   id,
-  hash: maybeHash,
+  hash: id.nullable().catch(null),
   size_bytes: count,
   content_type: mediaType,
-  created_at: (value) => or(time, new Date().toISOString())(value),
+  created_at: time.catch(() => new Date().toISOString()),
   url: anyText,
-  url_expires_at: or(time, EPOCH),
-  file_path: or(text, undefined),
-  created_new: or(flag, undefined),
-  expires_at: optional(maybeTime),
-  job_id: optional(maybeText),
-  tags: or(texts, undefined),
-};
+  url_expires_at: time.catch(EPOCH),
+  file_path: word,
+  created_new: flag,
+  expires_at: time.nullish().catch(null),
+  job_id: optionalText,
+  tags: orAbsent(z.array(z.string())),
+});
 
-/**
- * Returns the members that these readers accept, and vendor fields; `undefined` when the object is
- * invalid.
- */
-function readMembers<T>(readers: Readers<T>, json: unknown): T | undefined {
-  if (!isJsonObject(json as Json)) return undefined;
-  const members = json as Members;
-  const result: { [name: string]: unknown } = {};
-  for (const [name, reader] of Object.entries<Reader>(readers)) {
-    const value = reader(members[name]);
-    if (value === INVALID) return undefined;
-    if (value !== undefined) result[name] = value;
-  }
-  return addVendorFields(result, members) as T;
-}
+const LINKS = z.object({ self: anyText, events: anyText, cancel: anyText });
+
+const JOB = members({
+  id,
+  status,
+  created_at: knownTime,
+  // The time of creation in a list of jobs.
+  create_time: knownTime,
+  started_at: maybeTime,
+  completed_at: maybeTime,
+  expires_at: knownTime,
+  queue_position: maybeNumber,
+  progress: PROGRESS.nullable().catch(null),
+  outputs: z
+    .array(z.unknown())
+    .catch([])
+    .transform((items) => items.flatMap((item) => readOutput(item) ?? [])),
+  error: JOB_ERROR.nullable().catch(null),
+  urls: LINKS.catch({ self: '', events: '', cancel: '' }),
+  metrics: orAbsent(z.record(z.string(), maybeNumber)),
+  // A map or, at one server, a text that Holdover fills with the map.
+  metadata: orAbsent(
+    z.preprocess(
+      (labels) => (typeof labels === 'string' ? parseJsonOrUndefined(labels) : labels),
+      z.record(z.string(), z.string()),
+    ),
+  ),
+  x_cached_nodes: cachedNodes,
+  x_ui: orAbsent(
+    z.custom(
+      (value) => isJsonObject(value as Json) && Object.values(value as object).every(isNodeUi),
+    ),
+  ),
+  x_workflow: orAbsent(z.custom((value) => isJsonObject(value as Json))),
+}).transform(({ created_at, create_time, expires_at, ...job }) => {
+  const createdAt = created_at ?? create_time ?? new Date().toISOString();
+  const expiresAt = expires_at ?? new Date(Date.parse(createdAt) + DAY_MS).toISOString();
+  return { ...job, created_at: createdAt, expires_at: expiresAt };
+});
 
 /** Reads a job as any of the servers writes it; `undefined` when it is not a job. */
 export function readJob(json: unknown): Job | undefined {
-  if (!isJsonObject(json as Json)) return undefined;
-  const members = json as Members;
-  const jobId = id(members['id']);
-  const jobStatus = status(members['status']);
-  if (jobId === INVALID || jobStatus === INVALID) return undefined;
-  const createdAt = createdAtOf(members);
-  const expiresAt = or(time, undefined)(members['expires_at']);
-  const metrics = readMetrics(members['metrics']);
-  const labels = readLabels(members['metadata'] as Json | undefined);
-  const outputs = Array.isArray(members['outputs']) ? members['outputs'] : [];
-  const job = {
-    id: jobId,
-    status: jobStatus,
-    created_at: createdAt,
-    started_at: maybeTime(members['started_at']),
-    completed_at: maybeTime(members['completed_at']),
-    expires_at: expiresAt ?? new Date(Date.parse(createdAt) + DAY_MS).toISOString(),
-    queue_position: maybeNumber(members['queue_position']),
-    progress: readProgress(members['progress']) ?? null,
-    outputs: outputs.flatMap((item) => readOutput(item) ?? []),
-    error: readError(members['error']),
-    urls: readUrls(members['urls']),
-    ...(metrics && { metrics }),
-    ...(labels && { metadata: labels }),
-  };
-  return addVendorFields(job, members) as unknown as Job;
-}
-
-function readUrls(json: unknown): Job['urls'] {
-  const urls = isJsonObject(json as Json) ? (json as Members) : {};
-  const urlOf = (name: keyof Job['urls']) => anyText(urls[name]) as string;
-  return { self: urlOf('self'), events: urlOf('events'), cancel: urlOf('cancel') };
-}
-
-/** Returns the time of creation, which has another name in a list of jobs. */
-function createdAtOf(members: Members): string {
-  const stated = [members['created_at'], members['create_time']];
-  const first = stated.find((value) => time(value) !== INVALID);
-  return (first as string | undefined) ?? new Date().toISOString();
-}
-
-function readMetrics(json: unknown): Members | undefined {
-  if (!isJsonObject(json as Json)) return undefined;
-  const entries = Object.entries(json as Members);
-  return Object.fromEntries(entries.map(([name, value]) => [name, maybeNumber(value)]));
-}
-
-function readError(json: unknown): JobError | null {
-  const error = readMembers(JOB_ERROR, json);
-  return error ? (withoutFoldersIn(error as unknown as Json) as unknown as JobError) : null;
+  return JOB.safeParse(json).data as Job | undefined;
 }
 
 /** Reads a progress snapshot; `undefined` for `null` and incomplete ones. */
 export function readProgress(json: unknown): Progress | undefined {
-  return readMembers(PROGRESS, json);
+  return PROGRESS.safeParse(json).data as Progress | undefined;
 }
 
 export function readOutput(json: unknown): Output | undefined {
-  const read = readMembers(OUTPUT, json);
-  if (!read) return undefined;
-  const type = (read.type as OutputType | undefined) ?? outputTypeOf(read.content_type);
-  return { ...folderFields(read.id), ...read, type };
+  return OUTPUT.safeParse(json).data as Output | undefined;
+}
+
+export function readAsset(json: unknown): Asset | undefined {
+  return ASSET.safeParse(json).data as Asset | undefined;
 }
 
 /**
@@ -228,21 +201,14 @@ function folderFields(outputId: string): Pick<Output, 'x_subfolder' | 'x_temp'> 
   };
 }
 
-export function readAsset(json: unknown): Asset | undefined {
-  return readMembers(ASSET, json);
-}
-
 export type StatusData = Pick<Job, 'status' | 'x_cached_nodes'> & {
   readonly queue_position?: number | null;
 };
 
-const STATUS: Readers<StatusData> = {
-  status,
-  queue_position: optional(maybeNumber),
-};
+const STATUS = members({ status, queue_position: optionalNumber, x_cached_nodes: cachedNodes });
 
 export function readStatus(json: unknown): StatusData | undefined {
-  return readMembers(STATUS, json);
+  return STATUS.safeParse(json).data as StatusData | undefined;
 }
 
 /** Reads the answer of `GET /jobs/{id}/workflow`. */
@@ -252,21 +218,4 @@ export function readWorkflow(
   if (!isJsonObject(json) || !isJsonObject(json['workflow'])) return undefined;
   const format = json['format'] === 'save' ? 'save' : 'api';
   return { workflow: json['workflow'] as Graph, format };
-}
-
-/** Reads labels. They are a map or, at one server, a text that Holdover fills with the map. */
-function readLabels(metadata: Json | undefined): Job['metadata'] | undefined {
-  if (metadata === null || metadata === undefined) return undefined;
-  const map = typeof metadata === 'string' ? parseLabelText(metadata) : metadata;
-  if (!isJsonObject(map)) return undefined;
-  const areTexts = Object.values(map).every((label) => typeof label === 'string');
-  return areTexts ? (map as Job['metadata']) : undefined;
-}
-
-function parseLabelText(labels: string): Json | undefined {
-  try {
-    return JSON.parse(labels) as Json;
-  } catch {
-    return undefined;
-  }
 }

@@ -9,8 +9,7 @@ import type { HttpAnswer } from '../calls/connections.ts';
 import { type Secrets, redactEvent } from '../calls/redact.ts';
 import { type Json, isJsonObject, parseJson } from '../../protocol/json.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
-import { readJob, readOutput, readProgress, readStatus } from '../schemas.ts';
-import { isNodeUi } from '../vendor-fields.ts';
+import { isNodeUi, readJob, readOutput, readProgress, readStatus } from '../schemas.ts';
 
 /** The result of one attempt to read a stream. */
 export type StreamAttempt =
