@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../protocol/json.ts';
+import type { JsonObject } from '../protocol/json.ts';
 import type { NodeUi } from '../protocol/v2.ts';
 
 /** A batch of pictures in float32 from 0 to 1, in the order batch × height × width × channels. */
@@ -55,7 +55,6 @@ export type OutputSpec = {
   readonly type: string;
   /** Default: the type. */
   readonly name?: string;
-  readonly isList?: boolean;
   /** The template of an output whose type is that of the inputs with the same template. */
   readonly matchType?: string;
 };
@@ -121,7 +120,7 @@ export type NodeContext = {
 
 export type NodeResult = {
   /** One value for each declared output; an array if the output is a list. */
-  readonly outputs: readonly (Value | readonly Value[])[];
+  readonly outputs: readonly Value[];
   readonly ui?: NodeUi;
 };
 
@@ -145,8 +144,6 @@ export type NodeDef = {
   readonly experimental?: boolean;
   /** True when front ends keep what the node shows although it is no output node. */
   readonly hasIntermediateOutput?: boolean;
-  /** True when the node takes whole lists instead of running once for each item. */
-  readonly inputIsList?: boolean;
   /** True when it is never cached (v1's IS_CHANGED returns NaN). */
   readonly alwaysRuns?: boolean;
   /**
@@ -154,11 +151,6 @@ export type NodeDef = {
    * `is_changed`.
    */
   readonly fileInputs?: readonly string[];
-  /**
-   * Checks literal inputs before the job is accepted. Returns the reason of a refusal (empty: v1's
-   * refusal without a reason), or `undefined`.
-   */
-  validate?(inputs: { readonly [name: string]: Json }): string | undefined;
   /**
    * Returns the lazy inputs that the node needs, by the values of the others. Nodes that are linked
    * to no needed input do not run.

@@ -14,7 +14,7 @@ import {
 } from '../protocol/node-errors.ts';
 import { pythonStr } from '../protocol/python-text.ts';
 import type { NodeErrorEntry, NodeErrors, PromptRefusal } from '../protocol/v1.ts';
-import { shownValue } from './shown-value.ts';
+import { shownText, shownValue } from './shown-value.ts';
 import { runSteps } from '../protocol/steps.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { addTo, classOf, dependentOutputs, linkOf, nodeOf } from './graph.ts';
@@ -107,24 +107,18 @@ export function missingFiles(
   return nodeErrorsOf(errorsByNode, graph, context.outputs ?? []);
 }
 
-/** The v1 error of a node that refuses its inputs itself. */
-const OWN_REFUSAL = {
-  type: 'custom_validation_failed',
-  message: 'Custom validation failed for node',
-} as const;
-
-function missingFile({
-  input,
-  value,
-}: {
+/** Returns v1's error for a loader whose file is missing. */
+export function missingFile(file: {
   readonly input: string;
   readonly value: string;
 }): NodeErrorEntry {
-  return {
-    ...OWN_REFUSAL,
-    details: `${input} - Invalid image file: ${value}`,
-    extra_info: { input_name: input },
-  };
+  return ownRefusal(`${file.input} - Invalid image file: ${shownText(file.value)}`, file.input);
+}
+
+/** Returns the v1 error of a node that refuses an input itself; `''`: it names none. */
+export function ownRefusal(details: string, input: string): NodeErrorEntry {
+  const info = input === '' ? {} : { input_name: input };
+  return errorEntry('custom_validation_failed', 'Custom validation failed for node', details, info);
 }
 
 /** Returns the errors with their nodes in the order of the graph. */
@@ -154,11 +148,7 @@ export function nodeErrorsOf(
 function toEntry({ field, reason }: ContractNodeError, inputs: JsonObject): NodeErrorEntry {
   const value = Object.hasOwn(inputs, field) ? inputs[field] : undefined;
   const known = v1ErrorOf(reason);
-  if (!known) {
-    const details = field === '' ? reason : `${field} - ${reason}`;
-    const extra_info = field === '' ? {} : { input_name: field };
-    return { ...OWN_REFUSAL, details, extra_info };
-  }
+  if (!known) return ownRefusal(field === '' ? reason : `${field} - ${reason}`, field);
   const isReported = value !== undefined && linkOf(value) === undefined;
   const extra_info = {
     ...(field !== '' && { input_name: field }),

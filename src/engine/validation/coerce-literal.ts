@@ -1,6 +1,5 @@
 import { isAssetRef } from '../../protocol/asset-refs.ts';
 import { type Json, LosslessNumber, isJsonObject } from '../../protocol/json.ts';
-import { pythonFloat } from '../../protocol/python-json.ts';
 import { pythonRepr, pythonStr, isTruthyInPython, pythonType } from '../../protocol/python-text.ts';
 import { shownText } from '../../translate/shown-value.ts';
 
@@ -38,18 +37,6 @@ export function unwrap(value: Json): Json {
   return isJsonObject(value) && Object.hasOwn(value, '__value__')
     ? (value['__value__'] ?? null)
     : value;
-}
-
-/** Compares two numbers: -1, 0 or 1. Exact for integers beyond a double. */
-export function compareNumbers(a: Json, b: Json): number {
-  const areSmall = Number.isSafeInteger(a) && Number.isSafeInteger(b);
-  const [left, right] = areSmall ? [Number(a), Number(b)] : [exactNumber(a), exactNumber(b)];
-  return left < right ? -1 : Number(left > right);
-}
-
-/** Returns a limit or value as v1 prints it: floats keep their decimal point. */
-export function numberText(type: Json, value: Json): string {
-  return type === 'FLOAT' ? pythonFloat(Number(pythonRepr(value))) : pythonRepr(value);
 }
 
 function toInt(value: Json): Coerced {
@@ -110,11 +97,6 @@ function toFloat(value: Json): Coerced {
 function toJsonInteger(text: string): Json {
   const number = Number(text);
   return Number.isSafeInteger(number) ? number : new LosslessNumber(text);
-}
-
-function exactNumber(value: Json): number | bigint {
-  const text = pythonRepr(value);
-  return /^-?\d+$/.test(text) ? BigInt(text) : Number(text);
 }
 
 function refuseValue(reason: string): Coerced {

@@ -4,6 +4,7 @@ import { pythonRepr, pythonType } from '../../protocol/python-text.ts';
 import type { NodeErrorEntry } from '../../protocol/v1.ts';
 import { errorEntry } from '../../protocol/node-errors.ts';
 import { shownValue } from '../../translate/shown-value.ts';
+import type { DeclaredSpec } from '../../translate/value-errors.ts';
 
 /** Checks a link against the node and the slot that it comes from. */
 export function validateLink(
@@ -85,6 +86,6 @@ export type InputValidation =
   | { readonly thrown: { readonly type: string; readonly message: string } };
 
 /** Returns `[type, options]`, always with options: v1 shows `{}` where a node declared none. */
-export function inputConfig([type, options = {}]: InputSpec): Json {
+export function inputConfig([type, options = {}]: InputSpec): DeclaredSpec {
   return [type as Json, options];
 }

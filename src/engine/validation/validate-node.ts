@@ -1,14 +1,15 @@
 import type { InputSpec, NodeDef } from '../../nodes/node.ts';
 import { isAssetRef } from '../../protocol/asset-refs.ts';
-import { comboOptions } from '../../protocol/v1.ts';
 import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts';
 import { pythonStr, pythonType } from '../../protocol/python-text.ts';
 import type { NodeErrorEntry } from '../../protocol/v1.ts';
-import { errorEntry, missingInputError, notInListError } from '../../protocol/node-errors.ts';
+import { errorEntry, missingInputError } from '../../protocol/node-errors.ts';
 import { declaredInputs } from '../../translate/declared-inputs.ts';
 import { linkOf } from '../../translate/graph.ts';
-import { coerce, compareNumbers, numberText, unwrap } from './coerce-literal.ts';
-import { shownText, shownValue } from '../../translate/shown-value.ts';
+import { missingFile } from '../../translate/node-errors.ts';
+import { limitError, listError } from '../../translate/value-errors.ts';
+import { coerce, unwrap } from './coerce-literal.ts';
+import { shownValue } from '../../translate/shown-value.ts';
 import {
   type InputValidation,
   type RawGraph,
@@ -90,7 +91,7 @@ export function validateNode(
   const thrown = fileFault(def, inputs);
   if (thrown) return { ...validation, thrown };
   const missingFiles = unknownFiles?.get(id) ?? [];
-  validation.errors.push(...customErrors(def, inputs), ...missingFiles.map(missingFile));
+  validation.errors.push(...missingFiles.map(missingFile));
   return validation;
 }
 
@@ -126,14 +127,6 @@ function fileFault(def: NodeDef, inputs: JsonObject): Thrown | undefined {
   return undefined;
 }
 
-/** Returns v1's error for a loader whose file is missing. */
-function missingFile({ input, value }: UnknownFile): NodeErrorEntry {
-  const details = `${input} - Invalid image file: ${shownText(value)}`;
-  return errorEntry('custom_validation_failed', CUSTOM_FAILED, details, { input_name: input });
-}
-
-const CUSTOM_FAILED = 'Custom validation failed for node';
-
 function validateLiteral(
   input: string,
   spec: InputSpec,
@@ -141,63 +134,24 @@ function validateLiteral(
   def: NodeDef,
 ): InputValidation {
   const [type] = spec;
-  const info = { input_name: input, input_config: inputConfig(spec) };
+  const declared = inputConfig(spec);
   const coerced = coerce(type as Json, given);
   if (!coerced.ok) {
     const shown = shownValue(unwrap(given));
     const details = `${input}, ${pythonStr(shown)}, ${coerced.reason}`;
-    const more = { ...info, received_value: shown, exception_message: coerced.reason };
+    const more = { received_value: shown, exception_message: coerced.reason };
     return {
       error: errorEntry(
         'invalid_input_type',
         `Failed to convert an input value to a ${String(type)} value`,
         details,
-        more,
+        { input_name: input, input_config: declared, ...more },
       ),
     };
   }
   // For a file input the existence of the file is checked, not the option list.
   if (def.fileInputs?.includes(input)) return { value: coerced.value };
-  const error = limitError(input, spec, coerced.value) ?? listError(input, spec, coerced.value);
+  const error =
+    limitError(input, declared, coerced.value) ?? listError(input, declared, coerced.value);
   return error ? { error } : { value: coerced.value };
-}
-
-function limitError(input: string, spec: InputSpec, value: Json): NodeErrorEntry | undefined {
-  const [type, { min, max } = {} as JsonObject] = spec;
-  if (type !== 'INT' && type !== 'FLOAT') return undefined;
-  const isSmall = min !== undefined && compareNumbers(value, min) < 0;
-  const isLarge = max !== undefined && compareNumbers(value, max) > 0;
-  if (!isSmall && !isLarge) return undefined;
-  const info = { input_name: input, input_config: inputConfig(spec), received_value: value };
-  if (isSmall) {
-    return errorEntry(
-      'value_smaller_than_min',
-      `Value ${numberText(type, value)} smaller than min of ${numberText(type, min)}`,
-      input,
-      info,
-    );
-  }
-  return errorEntry(
-    'value_bigger_than_max',
-    `Value ${numberText(type, value)} bigger than max of ${numberText(type, max ?? null)}`,
-    input,
-    info,
-  );
-}
-
-/** Checks a value against the options of a combo, or each value of a multiselect one. */
-function listError(input: string, spec: InputSpec, value: Json): NodeErrorEntry | undefined {
-  const options = comboOptions(spec as Json);
-  if (options === undefined) return undefined;
-  const values = spec[1]?.multiselect === true && Array.isArray(value) ? value : [value];
-  if (values.every((one) => options.includes(one))) return undefined;
-  return notInListError(input, { options, config: inputConfig(spec) }, shownValue(value));
-}
-
-function customErrors(def: NodeDef, inputs: JsonObject): NodeErrorEntry[] {
-  const reason = def.validate?.(inputs);
-  if (reason === undefined) return [];
-  const [input = ''] = Object.keys(def.required);
-  const details = reason === '' ? input : `${input} - ${shownText(reason)}`;
-  return [errorEntry('custom_validation_failed', CUSTOM_FAILED, details, { input_name: input })];
 }
