@@ -18,9 +18,9 @@ function classInfo(def: NodeDef): ClassInfo {
     input_order: Object.fromEntries(
       Object.entries(groups).map(([group, inputs]) => [group, Object.keys(inputs)]),
     ),
-    is_input_list: def.inputIsList ?? false,
+    is_input_list: false,
     output: def.outputs.map(({ type }) => type),
-    output_is_list: def.outputs.map(({ isList = false }) => isList),
+    output_is_list: def.outputs.map(() => false),
     output_name: def.outputs.map(({ type, name = type }) => name),
     ...(isV3 ? { output_tooltips: def.outputs.map(() => null), ...matchTypes(def) } : {}),
     name: def.name,

@@ -1,11 +1,5 @@
-import {
-  type NodeContext,
-  type Value,
-  type Inputs,
-  NodeFailure,
-  type NodeDef,
-} from '../../nodes/node.ts';
-import { stringifyJson, type Json } from '../../protocol/json.ts';
+import type { Inputs, NodeContext, NodeDef, NodeResult, Value } from '../../nodes/node.ts';
+import { stringifyJson } from '../../protocol/json.ts';
 import type { Link } from '../../translate/graph.ts';
 import type { NodeRecord, NodeRecords } from './node-cache.ts';
 import type { MemoryMeter } from './memory-meter.ts';
@@ -49,8 +43,8 @@ const NODES_BETWEEN_PAUSES = 32;
 export class NodeCallError extends Error {
   override readonly name = 'NodeCallError';
   readonly node: PlannedNode;
-  readonly inputs: ReadonlyMap<string, readonly Value[]>;
-  constructor(node: PlannedNode, inputs: ReadonlyMap<string, readonly Value[]>, cause: unknown) {
+  readonly inputs: Inputs;
+  constructor(node: PlannedNode, inputs: Inputs, cause: unknown) {
     super(`node ${node.id} failed`, { cause });
     this.node = node;
     this.inputs = inputs;
@@ -63,8 +57,7 @@ export async function execute(execution: Execution): Promise<void> {
   const cached = [...plan.values()].filter((node) => records.has(node.signature));
   const waiting = nodesToRun(execution);
   const skipped = cached.filter((node) => !waiting.has(node.id));
-  for (const node of cached)
-    execution.meter.settle(records.get(node.signature)?.slots.flat() ?? []);
+  for (const node of cached) execution.meter.settle(records.get(node.signature)?.slots ?? []);
   execution.post({
     type: 'begin',
     cached: cached.map((node) => node.id),
@@ -139,9 +132,8 @@ function missingLinks(node: PlannedNode, execution: Execution): readonly Link[] 
 function neededLinks(node: PlannedNode, execution: Execution): readonly Link[] {
   if (node.lazyLinks.size === 0) return [];
   const inputs = evaluate(node, node.links, execution);
-  const asks = (arguments_: Inputs): readonly string[] => node.def.neededInputs?.(arguments_) ?? [];
   try {
-    const names = argumentSets(node.def, inputs).flatMap(asks);
+    const names = node.def.neededInputs?.(inputs) ?? [];
     return names.flatMap((name) => node.lazyLinks.get(name) ?? []);
   } catch (cause) {
     throw new NodeCallError(node, inputs, cause);
@@ -163,11 +155,11 @@ async function runOrReuse(node: PlannedNode, execution: Execution): Promise<void
 }
 
 async function run(node: PlannedNode, execution: Execution): Promise<NodeRecord> {
-  let inputs: ReadonlyMap<string, readonly Value[]> = new Map();
+  let inputs: Inputs = {};
   try {
     inputs = evaluate(node, new Map([...node.links, ...reachedLinks(node, execution)]), execution);
     const context = execution.contextFor(node);
-    const { slots, ui } = await callNode(node.def, inputs, context);
+    const { outputs: slots, ui } = await callNode(node.def, inputs, context);
     context.flush();
     return { slots, outputs: [...context.saved], ...(ui && { uiJson: stringifyJson(ui) }) };
   } catch (cause) {
@@ -187,93 +179,32 @@ function evaluate(
   node: PlannedNode,
   links: PlannedNode['links'],
   { plan, records }: Execution,
-): ReadonlyMap<string, readonly Value[]> {
-  const inputs = new Map<string, readonly Value[]>();
-  for (const [name, { value, spec }] of node.literals) inputs.set(name, [toValue(value, spec)]);
+): Inputs {
+  const inputs = new Map<string, Value>();
+  for (const [name, { value, spec }] of node.literals) inputs.set(name, toValue(value, spec));
   for (const [name, link] of links) {
     const source = plan.get(link.from);
     /** v1 uses the slot as a Python index: -1 is the last output. */
-    const slot = source && records.get(source.signature)?.slots.at(link.slot);
-    if (!slot)
+    const value = source && records.get(source.signature)?.slots.at(link.slot);
+    if (value === undefined)
       throw new Error(
         `input ${name} is linked to output ${link.slot} of node ${link.from}, which has none`,
       );
-    inputs.set(name, slot);
+    inputs.set(name, value);
   }
-  return inputs;
+  return Object.fromEntries(inputs);
 }
 
 function uiField(record: NodeRecord): { uiJson?: string } {
   return record.uiJson === undefined ? {} : { uiJson: record.uiJson };
 }
 
-/**
- * The result of all calls of a node: one list for each output slot, and the values that it shows.
- */
-type CallResult = {
-  readonly slots: readonly (readonly Value[])[];
-  readonly ui?: { readonly [key: string]: readonly Json[] };
-};
-
-/**
- * Runs a node as v1 does: once for each item of the longest input list; shorter lists repeat their
- * last item. A node that takes lists runs once. Results of list outputs are joined.
- */
-async function callNode(
-  def: NodeDef,
-  inputs: ReadonlyMap<string, readonly Value[]>,
-  context: NodeContext & { readonly meter: MemoryMeter },
-): Promise<CallResult> {
-  const slots: Value[][] = def.outputs.map(() => []);
-  const ui = new Map<string, Json[]>();
-  for (const arguments_ of argumentSets(def, inputs)) {
-    context.check();
-    const result = await def.run(arguments_, context);
-    context.meter.settle(collectOutputs(def, result.outputs, slots));
-    for (const [key, items] of Object.entries(result.ui ?? {})) {
-      const shown = ui.get(key) ?? [];
-      for (const item of items) shown.push(item);
-      ui.set(key, shown);
-    }
-  }
-  return { slots, ...(ui.size > 0 && { ui: Object.fromEntries(ui) }) };
-}
-
-function argumentSets(
-  def: NodeDef,
-  inputs: ReadonlyMap<string, readonly Value[]>,
-): readonly Inputs[] {
-  if (def.inputIsList) return [Object.fromEntries(inputs) as unknown as Inputs];
-  const calls = Math.max(1, ...[...inputs.values()].map((list) => list.length));
-  return Array.from({ length: calls }, (_, call) => {
-    const entries = [...inputs].map(([name, list]) => [name, itemFor(name, list, call)] as const);
-    return Object.fromEntries(entries);
-  });
-}
-
-function itemFor(name: string, list: readonly Value[], call: number): Value {
-  const item = list[Math.min(call, list.length - 1)];
-  if (item === undefined)
-    throw new NodeFailure('IndexError', `the list linked to ${name} is empty`);
-  return item;
-}
-
-/** Adds the outputs of one call to the slots and returns them. */
-function collectOutputs(
-  def: NodeDef,
-  outputs: readonly (Value | readonly Value[])[],
-  slots: Value[][],
-): readonly Value[] {
-  const all: Value[] = [];
-  for (const [index, slot] of slots.entries()) {
-    const value = outputs[index];
-    if (value === undefined) throw new Error(`${def.name} gave no value for its output ${index}`);
-    const isList = def.outputs[index]?.isList === true;
-    const values = isList ? (value as readonly Value[]) : [value as Value];
-    for (const one of values) {
-      slot.push(one);
-      all.push(one);
-    }
-  }
-  return all;
+/** Runs a node. Throws when it gives fewer outputs than it declares. */
+async function callNode(def: NodeDef, inputs: Inputs, context: CallContext): Promise<NodeResult> {
+  context.check();
+  const { outputs, ui } = await def.run(inputs, context);
+  const missing = def.outputs.findIndex((_, index) => outputs[index] === undefined);
+  if (missing >= 0) throw new Error(`${def.name} gave no value for its output ${missing}`);
+  context.meter.settle(outputs);
+  return { outputs, ...(ui && Object.keys(ui).length > 0 && { ui }) };
 }

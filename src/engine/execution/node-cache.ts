@@ -4,11 +4,11 @@ import { buffersOf, textBytes } from './memory-meter.ts';
 import type { StoredOutput } from '../jobs/worker-protocol.ts';
 
 /**
- * The result of one node: a list of values for each output slot, the values that the node shows,
- * and the files that it made.
+ * The result of one node: the value of each output slot, the values that the node shows, and the
+ * files that it made.
  */
 export type NodeRecord = {
-  readonly slots: readonly (readonly Value[])[];
+  readonly slots: readonly Value[];
   readonly uiJson?: string;
   readonly outputs: readonly StoredOutput[];
 };
@@ -59,7 +59,7 @@ export function createNodeCache({ maxBytes }: { readonly maxBytes: number }): No
 
 function sizeOf(records: NodeRecords): number {
   const all = [...records.values()];
-  const values = all.flatMap((record) => record.slots.flat());
+  const values = all.flatMap((record) => record.slots);
   const pixelBytes = sum(buffersOf(values).values());
   // A text that several nodes pass on is in memory once, but counts for each node.
   const textsBytes = sum(values.map((value) => (typeof value === 'string' ? textBytes(value) : 0)));

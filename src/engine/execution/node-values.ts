@@ -1,10 +1,8 @@
-import type { InputSpec, Value } from '../../nodes/node.ts';
+import type { InputSpec, Inputs, Value } from '../../nodes/node.ts';
 import { type Json, LosslessNumber, stringifyJson } from '../../protocol/json.ts';
 
 /** The longest text that an error shows of one value. */
 const MAX_SHOWN_CHARS = 1000;
-/** The most values that an error shows of one input. */
-const MAX_SHOWN_VALUES = 8;
 
 /**
  * Converts a literal input to the value that nodes see. An INT beyond a double's range becomes a
@@ -21,14 +19,9 @@ export function toValue(json: Json, spec: InputSpec): Value {
  * Describes evaluated inputs for an error report: pixels are named, not printed, and long texts are
  * cut.
  */
-export function describeInputs(inputs: ReadonlyMap<string, readonly Value[]>): {
-  readonly [name: string]: readonly Json[];
-} {
-  const entries = [...inputs].map(([name, values]) => [
-    name,
-    values.slice(0, MAX_SHOWN_VALUES).map(describe),
-  ]);
-  return Object.fromEntries(entries) as { readonly [name: string]: readonly Json[] };
+export function describeInputs(inputs: Inputs): { readonly [name: string]: readonly Json[] } {
+  const entries = Object.entries(inputs).map(([name, value]) => [name, [describe(value)]] as const);
+  return Object.fromEntries(entries);
 }
 
 function describe(value: Value): Json {

@@ -4,7 +4,7 @@ import { type NodeRecord, createNodeCache } from '../../../src/engine/execution/
 const MIB = 2 ** 20;
 
 function recordOf(text: string, more: Partial<NodeRecord> = {}): NodeRecord {
-  return { slots: [[text]], outputs: [], ...more };
+  return { slots: [text], outputs: [], ...more };
 }
 
 test.each<[string, NodeRecord, number]>([

@@ -59,7 +59,7 @@ test.each([
   expect(await run(graph(chosen))).toEqual({
     started: ['switch', ...branch, 'switch', 'shown'],
     finished: [...branch, 'switch', 'shown'],
-    result: [text],
+    result: text,
   });
 });
 

@@ -6,11 +6,7 @@ import { describeInputs } from '../../../src/engine/execution/node-values.ts';
 test('the values of an error keep the digits of their numbers, also of nested ones', () => {
   const seed = new LosslessNumber('18446744073709551615');
   const nested = { seeds: [seed, 1.5] } as unknown as Value;
-  const inputs = new Map<string, readonly Value[]>([
-    ['seed', [2n ** 64n - 1n]],
-    ['nested', [nested]],
-  ]);
-  expect(describeInputs(inputs)).toEqual({
+  expect(describeInputs({ seed: 2n ** 64n - 1n, nested })).toEqual({
     seed: [seed],
     nested: ['{"seeds":[18446744073709551615,1.5]}'],
   });

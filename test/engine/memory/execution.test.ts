@@ -98,25 +98,6 @@ describe('running a graph', () => {
 
   test.each<[string, Graph, string[]]>([
     [
-      'runs a node once per item of a list, a shorter list repeating its last item',
-      graph({
-        1: ['Count', { to: 3 }],
-        2: ['Count', { to: 2 }],
-        3: ['Add', { a: ['1', 0], b: ['2', 0] }],
-        4: ['Show', { value: ['3', 0] }],
-      }),
-      ['2', '4', '5'],
-    ],
-    [
-      'gives the whole list to a node that takes lists',
-      graph({
-        1: ['Count', { to: 4 }],
-        2: ['Sum', { values: ['1', 0] }],
-        4: ['Show', { value: ['2', 0] }],
-      }),
-      ['10'],
-    ],
-    [
       'keeps every digit of a big seed',
       graph({
         1: ['Number', { value: parseJson('18446744073709551615') }],
@@ -136,15 +117,6 @@ describe('running a graph', () => {
     const engine = await startEngine();
     const { job } = await runJob(engine, workflow);
     expect(job.x_ui?.['4']).toEqual({ text });
-  });
-
-  test('an empty list linked to an input fails with IndexError', async () => {
-    const engine = await startEngine();
-    const { job } = await runJob(
-      engine,
-      graph({ 1: ['Count', { to: 0 }], 2: ['Show', { value: ['1', 0] }] }),
-    );
-    expect(job.error).toMatchObject({ node_id: '2', x_exception_type: 'IndexError' });
   });
 
   test('a failing node tells its evaluated inputs, pixels only by their shape', async () => {

@@ -50,18 +50,6 @@ const NODES = [
   node('Add', { a: ['INT', {}], b: ['INT', {}] }, [{ type: 'INT' }], ({ a, b }) => ({
     outputs: [a + b],
   })),
-  node('Count', { to: ['INT', {}] }, [{ type: 'INT', isList: true }], ({ to }) => ({
-    outputs: [Array.from({ length: to }, (_, i) => i + 1)],
-  })),
-  node(
-    'Sum',
-    { values: ['INT', {}] },
-    [{ type: 'INT' }],
-    ({ values }) => ({
-      outputs: [values.reduce((sum, value) => sum + value, 0)],
-    }),
-    { inputIsList: true },
-  ),
   node(
     'Show',
     { value: ['*'] },
