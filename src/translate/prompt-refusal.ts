@@ -2,7 +2,7 @@ import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
 import { errorCodeOf } from '../protocol/error-codes.ts';
 import type { V2Error } from '../protocol/job-api.ts';
 import type { NodeErrors, PromptRefusal } from '../protocol/v1.ts';
-import type { Graph } from '../protocol/v2.ts';
+import type { Graph, JobError } from '../protocol/v2.ts';
 import { classOf } from './graph.ts';
 import {
   type MissingContext,
@@ -45,7 +45,7 @@ export function toPromptRefusal(
   const ownError = {
     type,
     message: hasNodeErrors ? VALIDATION_FAILED : messageOf(error),
-    details: outputNodeErrors(node_errors, context.outputs ?? []),
+    details: nodeMessages(node_errors, context.outputs ?? []),
     extra_info: {},
   };
   return withRetryAfter({ status, body: { error: stated ?? ownError, node_errors } }, error);
@@ -190,14 +190,28 @@ function nativeError(value: Json | undefined): PromptRefusal['error'] | undefine
 }
 
 /**
- * Joins the errors of the output nodes themselves, as v1 does. A fault in another node leaves the
- * text empty.
+ * Returns the job error of a prompt that is refused after it was accepted: the refusal can only be
+ * shown as a failed run, on the first node with an error.
  */
-function outputNodeErrors(nodeErrors: NodeErrors, outputs: readonly string[]): string {
-  const ownError = outputs.flatMap((id) =>
+export function jobErrorOf(error: V2Error, { body }: V1Refusal, graph: Graph): JobError {
+  const [nodeId] = Object.keys(body.node_errors);
+  const { message, details } = body.error;
+  const ofNode = nodeId === undefined ? '' : nodeMessages(body.node_errors, [nodeId]);
+  return {
+    code: error.code,
+    message: [message, details, ofNode]
+      .filter((text, i, all) => text !== '' && all.indexOf(text) === i)
+      .join('\n'),
+    ...(nodeId !== undefined && { node_id: nodeId, class_type: classOf(graph, nodeId) }),
+  };
+}
+
+/** Joins the errors of these nodes. v1 shows those of the output nodes themselves. */
+function nodeMessages(nodeErrors: NodeErrors, ids: readonly string[]): string {
+  const errors = ids.flatMap((id) =>
     Object.hasOwn(nodeErrors, id) ? (nodeErrors[id]?.errors ?? []) : [],
   );
-  return ownError.map(({ message, details }) => `${message}: ${details}`).join('\n');
+  return errors.map(({ message, details }) => `${message}: ${details}`).join('\n');
 }
 
 function withRetryAfter<T extends object>(

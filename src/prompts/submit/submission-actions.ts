@@ -1,8 +1,11 @@
 import { reached } from '../../lib/crash-point.ts';
 import type { JobError } from '../../protocol/v2.ts';
 import { partialNodeErrors } from '../../translate/definition-errors.ts';
-import { jobErrorOf } from '../../translate/late-rejection.ts';
-import { outputsWithoutErrors, unreachableUpstream } from '../../translate/prompt-refusal.ts';
+import {
+  jobErrorOf,
+  outputsWithoutErrors,
+  unreachableUpstream,
+} from '../../translate/prompt-refusal.ts';
 import type { LivePrompt } from '../live-prompt.ts';
 import type { Follower } from '../follow/follower.ts';
 import { type WaitReason, isInOutbox } from '../pending-reason.ts';
