@@ -8,6 +8,7 @@ export type ColumnType = 'text' | 'number' | 'flag' | 'bytes';
 export type Column<Value = unknown> = {
   readonly type: ColumnType;
   readonly sql: string;
+  readonly isNullable?: true;
   /** The value of the property in new rows, if it is the same in all of them. */
   readonly first?: null;
   /** True for a property that the end of a prompt sets. */
@@ -50,13 +51,16 @@ export type PromptState =
   | 'live'
   | 'done';
 
+/** Stored as `user_version` in SQLite. A database with another one is refused. */
+export const SCHEMA_VERSION = 16;
+
 /**
- * To add a property to a prompt's record, add one row, for example
- * `origin: { ...text<string | null>('origin'), first: null }`, and its column in `sqlite/schema.ts`. Both ledgers store
- * and read it, and `holdover backup` copies it. With `first: null` new rows begin without a value; the code that knows
- * the value sets it. With `atEnd: true` the end of the prompt sets it (`prompts/state/outcome.ts`), and both ledgers
- * store it then. Also count a text that may be long in the size of a history entry (`finish` in `sqlite/prompts.ts`,
- * `addToHistory` in `redis/prompts-scripts.ts`), which the history limits.
+ * To add a property to a prompt's record, add one row, for example `origin: later(text('origin'))`, and increase
+ * `SCHEMA_VERSION`. Both ledgers store and read it, and `holdover backup` copies it. With `later` new rows begin without
+ * a value; the code that knows the value sets it. With `atEnd` the end of the prompt sets it
+ * (`prompts/state/outcome.ts`), and both ledgers store it then. Also count a text that may be long in the size of a
+ * history entry (`finish` in `sqlite/prompts.ts`, `addToHistory` in `redis/prompts-scripts.ts`), which the history
+ * limits.
  */
 export const PROMPT_COLUMNS = {
   /** The internal id of the prompt, and its first v2 idempotency key. */
@@ -64,9 +68,9 @@ export const PROMPT_COLUMNS = {
   user: text('user'),
   /** The id that v1 clients know. */
   promptId: text('prompt_id'),
-  jobId: text<string | null>('job_id'),
+  jobId: orNull(text('job_id')),
   number: number('number'),
-  clientId: text<string | null>('client_id'),
+  clientId: orNull(text('client_id')),
   createdAtMs: number('created_at_ms'),
   graphJson: text('graph_json'),
   extraDataJson: text('extra_data_json'),
@@ -79,15 +83,15 @@ export const PROMPT_COLUMNS = {
    */
   intentJson: text('intent_json'),
   /** When a client asked to cancel it. */
-  cancelAskedAtMs: { ...number<number | null>('cancel_asked_at_ms'), first: null },
+  cancelAskedAtMs: later(number('cancel_asked_at_ms')),
   /** The v1 history entry, once done. */
-  entryJson: { ...text<string | null>('entry_json'), first: null, atEnd: true },
+  entryJson: atEnd(text('entry_json')),
   /** The final status of `GET /api/job/{id}/status`, once done. */
-  statusWord: { ...text<string | null>('status_word'), first: null, atEnd: true },
-  startedAtMs: { ...number<number | null>('started_at_ms'), first: null, atEnd: true },
-  endedAtMs: { ...number<number | null>('ended_at_ms'), first: null, atEnd: true },
+  statusWord: atEnd(text('status_word')),
+  startedAtMs: atEnd(number('started_at_ms')),
+  endedAtMs: atEnd(number('ended_at_ms')),
   /** The times at which its nodes ran, once done: `NodeTimes` as JSON. */
-  nodeTimesJson: { ...text<string | null>('node_times_json'), first: null, atEnd: true },
+  nodeTimesJson: atEnd(text('node_times_json')),
 } as const;
 
 /** One accepted `POST /prompt`. */
@@ -127,7 +131,7 @@ export const FILE_COLUMNS = {
   subfolder: text('subfolder'),
   filename: text('filename'),
   assetId: text('asset_id'),
-  hash: text<string | null>('hash'),
+  hash: orNull(text('hash')),
   sizeBytes: number('size_bytes'),
   contentType: text('content_type'),
   modifiedAtMs: number('modified_at_ms'),
@@ -142,15 +146,15 @@ export const JOB_COLUMNS = {
   status: text('status'),
   order: number('turn'),
   createdAtMs: number('created_at_ms'),
-  startedAtMs: number<number | null>('started_at_ms'),
-  completedAtMs: number<number | null>('completed_at_ms'),
+  startedAtMs: orNull(number('started_at_ms')),
+  completedAtMs: orNull(number('completed_at_ms')),
   expiresAtMs: number('expires_at_ms'),
   workflowJson: text('workflow_json'),
-  provenanceJson: text<string | null>('provenance_json'),
-  metadataJson: text<string | null>('metadata_json'),
+  provenanceJson: orNull(text('provenance_json')),
+  metadataJson: orNull(text('metadata_json')),
   outputsJson: text('outputs_json'),
-  errorJson: text<string | null>('error_json'),
-  extrasJson: text<string | null>('extras_json'),
+  errorJson: orNull(text('error_json')),
+  extrasJson: orNull(text('extras_json')),
 } as const;
 
 /** A job of the embedded engine. Only the engine reads and writes the JSON texts. */
@@ -163,10 +167,10 @@ export const ASSET_COLUMNS = {
   sizeBytes: number('size_bytes'),
   contentType: text('content_type'),
   filePath: text('file_path'),
-  tagsJson: text<string | null>('tags_json'),
+  tagsJson: orNull(text('tags_json')),
   createdAtMs: number('created_at_ms'),
-  expiresAtMs: number<number | null>('expires_at_ms'),
-  jobId: text<string | null>('job_id'),
+  expiresAtMs: orNull(number('expires_at_ms')),
+  jobId: orNull(text('job_id')),
 } as const;
 
 /** A record of some bytes: an upload, or an output of a job. */
@@ -201,9 +205,9 @@ export const REPLAY_COLUMNS = {
   state: text<ReplayState>('state'),
   /** When the key was reserved; after the call, when it was answered. */
   atMs: number('at_ms'),
-  status: number<number | null>('status'),
-  contentType: text<string | null>('content_type'),
-  body: bytes('body'),
+  status: orNull(number('status')),
+  contentType: orNull(text('content_type')),
+  body: orNull(bytes('body')),
 } as const;
 
 /** An `Idempotency-Key` of the model router, and the answer to its call. The scope is a workspace. */
@@ -218,7 +222,7 @@ export const MODEL_CALL_COLUMNS = {
   endedAtMs: number('ended_at_ms'),
   status: number('status'),
   /** `null`: the answer was a result. */
-  errorType: text<string | null>('error_type'),
+  errorType: orNull(text('error_type')),
   chargedCents: number('charged_cents'),
   replayed: flag('replayed'),
 } as const;
@@ -243,11 +247,11 @@ export const CALL_COUNT_COLUMNS = {
  */
 export type CallCount = RowOf<typeof CALL_COUNT_COLUMNS>;
 
-function text<Value extends string | null = string>(sql: string): Column<Value> {
+function text<Value extends string = string>(sql: string): Column<Value> {
   return { type: 'text', sql };
 }
 
-function number<Value extends number | null = number>(sql: string): Column<Value> {
+function number(sql: string): Column<number> {
   return { type: 'number', sql };
 }
 
@@ -255,8 +259,24 @@ function flag(sql: string): Column<boolean> {
   return { type: 'flag', sql };
 }
 
-function bytes(sql: string): Column<Uint8Array | null> {
+function bytes(sql: string): Column<Uint8Array> {
   return { type: 'bytes', sql };
+}
+
+function orNull<Value>({ type, sql }: Column<Value>): Column<Value | null> {
+  return { type, sql, isNullable: true };
+}
+
+/** A property that a prompt gets after it was recorded. */
+function later<Value>(column: Column<Value>): Column<Value | null> & { readonly first: null } {
+  return { ...orNull(column), first: null };
+}
+
+/** A property that a prompt gets at its end. */
+function atEnd<Value>(
+  column: Column<Value>,
+): Column<Value | null> & { readonly first: null; readonly atEnd: true } {
+  return { ...later(column), atEnd: true };
 }
 
 function endNames<Map extends { readonly [name: string]: Column }>(

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from '@photostructure/sqlite';
-import { SCHEMA_VERSION } from './schema.ts';
+import { SCHEMA_VERSION } from '../columns.ts';
 import { isDamage } from './sqlite-ledger.ts';
 import type { Database } from './database.ts';
 

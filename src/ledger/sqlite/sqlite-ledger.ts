@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 // This package has the API of node:sqlite, which Node 20 lacks. Import node:sqlite when Node 20 is no longer supported.
 import { DatabaseSync } from '@photostructure/sqlite';
 import type { Database } from './database.ts';
+import { SCHEMA_VERSION } from '../columns.ts';
 import type { LedgerIdentity } from '../identity.ts';
 import type { Ledger } from '../ledger.ts';
 import { assetStore, keyStore } from './assets.ts';
@@ -13,7 +14,7 @@ import { jobStore } from './jobs.ts';
 import { longTexts } from './long-texts.ts';
 import { modelCallStore, replayStore } from './models.ts';
 import { promptStore } from './prompts.ts';
-import { SCHEMA, SCHEMA_VERSION } from './schema.ts';
+import { SCHEMA } from './schema.ts';
 import { createLogSync } from './log-sync.ts';
 import { type Writer, createWriter } from './writer.ts';
 
