@@ -11,16 +11,13 @@ export type Route = {
   readonly query: URLSearchParams;
 };
 
-/** An address of earlier versions shows the report. */
-const START: Part = location.pathname.endsWith('/holdover/report') ? 'clients' : 'jobs';
-
 const hash = signal(location.hash);
 addEventListener('hashchange', () => (hash.value = location.hash));
 
 export const route = computed((): Route => {
   const [path = '', query = ''] = hash.value.slice(1).split('?', 2);
   const [, name = '', detail] = path.split('/');
-  const part = PARTS.find((known) => known === name) ?? START;
+  const part = PARTS.find((known) => known === name) ?? 'jobs';
   return { part, detail: decoded(detail), query: new URLSearchParams(query) };
 });
 

@@ -1,6 +1,5 @@
 import type { Caller } from '../protocol/job-api.ts';
 import type { Json } from '../protocol/json.ts';
-import type { Dirent } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +8,7 @@ import { packageUrl } from '../lib/package-url.ts';
 import { sendEmpty } from '../dialects/errors.ts';
 import { type StaticFile, findBelow } from '../http/static-file.ts';
 import { START_PATHS } from './home-page.ts';
-import { createFileSender } from './send-file.ts';
+import { sendPageFile } from './send-file.ts';
 import { type Templates, serveTemplateList } from './templates.ts';
 
 /** A browser front end in a folder, as v1's `--front-end-root` mounts one. */
@@ -33,10 +32,9 @@ const BUNDLED_FOLDER = fileURLToPath(packageUrl('page/extensions/'));
 const MAX_EXTENSIONS = 10_000;
 
 export function createFrontend(root: string, templates: Templates): Frontend {
-  const sendFile = createFileSender();
   const serve = (ctx: Koa.Context, file: StaticFile): Promise<void> => {
     ctx.set(cacheHeadersOf(ctx.path));
-    return sendFile(ctx, file);
+    return sendPageFile(ctx, file);
   };
 
   return {
@@ -91,21 +89,12 @@ function cacheHeadersOf(path: string): { readonly [header: string]: string } {
 /** Every script below `extensions/`, by its address; links are not followed. */
 async function listExtensions(root: string): Promise<readonly string[]> {
   const top = join(root, 'extensions');
-  const found: string[] = [];
-  const folders = [top];
-  for (const folder of folders) {
-    for (const entry of await entriesOf(folder)) {
-      const path = join(folder, entry.name);
-      if (entry.isDirectory()) folders.push(path);
-      else if (entry.name.endsWith('.js') && found.length < MAX_EXTENSIONS) found.push(path);
-    }
-  }
-  return found.map((path) => `/extensions/${relative(top, path).split(sep).join('/')}`).toSorted();
-}
-
-async function entriesOf(folder: string): Promise<Dirent[]> {
-  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
-  return entries.filter(
-    (entry) => !entry.name.startsWith('.') && (entry.isFile() || entry.isDirectory()),
-  );
+  const options = { recursive: true, withFileTypes: true } as const;
+  return (await readdir(top, options).catch(() => []))
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.js'))
+    .map(({ parentPath, name }) => relative(top, join(parentPath, name)).split(sep))
+    .filter((steps) => steps.every((step) => !step.startsWith('.')))
+    .slice(0, MAX_EXTENSIONS)
+    .map((steps) => `/extensions/${steps.join('/')}`)
+    .toSorted();
 }

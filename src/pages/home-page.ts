@@ -8,7 +8,7 @@ import type { PublicAddress, PublicAddresses } from '../http/public-address.ts';
 import { findBelow } from '../http/static-file.ts';
 import { sendEmpty } from '../dialects/errors.ts';
 import { packageUrl } from '../lib/package-url.ts';
-import { createFileSender } from './send-file.ts';
+import { sendPageFile } from './send-file.ts';
 
 /** `scripts/build-page.js` writes it. */
 const PAGE_FOLDER = packageUrl('dist/page/');
@@ -17,13 +17,11 @@ const PAGE_FOLDER = packageUrl('dist/page/');
 /** v1's front end is below its second prefix, too: clients with such a base address probe it for a 200. */
 export const START_PATHS: ReadonlySet<string> = new Set(['/', '/api/']);
 const PAGE_PATH = '/holdover';
-/** Where earlier versions had the usage report: the page shows that part of it there. */
-const REPORT_PATH = `${PAGE_PATH}/report`;
 
 /** Every path of Holdover's own page but `/`. */
 export function pagePaths(): ReadonlySet<string> {
   const files = readdirSync(PAGE_FOLDER).filter((name) => /\.(js|css|svg)$/.test(name));
-  const names = ['report', 'report.json', ...files];
+  const names = ['report.json', ...files];
   return new Set([PAGE_PATH, ...names.map((name) => `${PAGE_PATH}/${name}`)]);
 }
 
@@ -54,9 +52,7 @@ export function homePage({
   readonly path?: '/' | '/holdover';
   readonly addresses: PublicAddresses;
 }): Koa.Middleware {
-  const sendFile = createFileSender();
-  const own = [PAGE_PATH, REPORT_PATH];
-  const pages = new Set(facts.path === PAGE_PATH ? own : [...own, ...START_PATHS]);
+  const pages = new Set([PAGE_PATH, ...(facts.path === PAGE_PATH ? [] : START_PATHS)]);
   return async (ctx, next) => {
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
     if (pages.has(ctx.path)) {
@@ -67,7 +63,7 @@ export function homePage({
     const file = await findBelow(fileURLToPath(PAGE_FOLDER), name);
     if (!file || name === '/index.html') return sendEmpty(ctx, 404);
     ctx.set(PAGE_HEADERS);
-    await sendFile(ctx, file);
+    await sendPageFile(ctx, file);
   };
 }
 
@@ -106,7 +102,7 @@ function toOrigins(
   readonly root: string;
 } {
   const origin = address?.base ?? '';
-  const nearRoot = path === REPORT_PATH || path === '/api/' ? '../' : '';
+  const nearRoot = path === '/api/' ? '../' : '';
   const root = address === undefined || address.prefix === '' ? nearRoot : `${address.prefix}/`;
   return { origin, socket: origin.replace(/^http/, 'ws'), root };
 }

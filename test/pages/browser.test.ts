@@ -212,7 +212,7 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
     const { page, errors } = await visit(`${holdover.url}/holdover#/server`);
     await page.getByText('healthy', { exact: true }).waitFor();
     await page.locator('canvas').first().waitFor();
-    await page.goto(`${holdover.url}/holdover/report`);
+    await page.goto(`${holdover.url}/holdover#/clients`);
     await page.getByRole('heading', { name: 'Leaving v1' }).waitFor();
     const old = await page.getByRole('region', { name: 'old-script/1.0' }).textContent();
     expect(old).toMatch(/ready with changes.*GET \/queue.*GET \/api\/v2\/jobs/);

@@ -178,7 +178,7 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
     await postPrompt(url, { prompt: flat(), client_id: hostile('reported') }, { headers });
     await fetch(`${url}/history/${encodeURIComponent(hostile('path'))}`, { headers });
     await fetch(`${url}/view?filename=${encodeURIComponent(hostile('query'))}`, { headers });
-    const { page, context, taken } = await visit('/holdover/report', { bypassCSP: true });
+    const { page, context, taken } = await visit('/holdover#/clients', { bypassCSP: true });
     await page.locator('.client > header', { hasText: 'agent ">' }).waitFor();
     expect(await textOf(page)).toContain(hostile('reported'));
     expect(await foreign(page)).toEqual([]);

@@ -84,7 +84,6 @@ test.each(['', '/holdover'])(
       '/',
       '/queue',
       '/holdover/page.js',
-      '/holdover/report',
       '/holdover/api/session',
       '/holdover',
     ];

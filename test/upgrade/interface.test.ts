@@ -24,7 +24,6 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 const OTHER_PATHS = [
   '/',
   '/holdover',
-  '/holdover/report',
   '/healthz',
   '/readyz',
   '/metrics',
