@@ -1,6 +1,7 @@
 import type { Stats } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative, sep } from 'node:path';
+import { undefinedIfAbsent } from '../lib/absent-file.ts';
 import { safeName, withinRoot } from './safe-name.ts';
 
 /** The size and times of a file. */
@@ -29,7 +30,6 @@ export type SafePath =
 
 const MAX_PATH_BYTES = 1024;
 const MAX_DEPTH = 32;
-const ABSENT_CODES = new Set(['ENOENT', 'ENOTDIR', 'ENAMETOOLONG']);
 
 /**
  * Checks a path. v1 resolves `.` and `..`. Front ends store lists of their own under names that
@@ -65,43 +65,22 @@ export async function statPath(root: string, path: string): Promise<PathStatus<S
 /** Lists everything below a folder, in the order of the paths. Links and devices are left out. */
 export async function listBelow(
   folder: string,
-  options: { readonly depth: 'this folder' | 'all' },
+  { depth }: { readonly depth: 'this folder' | 'all' },
 ): Promise<readonly FolderEntry[]> {
-  const found: FolderEntry[] = [];
-  const folders = [''];
-  for (const subfolder of folders) {
-    for (const entry of await entriesIn(folder, subfolder)) {
-      found.push(entry);
-      if (entry.isFolder && options.depth === 'all') folders.push(entry.path);
-    }
-  }
-  return found.toSorted((a, b) => (a.path < b.path ? -1 : 1));
-}
-
-async function entriesIn(top: string, subfolder: string): Promise<FolderEntry[]> {
-  const names = (await undefinedIfAbsent(readdir(join(top, subfolder)))) ?? [];
+  const options = { recursive: depth === 'all', withFileTypes: true } as const;
+  const found = (await undefinedIfAbsent(readdir(folder, options))) ?? [];
   const entries = await Promise.all(
-    names.map(async (name) => {
-      const path = subfolder === '' ? name : `${subfolder}/${name}`;
-      const stats = await lstatOrUndefined(join(top, path));
-      return stats && (stats.isFile() || stats.isDirectory())
-        ? [{ path, name, isFolder: stats.isDirectory(), stats }]
-        : [];
+    found.map(async ({ name, parentPath }) => {
+      const stats = await lstatOrUndefined(join(parentPath, name));
+      if (!stats?.isFile() && !stats?.isDirectory()) return [];
+      const path = relative(folder, join(parentPath, name)).split(sep).join('/');
+      return [{ path, name, isFolder: stats.isDirectory(), stats }];
     }),
   );
-  return entries.flat();
+  return entries.flat().toSorted((a, b) => (a.path < b.path ? -1 : 1));
 }
 
 /** Returns the state of a path itself; links are not followed. `undefined`: it does not exist. */
 export function lstatOrUndefined(path: string): Promise<Stats | undefined> {
   return undefinedIfAbsent(lstat(path));
-}
-
-async function undefinedIfAbsent<T>(answer: Promise<T>): Promise<T | undefined> {
-  try {
-    return await answer;
-  } catch (error) {
-    if (ABSENT_CODES.has((error as NodeJS.ErrnoException).code ?? '')) return undefined;
-    throw error;
-  }
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { constants, existsSync, unlinkSync } from 'node:fs';
+import { constants, existsSync } from 'node:fs';
 import {
   copyFile,
   link,
@@ -36,7 +36,7 @@ export function createFolderBlobs(dir: string, spoolDir: string): Blobs {
     const hex = hexOf(hash);
     return path.join(dir, hex.slice(0, FOLDER_DIGITS), hex);
   };
-  const markRecorded = async (hash: string): Promise<void> => removeNow(markerOf(hash));
+  const markRecorded = (hash: string): Promise<void> => remove(markerOf(hash));
   const sizeOf = async (hash: string): Promise<number | undefined> =>
     (await undefinedIfAbsent(stat(pathOf(hash))))?.size;
   /** Existing bytes without a record may belong to another ledger, so they get no marker. */
@@ -63,7 +63,7 @@ export function createFolderBlobs(dir: string, spoolDir: string): Blobs {
         await prepare(hash, size === undefined);
         await rename(spooled, pathOf(hash));
       } catch (error) {
-        await removeIfThere(spooled);
+        await remove(spooled);
         throw error;
       }
     },
@@ -86,7 +86,7 @@ export function createFolderBlobs(dir: string, spoolDir: string): Blobs {
       return (await undefinedIfAbsent(copied.then(() => true))) ?? false;
     },
     async remove(hash) {
-      await removeIfThere(pathOf(hash));
+      await remove(pathOf(hash));
       await markRecorded(hash);
     },
     async *listUnrecorded() {
@@ -126,7 +126,7 @@ function createAside(asideDir: string, pathOf: (hash: string) => string): Aside 
     async putBack(name) {
       await undefinedIfAbsent(rename(path.join(asideDir, name), pathOf(hashOfAside(name))));
     },
-    removeAside: (name) => removeIfThere(path.join(asideDir, name)),
+    removeAside: (name) => remove(path.join(asideDir, name)),
     async *listAside() {
       for (const name of await readdir(asideDir).catch(() => [])) {
         const stats = await stat(path.join(asideDir, name)).catch(() => undefined);
@@ -148,19 +148,6 @@ async function writeMarker(target: string): Promise<void> {
   }
 }
 
-/** Removes a file with one system call; `rm` makes three. */
-async function removeIfThere(target: string): Promise<void> {
+async function remove(target: string): Promise<void> {
   await undefinedIfAbsent(unlink(target));
-}
-
-/**
- * Removes an empty file synchronously: the system call takes less time than passing it to another
- * thread.
- */
-function removeNow(target: string): void {
-  try {
-    unlinkSync(target);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-  }
 }
