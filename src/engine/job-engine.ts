@@ -3,7 +3,7 @@ import type { Ledger } from '../ledger/ledger.ts';
 import type { NodeDef } from '../nodes/node.ts';
 import type { Logger } from '../observability/log.ts';
 import type { JobApi } from '../protocol/job-api.ts';
-import type { JobSpans } from '../tracing/job-spans.ts';
+import type { JobSpans } from '../tracing/spans.ts';
 import type { OutputOptions } from './assets/outputs.ts';
 import type { Blobs } from '../blobs/blobs.ts';
 

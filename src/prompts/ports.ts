@@ -7,7 +7,7 @@ import type { Logger } from '../observability/log.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
 import type { Hub } from '../sockets/hub.ts';
-import type { PromptSpans } from '../tracing/prompt-spans.ts';
+import type { PromptSpans } from '../tracing/spans.ts';
 import type { LivePrompts } from './live-prompts.ts';
 import type { PromptEventLog } from './prompt-event-log.ts';
 import type { SharedCounter } from './submission.ts';

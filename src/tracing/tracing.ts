@@ -1,16 +1,22 @@
 import type { AsyncLocalStorage } from 'node:async_hooks';
 import type Koa from 'koa';
 import type { TracingSettings } from '../config/tracing.ts';
+import type { Upstream } from '../config/upstream.ts';
 import type { CallCauses } from '../observability/call-causes.ts';
 import type { Logger } from '../observability/log.ts';
 import type { PortSubscriber, PortCall } from '../observability/observed-port.ts';
 import type { JobApi } from '../protocol/job-api.ts';
 import { openTelemetry } from './open-telemetry.ts';
-import { TraceparentJobs, createJobSpans, type JobSpans } from './job-spans.ts';
-import { createPromptSpans, type PromptSpans } from './prompt-spans.ts';
+import {
+  TraceparentJobs,
+  createJobSpans,
+  type JobSpans,
+  createPromptSpans,
+  type PromptSpans,
+  traceCalls,
+  traceRequests,
+} from './spans.ts';
 import { TraceContexts, type TraceHeaders } from './trace-contexts.ts';
-import { traceCalls } from './traced-calls.ts';
-import { traceRequests } from './traced-requests.ts';
 
 /** One trace from a v1 call through its v2 calls to the last frame of its prompt. */
 export interface Tracing {
@@ -23,7 +29,7 @@ export interface Tracing {
   readonly headers: () => TraceHeaders;
   /** The v2 call that is being made. `headers` and `record` need it. */
   readonly currentCall: AsyncLocalStorage<PortCall>;
-  readonly calls: (isRemote: boolean) => PortSubscriber;
+  readonly calls: (upstreamKind: Upstream['kind']) => PortSubscriber;
   close(): Promise<void>;
 }
 
@@ -48,7 +54,7 @@ export async function openTracing(
     record: (jobs) => new TraceparentJobs(jobs, contexts).jobs,
     headers: contexts.currentHeaders,
     currentCall: contexts.currentCall,
-    calls: (isRemote) => traceCalls({ ...parts, isRemote }),
+    calls: (upstreamKind) => traceCalls(parts, upstreamKind),
     async close() {
       prompts.close();
       await telemetry.close();
