@@ -6,13 +6,14 @@ import { createUserDataStore } from '../files/user-data-store.ts';
 import { createUploadLimit } from '../http/upload-limit.ts';
 import type { FormLimits } from '../http/received-form.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { openPictures } from '../files/picture-threads.ts';
+import { openPictures } from '../files/pictures.ts';
 import type { Logger } from '../observability/log.ts';
 import type { FileRouteServices } from '../v1/file-routes.ts';
-import type { UpstreamServices } from './upstream-services.ts';
+import type { UpstreamServices } from './upstream.ts';
 import type { Auth } from './auth.ts';
 import type { Store } from './store.ts';
-import { createStoredLinks } from './stored-links.ts';
+import { headersElsewhere } from '../http/file-headers.ts';
+import type { Blobs } from '../blobs/blobs.ts';
 
 /** Opens the place of user data: the data directory, or the bucket with the other files. */
 function openUserData({ userdataQuotaBytes: quotaBytes }: Config, { dir, files }: Store) {
@@ -71,5 +72,23 @@ export function openFileServices(
       pictures,
       now,
     } satisfies FileRouteServices,
+  };
+}
+
+type LinkToStored = NonNullable<FileRouteServices['links']['linkToStored']>;
+
+/** Makes links to the objects of a bucket, for callers that `--view redirect` sends there. */
+function createStoredLinks(
+  ledger: Ledger,
+  blobs: Blobs,
+  now: () => number,
+): LinkToStored | undefined {
+  const { linkTo } = blobs;
+  if (linkTo === undefined) return undefined;
+  return async ({ user }, { row, fetchDest }) => {
+    const headers = headersElsewhere(row, fetchDest);
+    const asset = await ledger.assets.get(row.assetId);
+    const isThere = asset?.user === user && (asset.expiresAtMs ?? Infinity) > now();
+    return headers && isThere ? await linkTo(asset.hash, headers) : undefined;
   };
 }

@@ -1,7 +1,7 @@
 import { openTracing } from '../tracing/tracing.ts';
 import type { Logger } from '../observability/log.ts';
 import type { NodeLibrary } from '../engine/job-engine.ts';
-import { type UpstreamServices, openUpstreamServices } from './upstream-services.ts';
+import { type UpstreamServices, openUpstream } from './upstream.ts';
 import { type Auth, createAuth } from './auth.ts';
 import { type Identify, createIdentify } from '../auth/identity.ts';
 import type { Config } from '../config/config.ts';
@@ -28,7 +28,7 @@ import type { PromptEventLog } from '../prompts/prompt-event-log.ts';
 import { Prompts } from '../prompts/prompts.ts';
 import { DEFAULT_PACE } from '../prompts/submission-pace.ts';
 import type { SharedCounter } from '../prompts/submission.ts';
-import type { PromptSpans } from '../tracing/prompt-spans.ts';
+import type { PromptSpans } from '../tracing/spans.ts';
 import { Hub } from '../sockets/hub.ts';
 import { monotonicClock, monotonicNow, systemClock } from '../lib/clock.ts';
 import { withExampleInput } from './example-input.ts';
@@ -80,7 +80,7 @@ export async function openServices(
     upstreamKind: config.upstream.kind,
     identify,
   });
-  const upstream = await openUpstreamServices({
+  const upstream = await openUpstream({
     config,
     nodeLibrary,
     log,

@@ -11,7 +11,7 @@ import {
 } from '../engine/job-engine.ts';
 import { type SharedFolders, openFolderDisks, openSharedFolders } from '../shared-folders/open.ts';
 import type { SharedQueue } from '../engine/bullmq/shared-services.ts';
-import type { Logger } from '../observability/log.ts';
+import { type Logger, listV2Calls } from '../observability/log.ts';
 import type { RemoteJobs } from '../remote/remote-jobs.ts';
 import type { UpstreamCapabilities } from '../remote/capabilities.ts';
 import type { RemoteLimits } from '../remote/limits.ts';
@@ -19,6 +19,62 @@ import type { RemoteOptions } from '../remote/remote-services.ts';
 import type { Store } from './store.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
+import { type OpenDefinitions, openDefinitions } from '../definitions/open-definitions.ts';
+import { readModelClasses } from '../nodes/model-classes.ts';
+import { objectInfo } from '../nodes/object-info.ts';
+import type { CallCauses } from '../observability/call-causes.ts';
+import { type PortSubscriber, observePort } from '../observability/observed-port.ts';
+import type { SessionRecorder } from '../migration/session-recorder.ts';
+
+export type UpstreamServices = {
+  readonly runner: OpenedUpstream;
+  /** The port for v1 calls. */
+  readonly jobs: JobApi;
+  readonly definitions: OpenDefinitions;
+};
+
+type PortObservers = {
+  readonly causes: CallCauses;
+  /** Get the v2 calls that v1 calls become. */
+  readonly subscribers: readonly PortSubscriber[];
+  readonly sessionRecorder: SessionRecorder | undefined;
+};
+
+/** The options and services that the upstream is opened with. */
+type UpstreamParts = {
+  readonly config: Config;
+  readonly nodeLibrary: NodeLibrary;
+  readonly log: Logger;
+  readonly store: Store;
+  /** Returns true when a socket waits for frames of this job. */
+  readonly isWatched: (user: string, jobId: string) => boolean;
+  readonly tracing: Tracing | undefined;
+  readonly observers: PortObservers;
+};
+
+/** Opens the upstream that runs the jobs. */
+export async function openUpstream(parts: UpstreamParts): Promise<UpstreamServices> {
+  const { config, nodeLibrary, log, store, tracing } = parts;
+  const { causes, sessionRecorder } = parts.observers;
+  const runner = await openRunner(parts);
+  const definitions = openDefinitions({
+    source: config.objectInfo,
+    upstream: config.upstream,
+    embedded: objectInfo([...nodeLibrary.nodes.values()]),
+    described: readModelClasses(),
+    cacheDir: store.dir.objectInfo,
+    log,
+  });
+  const subscribers = [
+    tracing?.calls(config.upstream.kind),
+    ...parts.observers.subscribers,
+    listV2Calls,
+    sessionRecorder?.subscribe(runner.jobs),
+  ].filter((subscriber) => subscriber !== undefined);
+  const { currentCall } = tracing ?? {};
+  const jobs = observePort(runner.jobs, { subscribers, causes, currentCall });
+  return { runner, jobs, definitions };
+}
 
 /** The upstream that runs the jobs, and the shared folders over its files. */
 export type OpenedUpstream = JobRunner & {
@@ -56,17 +112,8 @@ type JobRunner = {
   close(): Promise<void>;
 };
 
-type OpenUpstreamOptions = {
-  readonly config: Config;
-  readonly log: Logger;
-  readonly library: NodeLibrary;
-  readonly store: Store;
-  readonly isWatched: (user: string, jobId: string) => boolean;
-  readonly tracing: Tracing | undefined;
-};
-
 /** Opens the configured upstream and the shared folders. No job runs before `start`. */
-export async function openUpstream(options: OpenUpstreamOptions): Promise<OpenedUpstream> {
+async function openRunner(options: UpstreamParts): Promise<OpenedUpstream> {
   const { config, store } = options;
   const { upstream } = config;
   const sharedFolders = await openFolderDisks(LOCAL_USER, config.folders);
@@ -96,7 +143,7 @@ export async function openUpstream(options: OpenUpstreamOptions): Promise<Opened
 }
 
 async function openEmbedded(
-  { config, log, library, store, tracing }: OpenUpstreamOptions,
+  { config, log, nodeLibrary: library, store, tracing }: UpstreamParts,
   highestUsedElsewhere: EngineOptions['highestUsedElsewhere'],
 ): Promise<JobRunner> {
   const { ledger, links } = store;
@@ -127,7 +174,7 @@ async function openDistributedEngine(options: EngineOptions, queue: SharedQueue)
 }
 
 async function openRemote(
-  options: OpenUpstreamOptions,
+  options: UpstreamParts,
   upstream: Upstream & { kind: 'remote' },
 ): Promise<JobRunner> {
   // Imported on demand: these are a third of all modules, and the embedded engine starts sooner
