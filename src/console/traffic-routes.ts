@@ -2,7 +2,7 @@ import { V1Error, plainError } from '../dialects/errors.ts';
 import type { SecretRedactor } from '../observability/secret-redactor.ts';
 import type { TrafficAnswer, TrafficDetail } from './api-types.ts';
 import { type ConsoleHandlers, type ConsoleRequest, requireOperator } from './console-routes.ts';
-import { pictureIn } from './traffic/recorded-picture.ts';
+import { pictureIn } from './traffic/shown-body.ts';
 import { shownBody } from './traffic/shown-body.ts';
 import { type ShowText, createShowText } from './traffic/shown-text.ts';
 import type { RecordedEntry, TrafficScope, TrafficStore } from './traffic-store.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { TextDecoder } from 'node:util';
+import { TextDecoder } from 'node:util';
 import { runInSteps, yieldToEventLoop } from '../lib/event-loop.ts';
 import { tooLargeText } from '../lib/spool.ts';
 import {
@@ -16,7 +16,6 @@ import {
   bodyMemoryBytes,
   createBodyMemory,
 } from './json/body-memory.ts';
-import { decoderFor } from './json/charset.ts';
 import {
   type BodyRefusal,
   isUnpackError,
@@ -252,3 +251,23 @@ export function createBodies(
 
 const SMALL_MEMORY =
   'this process has too little memory for a JSON body of --max-upload-size: it refuses bodies larger than largestBody';
+
+/**
+ * Returns a decoder for the charset that a content type names. A body without a known charset is
+ * UTF-8. v1 obeys the charset, and some libraries (Apache HttpClient, Spring) write ISO-8859-1 by
+ * default. The decoder throws a TypeError for bytes that are no text.
+ */
+function decoderFor(contentType: string | undefined): TextDecoder {
+  const label = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType ?? '')?.[1];
+  // Under this label too, JSON is UTF-8.
+  if (label === undefined || /^(us-)?ascii$/i.test(label)) return utf8Decoder();
+  try {
+    return new TextDecoder(label, { fatal: true });
+  } catch {
+    return utf8Decoder();
+  }
+}
+
+function utf8Decoder(): TextDecoder {
+  return new TextDecoder('utf-8', { fatal: true });
+}

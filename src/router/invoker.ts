@@ -1,12 +1,11 @@
 import type Koa from 'koa';
 import type { ModelRequest, Invocation } from './authentication.ts';
 import type { ModelCallStore } from '../ledger/ledger.ts';
-import type { BodyReader } from '../http/json-body.ts';
+import type { BodyReader, HttpExchange } from '../http/json-body.ts';
 import type { Logger } from '../observability/log.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { type Json, isJsonObject } from '../protocol/json.ts';
 import { isClientGone, type CallConnection } from '../http/client-connection.ts';
-import { readInput } from './read-input.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ModelDef, modelId } from './model-def.ts';
 import { type CallResult, createModelRunner } from './runner.ts';
@@ -213,4 +212,27 @@ async function recordUndelivered(
     modelCalls.amend(requestId, amended),
     sent === 'a part' ? hold?.consume() : hold?.release(),
   ]);
+}
+
+/** A request body, as text and as JSON, or the reason for its refusal. */
+type Input =
+  | { readonly ok: true; readonly text: string; readonly body: Json }
+  | { readonly ok: false; readonly refusal: ReplyError };
+
+/** Reads the body of a call. */
+async function readInput(
+  bodies: BodyReader,
+  exchange: HttpExchange,
+  maxBytes: number,
+): Promise<Input> {
+  const read = await bodies.read(exchange, { maxBytes, withText: true });
+  if (read.ok) return { ok: true, text: read.text ?? '', body: read.value };
+  const { status, message, isSyntax, retryAfterSeconds } = read;
+  if (status === 503) {
+    const headers = { Connection: 'close', 'Retry-After': String(retryAfterSeconds) };
+    return { ok: false, refusal: replyError('service_unavailable', message, { headers }) };
+  }
+  // The rest of a refused body is not read.
+  const headers = isSyntax ? {} : { Connection: 'close' };
+  return { ok: false, refusal: replyError('invalid_input', message, { status, headers }) };
 }

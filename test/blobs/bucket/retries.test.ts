@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRetries } from '../../../src/blobs/bucket/retries.ts';
+import { createRetries } from '../../../src/blobs/bucket/client.ts';
 
 type Failure = Parameters<ReturnType<typeof createRetries>['refreshRetryTokenForRetry']>[1];
 
