@@ -80,13 +80,7 @@ describe('a prefix that is taken off', () => {
 test.each(['', '/holdover'])(
   'below /holdover the page and the API are served, with %j in front',
   async (prefix) => {
-    const paths = [
-      '/',
-      '/queue',
-      '/holdover/page.js',
-      '/holdover/api/session',
-      '/holdover',
-    ];
+    const paths = ['/', '/queue', '/holdover/page.js', '/holdover/api/session', '/holdover'];
     for (const path of paths) expect((await get(named, prefix + path)).status).toBe(200);
     // Both of the page, whichever of the two was meant.
     expect((await get(named, '/holdover')).text).toContain('Holdover is running');
