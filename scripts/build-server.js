@@ -30,5 +30,6 @@ await build({
   // An old helper of Koa's has a reason for its eval.
   checks: { eval: false, ineffectiveDynamicImport: false },
   // One folder deep, like the modules: addresses relative to `import.meta.url` stay right.
-  output: { dir: 'dist', format: 'esm', chunkFileNames: 'chunks/[name].js' },
+  // Comments would be read, decoded and skipped at each start; the licences are in a file of their own.
+  output: { dir: 'dist', format: 'esm', chunkFileNames: 'chunks/[name].js', comments: false },
 });

@@ -54,7 +54,7 @@ export function createModelInvoker(options: InvokeOptions) {
 
   const checkAndRun = async (call: ReadCall & { hold?: KeyHold }): Promise<RouterReply> => {
     const record = (result: CallResult) => settle({ ...call, result }, options);
-    const checked = (validators.get(call.def) as Validate)(call.body);
+    const checked = await (validators.get(call.def) as Validate)(call.body);
     if (!checked.ok) return await record({ reply: replyInvalid(checked.detail), cents: 0 });
     const isKeyed = call.key !== undefined;
     return await runner.run({ ...call, input: checked.input, isKeyed }, record);

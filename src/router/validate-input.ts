@@ -1,4 +1,5 @@
-import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
+import type { ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
+import { lazily } from '../lib/concurrency.ts';
 import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../protocol/json.ts';
 import type { ValidationDetail } from '../protocol/router.ts';
 import type { ModelDef } from './model-def.ts';
@@ -9,7 +10,7 @@ type Validated =
   | { readonly ok: false; readonly detail: readonly ValidationDetail[] };
 
 /** The check of one model's input. */
-export type Validate = (body: Json) => Validated;
+export type Validate = (body: Json) => Promise<Validated>;
 
 type Members = { readonly [step: string | number]: Json } | undefined;
 type ViolationText = Pick<ValidationDetail, 'type' | 'msg' | 'ctx'>;
@@ -49,12 +50,11 @@ const BOUNDS: { readonly [keyword: string]: readonly [type: string, ctx: string,
 export function createValidate(def: ModelDef): Validate {
   const { input } = def;
   if (input === undefined) return acceptObject;
-  // Compiled by the first call: for all models together this would be half of the time of a start.
-  let check: ValidateFunction | undefined;
+  // Loaded and compiled by the first call: for all models together this would be half of the time of a start.
+  const check = lazily(() => compiled(input));
   const lists = listsOf(input);
-  return (body) =>
-    refuseTooMany(body, lists) ??
-    validate((check ??= compiled(input)), withPlainNumbers(body), body);
+  return async (body) =>
+    refuseTooMany(body, lists) ?? validate(await check.get(), withPlainNumbers(body), body);
 }
 
 /** Returns the names of the fields that are lists. */
@@ -65,7 +65,8 @@ function listsOf({ properties }: JsonObject): readonly string[] {
   );
 }
 
-function compiled(schema: object): ValidateFunction {
+async function compiled(schema: object): Promise<ValidateFunction> {
+  const { Ajv2020 } = await import('ajv/dist/2020.js');
   return new Ajv2020({ allErrors: true, useDefaults: true, verbose: true }).compile(schema);
 }
 
@@ -83,7 +84,7 @@ function validate(check: ValidateFunction, input: Json, body: Json): Validated {
 }
 
 /** Accepts every object, for a model without a schema. Other values were refused before. */
-const acceptObject: Validate = (body) => ({
+const acceptObject: Validate = async (body) => ({
   ok: true,
   input: withPlainNumbers(body) as JsonObject,
 });

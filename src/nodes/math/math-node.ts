@@ -1,7 +1,7 @@
 import { exactInt } from '../logic.ts';
 import type { NodeDef, Value } from '../node.ts';
 import { LETTERS, typedNode } from '../typed-node.ts';
-import { type Part, evaluate } from './evaluate.ts';
+import type { Part } from './evaluate.ts';
 import { type PythonNumber, fail, truncated } from './python-numbers.ts';
 
 /** The node that computes a Python expression. */
@@ -26,12 +26,14 @@ export const MATH_NODE: NodeDef = typedNode({
     ],
   },
   outputs: [{ type: 'FLOAT' }, { type: 'INT' }, { type: 'BOOLEAN', name: 'BOOL' }],
-  run({ expression, values }, { inputTypes = {} }) {
+  async run({ expression, values }, { inputTypes = {} }) {
     if (expression.trim() === '') return fail('ValueError', 'Expression cannot be empty.');
     const given = Object.entries(values).map(
       ([name, value]) => [name, asPython(value, inputTypes[`values.${name}`])] as const,
     );
     const names = new Map<string, Part>([...given, ['values', given.map(([, value]) => value)]]);
+    // A server that computes no expression does not load the parser.
+    const { evaluate } = await import('./evaluate.ts');
     return { outputs: outputsOf(evaluate(expression, names), expression) };
   },
 });
