@@ -62,9 +62,12 @@ describe('CropMask', () => {
   test.each([
     { x: 3, y: 0 },
     { x: 0, y: 2 },
-  ])('a corner outside at $x, $y leaves nothing and is an error', async ({ x, y }) => {
-    const cropped = run('CropMask', { mask: NUMBERED, x, y, width: 5, height: 5 });
-    await expect(cropped).rejects.toMatchObject({ exceptionType: 'ValueError' });
+  ])('a corner outside at $x, $y leaves nothing, which is no picture', async ({ x, y }) => {
+    const mask = await run('CropMask', { mask: NUMBERED, x, y, width: 5, height: 5 });
+    expect(mask.data).toHaveLength(0);
+    await expect(run('MaskToImage', { mask })).rejects.toMatchObject({
+      exceptionType: 'RuntimeError',
+    });
   });
 });
 

@@ -103,13 +103,17 @@ describe('an animation', () => {
   });
 });
 
-test.each(['SaveImage', 'SaveAnimatedPNG'])('%s refuses a picture without pixels', async (name) => {
-  const images = { ...batchOf(1), width: 0, data: new Float32Array() };
-  const inputs = { filename_prefix: 'x', images, fps: 1, compress_level: 4 };
-  await expect(saveBatch(name, inputs, {})).rejects.toMatchObject({
-    exceptionType: 'ValueError',
-  });
-});
+test.each(['SaveImage', 'SaveAnimatedPNG', 'SaveAnimatedWEBP'])(
+  '%s refuses a picture without pixels',
+  async (name) => {
+    const images = { ...batchOf(1), width: 0, data: new Float32Array() };
+    const webp = { lossless: true, quality: 80, method: 'default' };
+    const inputs = { filename_prefix: 'x', images, fps: 1, compress_level: 4, ...webp };
+    await expect(saveBatch(name, inputs, {})).rejects.toMatchObject({
+      exceptionType: 'ValueError',
+    });
+  },
+);
 
 test('SaveImage refuses a batch without pictures', async () => {
   const inputs = { filename_prefix: 'x', images: { ...batchOf(0), data: new Float32Array() } };

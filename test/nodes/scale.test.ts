@@ -61,16 +61,47 @@ test.each(RESAMPLE_METHODS)('%s scales each picture of a batch as if it were alo
   }
 });
 
-test('a factor that leaves no pixel is an error, not an empty picture', async () => {
-  const inputs = {
-    image: picture({ width: 9, height: 9 }),
+// Pillow 13 gives these levels.
+test.each([
+  { from: [2, 5], every: 7, to: [3, 2], rows: [100, 50, 0, 0, 53, 118] },
+  {
+    from: [9, 9],
+    every: 5,
+    to: [6, 3],
+    rows: [75, 84, 33, 49, 88, 56, 51, 38, 73, 73, 38, 51, 56, 88, 49, 33, 84, 75],
+  },
+] as const)('lanczos to $to passes over rows and columns in the order of v1', (row) => {
+  const [[width, height], [w, h]] = [row.from, row.to];
+  const level = (i: number): number => (i % row.every === 0 ? 1 : 0);
+  const image = picture({ width, height, channels: 1, level });
+  const size = { width: w, height: h };
+  const scaled = upscale(fakeContext({}), image, { ...size, method: 'lanczos', crop: 'disabled' });
+  expect([...scaled.data].map((value) => Math.round(value * 255))).toEqual(row.rows);
+});
+
+test.each([
+  ['bilinear', 'RuntimeError'],
+  ['lanczos', 'ValueError'],
+])('%s to no pixel is a %s', async (upscale_method, exceptionType) => {
+  const inputs = { image: picture({ width: 9, height: 9 }), upscale_method, scale_by: 0.01 };
+  const scaled = async () => runToImage(node('ImageScaleBy'), inputs);
+  await expect(scaled).rejects.toMatchObject({ exceptionType });
+});
+
+test('a picture without pixels comes from area, and becomes a black one by lanczos only', async () => {
+  const image = picture({ width: 8, height: 9 });
+  const thin = { image, width: 1, height: 200, crop: 'center' };
+  const scale = (upscale_method: string) =>
+    runToImage(node('ImageScale'), { ...thin, upscale_method });
+  const empty = await runToImage(node('ImageScaleBy'), {
+    image,
     upscale_method: 'area',
     scale_by: 0.01,
-  };
-  await expect(async () => runToImage(node('ImageScaleBy'), inputs)).rejects.toMatchObject({
-    exceptionType: 'RuntimeError',
-    message: 'Cannot scale to 0 × 0: both sides must be at least 1',
   });
+  expect([empty.width, empty.height]).toEqual([0, 0]);
+  expect(Math.max(...(await scale('lanczos')).data)).toBe(0);
+  const refused = async () => scale('area');
+  await expect(refused).rejects.toMatchObject({ exceptionType: 'RuntimeError' });
 });
 
 test('an unknown method is an error that names it', async () => {

@@ -40,8 +40,6 @@ export async function encodeChunks(
   compressionLevel: number,
 ): Promise<PngChunk[]> {
   const { width, height } = images;
-  // The message is that of v1's library. Sizes that come through links were not checked before.
-  if (width < 1 || height < 1) throw new NodeFailure('ValueError', 'cannot write empty image');
   const raw = { width, height, channels: savedChannels(images) };
   const bytes = toBytes(images, index);
   const { default: sharp } = await import('sharp');
@@ -53,7 +51,8 @@ export async function encodeChunks(
 }
 
 /** Returns the pixel layout for saving. v1 fails on the same layouts. */
-export function savedChannels({ channels }: ImageValue): 2 | 3 | 4 {
+export function savedChannels({ channels, data }: ImageValue): 2 | 3 | 4 {
+  if (data.length === 0) throw new NodeFailure('ValueError', 'cannot write empty image');
   const known = CHANNELS[channels];
   if (known !== undefined) return known;
   throw new NodeFailure('TypeError', `Cannot handle this data type: (1, 1, ${channels}), |u1`);

@@ -47,6 +47,7 @@ export const channelOf = (context: LoopContext, image: ImageValue, channel: numb
 
 /** Returns a mask in the three channels of a picture. */
 export const greyPicture = (context: LoopContext, mask: MaskValue): ImageValue => {
+  if (mask.data.length === 0) throw new NodeFailure('RuntimeError', 'The mask is empty');
   const image = newImage(context, { ...mask, channels: 3 });
   for (let i = 0; i < mask.data.length; i++) {
     if (i % mask.width === 0) context.check();
@@ -69,20 +70,13 @@ export const requireChannels = (
   throw new NodeFailure('RuntimeError', message);
 };
 
-/**
- * Cuts the region out of every picture of the batch. v1 returns pictures without pixels, on which
- * every later node fails; here that is refused.
- */
+/** Cuts the region out of every picture of the batch. It may be empty. */
 export const cutOut = (
   context: LoopContext,
   image: ImageValue,
   { columns, rows }: { readonly columns: Span; readonly rows: Span },
 ): ImageValue => {
   const [width, height] = [columns.end - columns.start, rows.end - rows.start];
-  if (width < 1 || height < 1) {
-    const pixels = `${image.width} × ${image.height} pixels`;
-    throw new NodeFailure('ValueError', `Nothing of the ${pixels} lies in the wanted region`);
-  }
   const part = newImage(context, { ...image, width, height });
   eachRow(context, part, (row) => {
     const line = Math.floor(row / height) * image.height + rows.start + (row % height);

@@ -83,6 +83,9 @@ const cubic = (x: number): number => {
 
 const LOBES = 3;
 
+/** v1's library has weights in this unit. */
+const UNIT = 2 ** 22;
+
 /** Uses a windowed sinc, which is wider when the picture shrinks (v1's `lanczos`). */
 export const lanczosAxis: AxisOf = (source, target) => {
   const stretch = Math.max(1, source / target);
@@ -94,7 +97,7 @@ export const lanczosAxis: AxisOf = (source, target) => {
       (index) => [index, lanczos((index - centre + 0.5) / stretch)] as const,
     );
     const sum = taps.reduce((total, [, weight]) => total + weight, 0);
-    return taps.map(([index, weight]) => [index, weight / sum]);
+    return taps.map(([index, weight]) => [index, Math.round((weight / sum) * UNIT) / UNIT]);
   });
 };
 

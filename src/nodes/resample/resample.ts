@@ -58,14 +58,19 @@ export const upscale = (
   image: ImageValue,
   options: UpscaleOptions,
 ): ImageValue => {
-  const { width, height } = options;
-  // NaN is refused here, too.
-  if (!(width >= 1 && height >= 1)) {
-    const message = `Cannot scale to ${width} × ${height}: both sides must be at least 1`;
-    throw new NodeFailure('RuntimeError', message);
-  }
   const source = options.crop === 'center' ? cropToAspect(context, image, options) : image;
+  requirePixels(source, options);
   return RESAMPLERS[options.method](context, source, options);
+};
+
+/** Only `area` makes pictures without pixels, and only `lanczos` reads them, as black. */
+const requirePixels = (source: ImageValue, { method, width, height }: UpscaleOptions): void => {
+  // NaN is refused here, too.
+  const isMade = Math.min(width, height) >= (method === 'area' ? 0 : 1);
+  if (isMade && (method === 'lanczos' || source.data.length > 0)) return;
+  const type = method === 'lanczos' ? 'ValueError' : 'RuntimeError';
+  const sizes = `${source.width} × ${source.height} to ${width} × ${height}`;
+  throw new NodeFailure(type, `Cannot scale ${sizes}: all sides must be at least 1`);
 };
 
 type Fit = Omit<UpscaleOptions, keyof Size>;

@@ -3,7 +3,7 @@ import type { Size } from '../tensor.ts';
 import type { Axis } from './axis.ts';
 
 /** One picture: rows × columns × channels. */
-export type Picture<Data extends Float32Array | Uint8Array> = Size & {
+export type Picture<Data extends Float32Array | Uint8Array = Float32Array | Uint8Array> = Size & {
   readonly channels: number;
   readonly data: Data;
 };
@@ -13,8 +13,8 @@ type Context = Pick<NodeContext, 'check'>;
 /** Scales rows into a target of the same height. Between two rows a job can be stopped. */
 export const scaleRows = (
   context: Context,
-  source: Picture<Float32Array | Uint8Array>,
-  target: Picture<Float32Array>,
+  source: Picture,
+  target: Picture,
   { taps, indices, weights }: Axis,
 ): void => {
   const { channels } = source;
@@ -33,15 +33,15 @@ export const scaleRows = (
         sums[to] = sum;
       }
     }
-    target.data.set(sums, y * sums.length);
+    target.data.set(levelsFor(target, sums), y * sums.length);
   }
 };
 
 /** Scales columns into a target of the same width. */
 export const scaleColumns = (
   context: Context,
-  source: Picture<Float32Array>,
-  target: Picture<Float32Array>,
+  source: Picture,
+  target: Picture,
   { taps, indices, weights }: Axis,
 ): void => {
   const { data } = source;
@@ -56,6 +56,12 @@ export const scaleColumns = (
         sums[i] = (sums[i] as number) + (data[row + i] as number) * weight;
       }
     }
-    target.data.set(sums, y * sums.length);
+    target.data.set(levelsFor(target, sums), y * sums.length);
   }
 };
+
+/** Rounds bytes, halves up as v1 does. Where alpha is low, one level more or less is visible later. */
+const levelsFor = ({ data }: Picture, sums: Float64Array): Float64Array =>
+  data instanceof Uint8Array
+    ? sums.map((sum) => Math.min(255, Math.max(0, Math.floor(sum + 0.5))))
+    : sums;
