@@ -177,6 +177,8 @@ export const ASSET_COLUMNS = {
 export type AssetRow = RowOf<typeof ASSET_COLUMNS>;
 
 export const CLAIMED_ASSET_COLUMNS = {
+  user: text('user'),
+  key: text('key'),
   assetId: text('asset_id'),
   /** Equal when the same request is sent again. */
   fingerprint: text('fingerprint'),
@@ -188,7 +190,11 @@ export const CLAIMED_ASSET_COLUMNS = {
 /** The first request with an idempotency key, and the asset that it made. */
 export type ClaimedAsset = RowOf<typeof CLAIMED_ASSET_COLUMNS>;
 
-export const JOB_KEY_COLUMNS = { claimedAtMs: number('claimed_at_ms') } as const;
+export const JOB_KEY_COLUMNS = {
+  user: text('user'),
+  key: text('key'),
+  claimedAtMs: number('claimed_at_ms'),
+} as const;
 
 /** The time of the first request with an idempotency key that made a job. */
 export type JobKey = RowOf<typeof JOB_KEY_COLUMNS>;

@@ -20,18 +20,16 @@ import {
   type ReplayRow,
 } from './columns.ts';
 
-type Owned<Row> = Row & { readonly user: string; readonly key: string };
-
 type TextRow = { readonly user: string; readonly id: string; readonly valueJson: string };
 
 /** The rows of a ledger by their kind. `jobKeys` and `assetKeys` are single-use idempotency keys. */
 export type RecordRows = {
   readonly prompts: PromptRow;
   readonly jobs: JobRow;
-  readonly jobKeys: Owned<JobKey>;
+  readonly jobKeys: JobKey;
   readonly files: FileRow;
   readonly assets: AssetRow;
-  readonly assetKeys: Owned<ClaimedAsset>;
+  readonly assetKeys: ClaimedAsset;
   /** One setting of a front end. */
   readonly settings: TextRow;
   /** The labels of one file. */
@@ -48,10 +46,8 @@ export type StoredRecord = {
   readonly [Kind in RecordKind]: { readonly kind: Kind; readonly row: RecordRows[Kind] };
 }[RecordKind];
 
-const OWNER = { user: { type: 'text', sql: 'user' }, key: { type: 'text', sql: 'key' } } as const;
-
 const TEXT = {
-  user: OWNER.user,
+  user: { type: 'text', sql: 'user' },
   id: { type: 'text', sql: 'id' },
   valueJson: { type: 'text', sql: 'value_json' },
 } as const;
@@ -64,14 +60,10 @@ const TEXT = {
 export const RECORD_KINDS = {
   prompts: { columns: PROMPT_COLUMNS, table: 'prompts', redisKey: 'prompt' },
   jobs: { columns: JOB_COLUMNS, table: 'jobs', redisKey: 'job' },
-  jobKeys: { columns: { ...OWNER, ...JOB_KEY_COLUMNS }, table: 'keys', redisKey: 'key' },
+  jobKeys: { columns: JOB_KEY_COLUMNS, table: 'keys', redisKey: 'key' },
   files: { columns: FILE_COLUMNS, table: 'files', redisKey: 'file' },
   assets: { columns: ASSET_COLUMNS, table: 'assets', redisKey: 'asset' },
-  assetKeys: {
-    columns: { ...OWNER, ...CLAIMED_ASSET_COLUMNS },
-    table: 'asset_keys',
-    redisKey: 'asset-key',
-  },
+  assetKeys: { columns: CLAIMED_ASSET_COLUMNS, table: 'asset_keys', redisKey: 'asset-key' },
   settings: { columns: TEXT, table: 'settings', redisKey: 'settings' },
   assetLabels: { columns: TEXT, table: 'asset_labels', redisKey: 'asset-labels' },
   calls: { columns: CALL_COUNT_COLUMNS, table: 'v1_calls', redisKey: 'call' },

@@ -87,7 +87,7 @@ describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, ()
   test('but was written by another version is refused', async () => {
     await admin.commands.set('holdover:schema', '99');
     await expect(opened()).rejects.toThrow(
-      `the ledger ${server.url} was written by another version of Holdover (schema 99, this one has 2)`,
+      `the ledger ${server.url} was written by another version of Holdover (schema 99, this one has 3)`,
     );
   });
 

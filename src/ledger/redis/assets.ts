@@ -9,18 +9,15 @@ export function assetStore(connection: LedgerConnection): AssetStore {
   const table = createTable<AssetRow>(connection, 'asset', ASSET_COLUMNS);
   const lua = connection.scripts('assets', { insert, remove });
   const { paths } = connection.scripts('asset-lists', { paths: PATHS }, 'read');
-  const claimed = keyTables(connection).assetKeys;
+  const claimed = assetKeyTable(connection);
   const { prefix, read, redis } = connection;
   return {
     async insert(row, claim) {
-      const { key, fingerprint = '', createdNew = false } = claim ?? {};
-      const keyId = key === undefined ? '' : joinKey(row.user, key);
-      const claimFields = claimed.fields({
-        assetId: row.id,
-        fingerprint,
-        createdNew,
-        claimedAtMs: row.createdAtMs,
-      });
+      const { user, id: assetId, createdAtMs: claimedAtMs } = row;
+      const { key = '', fingerprint = '', createdNew = false } = claim ?? {};
+      const keyId = claim === undefined ? '' : joinKey(user, key);
+      const claimRow = { user, key, fingerprint, assetId, createdNew, claimedAtMs };
+      const claimFields = claimed.fields(claimRow);
       const { names } = claimed;
       const args = [row.id, newToken(), keyId, names.length, ...names, ...claimFields.slice(1)];
       return claimed.decode(await lua.insert(...args, ...table.fields(row)));
@@ -98,23 +95,21 @@ return call('ZRANGEBYLEX', P .. 'assets:outputs:' .. ARGV[1], '[' .. ARGV[2],
 /** Single-use idempotency keys, of jobs and of assets. */
 export function keyStore(connection: LedgerConnection): KeyStore {
   const lua = connection.scripts('keys', { put, expire });
-  const tables = keyTables(connection);
+  const assetKeys = assetKeyTable(connection);
+  const jobKeys = createTable<JobKey>(connection, 'key', JOB_KEY_COLUMNS);
   return {
-    ofAsset: (user, key) => tables.assetKeys.get(joinKey(user, key)),
-    async put(kind, { user, key, ...row }) {
-      const fields = (tables[kind] as Table<object>).fields(row);
-      await lua.put(kind, joinKey(user, key), row.claimedAtMs, ...fields);
+    ofAsset: (user, key) => assetKeys.get(joinKey(user, key)),
+    async put(kind, row) {
+      const { user, key, claimedAtMs } = row;
+      const fields = kind === 'jobKeys' ? jobKeys.fields(row) : assetKeys.fields(row);
+      await lua.put(kind, joinKey(user, key), claimedAtMs, ...fields);
     },
     expire: (beforeMs) => lua.expire(beforeMs),
   };
 }
 
-/** The tables of the idempotency keys of jobs and of assets. */
-export function keyTables(connection: LedgerConnection) {
-  return {
-    jobKeys: createTable<JobKey>(connection, 'key', JOB_KEY_COLUMNS),
-    assetKeys: createTable<ClaimedAsset>(connection, 'asset-key', CLAIMED_ASSET_COLUMNS),
-  };
+function assetKeyTable(connection: LedgerConnection): Table<ClaimedAsset> {
+  return createTable<ClaimedAsset>(connection, 'asset-key', CLAIMED_ASSET_COLUMNS);
 }
 
 const put = `

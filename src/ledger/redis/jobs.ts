@@ -1,6 +1,6 @@
 import { JOB_COLUMNS } from '../columns.ts';
 import type { JobRow, JobStore } from '../ledger.ts';
-import { type LedgerConnection, joinKey } from './connection.ts';
+import type { LedgerConnection } from './connection.ts';
 import { createTable, newToken } from './table.ts';
 
 /** The jobs of the embedded engine. */
@@ -9,10 +9,9 @@ export function jobStore(connection: LedgerConnection): JobStore {
   const lua = connection.scripts('jobs', { insert, update, remove });
   const { list } = connection.scripts('job-lists', { list: LIST }, 'read');
   return {
-    async insert(row, key) {
-      const claim = key === undefined ? '' : joinKey(row.user, key);
-      const args = [row.id, newToken(), claim, row.createdAtMs, ...table.fields(row)];
-      return (await lua.insert<number>(...args)) === 1;
+    async insert(row, key = '') {
+      const head = [row.id, newToken(), row.user, key, row.createdAtMs];
+      return (await lua.insert<number>(...head, ...table.fields(row))) === 1;
     },
     update: (id, patch) => lua.update(id, ...table.fields(patch)),
     get: table.get,
@@ -37,18 +36,20 @@ local jobs = rowsOf('job', {'user', 'status', 'order', 'expiresAtMs', 'seq'},
 `;
 
 const insert = `${JOBS}
-local id, token, claim, now = unpack(ARGV, 1, 4)
+local id, token, owner, claim, now = unpack(ARGV, 1, 5)
 local made, user = jobs.values(id, 'token', 'user')
 if user then
   if made == token then return 1 end
   -- A key that equals the id of its job counts as used once the job exists.
-  return claim == joinKey(user, id) and 0 or TAKEN
+  return owner == user and claim == id and 0 or TAKEN
 end
 if claim ~= '' then
-  if call('HSETNX', P .. 'key:' .. claim, 'claimedAtMs', now) == 0 then return 0 end
-  call('ZADD', P .. 'keys:age', now, claim)
+  local key = joinKey(owner, claim)
+  if call('HSETNX', P .. 'key:' .. key, 'claimedAtMs', now) == 0 then return 0 end
+  call('HSET', P .. 'key:' .. key, 'user', owner, 'key', claim)
+  call('ZADD', P .. 'keys:age', now, key)
 end
-jobs.insert(id, token, 5)
+jobs.insert(id, token, 6)
 return 1`;
 
 const update = `${JOBS}

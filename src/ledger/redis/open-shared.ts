@@ -16,7 +16,7 @@ const REACH_WITHIN_MS = 5000;
 /** The lease of a start. It lasts longer than it takes to rename a dozen folders. */
 const START = { name: 'start', leaseMs: 30_000 };
 /** The version of the stored keys and values. */
-const SCHEMA = '2';
+const SCHEMA = '3';
 
 /** Settings of Redis with which an acknowledged command survives a crash and is never evicted. */
 const DURABLE_SETTINGS = {

@@ -1,6 +1,5 @@
 import type { RedisConnections } from '../../redis/redis.ts';
 import { KINDS, RECORD_KINDS, type RecordKind, type StoredRecord } from '../records.ts';
-import { keyTables } from './assets.ts';
 import { createLedgerConnection } from './connection.ts';
 import { keysLike } from './stored-keys.ts';
 import { createTable } from './table.ts';
@@ -53,16 +52,8 @@ function rowsReader(
       );
     };
   }
-  const connection = createLedgerConnection(redis, prefix);
-  if (kind !== 'assetKeys' && kind !== 'jobKeys') {
-    const { redisKey, columns } = RECORD_KINDS[kind];
-    return createTable<object>(connection, redisKey, columns).rows;
-  }
-  const table = keyTables(connection)[kind];
-  return async (ids) => {
-    const rows = await Promise.all(ids.map((id) => table.get(id)));
-    return rows.flatMap((row, i) => (row ? [{ ...ownerIn(ids[i] ?? ''), ...row }] : []));
-  };
+  const { redisKey, columns } = RECORD_KINDS[kind];
+  return createTable<object>(createLedgerConnection(redis, prefix), redisKey, columns).rows;
 }
 
 /** The ids of one kind: those in its lists, in their order, and then all others. */
@@ -76,14 +67,6 @@ async function idsOf(links: RedisConnections, kind: RecordKind): Promise<readonl
   const start = `${prefix}${RECORD_KINDS[kind].redisKey}:`;
   for await (const key of keysLike(links, `${start}*`)) ids.add(key.slice(start.length));
   return [...ids];
-}
-
-/** Splits an id that `joinKey` made. */
-function ownerIn(id: string): { readonly user: string; readonly key: string } {
-  const bytes = Buffer.from(id);
-  const colon = bytes.indexOf(':');
-  const end = colon + 1 + Number(bytes.toString('latin1', 0, colon));
-  return { user: bytes.toString('utf8', colon + 1, end), key: bytes.toString('utf8', end + 1) };
 }
 
 function* chunks<T>(items: readonly T[]): Generator<readonly T[]> {

@@ -15,6 +15,7 @@ import type { Database } from './database.ts';
 
 const SQL = sqlColumns<AssetRow>(ASSET_COLUMNS);
 const COLUMNS = SQL.select();
+const KEYS = sqlColumns<ClaimedAsset>(CLAIMED_ASSET_COLUMNS);
 
 /** The asset records of the embedded engine; the bytes are files of their own. */
 export function assetStore(db: Database, writer: Writer, lists: FileListCache): AssetStore {
@@ -26,8 +27,8 @@ export function assetStore(db: Database, writer: Writer, lists: FileListCache): 
     { user, id: assetId, createdAtMs: claimedAtMs }: AssetRow,
     { key, fingerprint, createdNew }: AssetClaim,
   ): ClaimedAsset | undefined => {
-    const values = { user, key, fingerprint, assetId, createdNew: createdNew ? 1 : 0, claimedAtMs };
-    return sql.claim.run(values).changes === 1 ? undefined : claimed(user, key);
+    const values = KEYS.values({ user, key, fingerprint, assetId, createdNew, claimedAtMs });
+    return sql.claim.run(...values).changes === 1 ? undefined : claimed(user, key);
   };
   const insertClaimed = (asset: AssetRow, claim: AssetClaim): Promise<ClaimedAsset | undefined> =>
     writer.write(() => {
@@ -72,9 +73,7 @@ function statements(db: Database) {
   const named = 'user = (SELECT user FROM assets WHERE id = :id) AND asset_id = :id';
   return {
     insert: db.prepare(`INSERT INTO assets ${SQL.insert}`),
-    claim: db.prepare(`INSERT OR IGNORE INTO asset_keys (user, key, fingerprint, asset_id,
-      created_new, claimed_at_ms) VALUES (:user, :key, :fingerprint, :assetId, :createdNew,
-      :claimedAtMs)`),
+    claim: db.prepare(`INSERT OR IGNORE INTO asset_keys ${KEYS.insert}`),
     get: db.prepare(`SELECT ${COLUMNS} FROM assets WHERE id = ?`),
     byHash: db.prepare(`SELECT ${COLUMNS} FROM assets WHERE hash = ? AND user = ? LIMIT 1`),
     byPath: db.prepare(`SELECT ${COLUMNS} FROM assets WHERE user = ? AND file_path = ?
@@ -93,8 +92,6 @@ function statements(db: Database) {
       (SELECT max(size_bytes) AS size FROM assets GROUP BY hash)`),
   };
 }
-
-const KEYS = sqlColumns<ClaimedAsset>(CLAIMED_ASSET_COLUMNS);
 
 /** Single-use idempotency keys, of jobs and of assets. */
 export function keyStore(db: Database, writer: Writer): KeyStore {
