@@ -22,7 +22,7 @@ export function mountEmbeddedV2(services: Services): Koa.Middleware[] {
       uploads: { ...files.uploads, durability: 'fsync' },
       bodies,
       jobs: new PromptIdJobs(upstream.runner.jobs, { livePrompts: prompts.live, ledger }).jobs,
-      log: services.observers.logs.log,
+      log: services.observers.log,
       links: {
         addresses: auth.addresses,
         signer: createContentSigner({ secret: store.dir.secret, now: Date.now }),
@@ -48,7 +48,7 @@ export async function openEmbeddedRouter(services: Services): Promise<ModelRoute
   return openEmbeddedModels({
     files: { jobs: upstream.jobs, spoolDir: store.dir.spool },
     records: { ledger, isShared: store.links !== undefined },
-    log: services.observers.logs.log,
+    log: services.observers.log,
     now: Date.now,
     requests: { bodies, addresses: auth.addresses },
     limits: config.models.limits,
@@ -72,7 +72,7 @@ export async function openPassThrough(services: Services): Promise<PassThrough |
     localToken: config.localToken,
     authenticate: (request: IncomingMessage) => auth.authenticate(request),
     jobIdOf: createFindJobId({ livePrompts: prompts.live, ledger: storage.ledger }),
-    log: services.observers.logs.log,
+    log: services.observers.log,
     limits,
     onJobCall(observed) {
       if (observed.kind === 'submitted')

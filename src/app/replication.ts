@@ -1,6 +1,6 @@
 import type { Ledger } from '../ledger/ledger.ts';
-import type { Logs } from './logs.ts';
 import type { Store } from './store.ts';
+import type { LogPanel } from '../observability/log-panel.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Hub } from '../sockets/hub.ts';
 import { type PromptEventLog, createLocalEventLog } from '../prompts/prompt-event-log.ts';
@@ -22,12 +22,12 @@ export async function openPromptEventLog(
 /** Connects the log panel with the other processes of this ledger, if there are any. */
 export async function connectLogs(
   { links, instance }: Store,
-  { feed, buffer, log }: Logs,
+  panel: LogPanel,
+  log: Logger,
 ): Promise<void> {
   if (!links) return;
   const { openSharedLog } = await import('../replication/shared-log-lines.ts');
-  const handlers = { ...feed.handlers, entries: (user: string) => buffer.entries(user) };
-  feed.connect(await openSharedLog({ links, instance, handlers, log }));
+  panel.connect(await openSharedLog({ links, instance, panel, log }));
 }
 
 /**

@@ -86,7 +86,7 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
         extensions: frontend?.extensions,
         workflowTemplates: frontend?.workflowTemplates,
       },
-      logs: observers.logs,
+      logs: observers.logPanel,
     }),
   ];
 }

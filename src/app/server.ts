@@ -72,7 +72,7 @@ export async function startServer(
       await delay(config.shutdownDelayMs);
       stopAnnouncing();
       await stopListening(server);
-      observers.logs.feed.close();
+      observers.logPanel.close();
       observers.trafficRecorder.close();
       observers.figures.close();
       sockets.close();
@@ -92,7 +92,7 @@ function createServer(services: Services, mounts: Mounts): Server {
   };
   return createHttpServer(auth.prefix.before(recordAndServe), {
     tls: config.tls,
-    log: observers.logs.log,
+    log: observers.log,
     dialectOf: auth.dialects.ofCall,
     beforeAnswer: (request) => prompts.sockets.sendFirstFrames(() => auth.identify(request)?.user),
   });
@@ -100,7 +100,7 @@ function createServer(services: Services, mounts: Mounts): Server {
 
 function createKoaApp(services: Services, mounts: Mounts): RequestListener {
   const { config, auth, storage } = services;
-  const { causes, metrics, logs, tracing, trafficLog, trafficRecorder } = services.observers;
+  const { causes, metrics, log, tracing, trafficLog, trafficRecorder } = services.observers;
   const { frontend } = mounts;
   const app = createApp({
     auth,
@@ -121,7 +121,7 @@ function createKoaApp(services: Services, mounts: Mounts): RequestListener {
     },
     frontend: frontend && withRouteLabel('/*', frontend.serve),
     corsOrigin: config.corsOrigin,
-    log: logs.log,
+    log,
     checkDataDir: storage.store.checkDataDir,
   });
   return app.callback() as RequestListener;
@@ -130,11 +130,11 @@ function createKoaApp(services: Services, mounts: Mounts): RequestListener {
 function acceptSockets(server: Server, services: Services): void {
   const { config, auth, prompts } = services;
   const { deprecation, sessionRecorder } = services.migration;
-  const { logs, metrics, trafficRecorder } = services.observers;
+  const { log, metrics, trafficRecorder } = services.observers;
   const upgrade = createUpgrade({
     hub: prompts.sockets,
     auth,
-    log: logs.log,
+    log,
     deprecation,
     whenCurrent: createSocketPreparation({ hub: prompts.sockets, prompts: prompts.life }),
     limits: config,

@@ -14,13 +14,10 @@ import { Deprecation } from '../migration/deprecation.ts';
 import type { SessionRecorder } from '../migration/session-recorder.ts';
 import { ignoreUsage, openUsageCounter } from '../migration/usage-counter.ts';
 import { type MeteredServices, type Metrics, createMetrics } from '../observability/metrics.ts';
+import { LogPanel } from '../observability/log-panel.ts';
 import { CallCauses } from '../observability/call-causes.ts';
 import { SecretRedactor } from '../observability/secret-redactor.ts';
-import {
-  type FrameObserver,
-  type TrafficLog,
-  createTrafficLog,
-} from '../observability/traffic-log.ts';
+import { type FrameObserver, TrafficLog } from '../observability/traffic-log.ts';
 import type { LivePrompt } from '../prompts/live-prompt.ts';
 import { LivePrompts } from '../prompts/live-prompts.ts';
 import { type PendingReason, pendingRow } from '../prompts/pending-reason.ts';
@@ -33,7 +30,6 @@ import { Hub } from '../sockets/hub.ts';
 import { monotonicClock, monotonicNow, systemClock } from '../lib/clock.ts';
 import { withExampleInput } from './example-input.ts';
 import { openFileServices } from './file-services.ts';
-import { type Logs, openLogs } from './logs.ts';
 import { connectLogs, openPromptCounter, openPromptEventLog } from './replication.ts';
 import { openStore } from './store.ts';
 
@@ -55,28 +51,33 @@ export async function openServices(
   { log: operatorLog, nodeLibrary, sessionRecorder }: ServerOptions,
 ) {
   const now = Date.now;
-  const logs = openLogs(operatorLog, { now, sendTo: (...lines) => sockets.sendTo(...lines) });
-  const { log } = logs;
+  const version = packageVersion();
+  const logPanel = new LogPanel({
+    now,
+    startLine: `Holdover ${version} started`,
+    sendTo: (...lines) => sockets.sendTo(...lines),
+  });
+  const log = logPanel.wrap(operatorLog);
   const store = await openStore(config, log);
   const live = new LivePrompts(logPending(log));
   const eventLog = await openPromptEventLog(store, log);
   const causes = new CallCauses(createPromptIdLookup(live));
-  const tracing = await openTracing(config.tracing, { version: packageVersion(), log, causes });
+  const tracing = await openTracing(config.tracing, { version, log, causes });
   const upstreamKey = config.upstream.kind === 'remote' ? config.upstream.key : undefined;
   const secrets = new SecretRedactor([config.localToken, upstreamKey]);
   // Above this log level the traffic log costs nothing.
   const isTrafficLogged = log.isLevelEnabled('debug');
-  const trafficLog = isTrafficLogged ? createTrafficLog({ log, secrets, causes }) : undefined;
+  const trafficLog = isTrafficLogged ? new TrafficLog({ log, secrets, causes }) : undefined;
   const trafficRecorder = new TrafficRecorder({
     now: monotonicNow,
     secrets,
     causes,
   });
   const sockets = createSockets(config, { live, eventLog, log, trafficLog, trafficRecorder });
-  await connectLogs(store, logs);
+  await connectLogs(store, logPanel, log);
   const identify = createIdentify({ secret: store.dir.secret, localToken: config.localToken });
   const metrics = createMetrics({
-    version: packageVersion(),
+    version,
     upstreamKind: config.upstream.kind,
     identify,
   });
@@ -108,7 +109,7 @@ export async function openServices(
   const counter = await openPromptCounter(store.links, ledger);
   const prompts = { live, eventLog, counter, sockets };
   const spans = tracing?.prompts;
-  const life = openPrompts({ config, logs, metrics, auth, ledger, upstream, spans, ...prompts });
+  const life = openPrompts({ config, log, metrics, auth, ledger, upstream, spans, ...prompts });
   const metered: MeteredServices = {
     livePrompts: { countByState: () => live.countByState(({ key }) => eventLog.isLeader(key)) },
     prompts: life,
@@ -137,7 +138,17 @@ export async function openServices(
     prompts: { ...prompts, life },
     migration: { deprecation, usageCounter, sessionRecorder },
     /** `trafficLog` and `tracing` are `undefined` when they are off. */
-    observers: { logs, metrics, figures, trafficLog, trafficRecorder, tracing, secrets, causes },
+    observers: {
+      log,
+      logPanel,
+      metrics,
+      figures,
+      trafficLog,
+      trafficRecorder,
+      tracing,
+      secrets,
+      causes,
+    },
   };
 }
 
@@ -211,7 +222,7 @@ function createPromptIdLookup(live: LivePrompts) {
 
 type PromptParts = Omit<PromptServices, 'life'> & {
   readonly config: Config;
-  readonly logs: Logs;
+  readonly log: Logger;
   readonly metrics: Metrics;
   readonly auth: Auth;
   readonly ledger: Ledger;
@@ -220,7 +231,7 @@ type PromptParts = Omit<PromptServices, 'life'> & {
 };
 
 function openPrompts(parts: PromptParts): Prompts {
-  const { config, logs, metrics, auth, ledger, upstream, sockets, live, eventLog, counter } = parts;
+  const { config, metrics, auth, ledger, upstream, sockets, live, eventLog, counter } = parts;
   const { runner, jobs, definitions } = upstream;
   const isRemote = config.upstream.kind === 'remote';
   const { prompts, files } = ledger;
@@ -240,7 +251,7 @@ function openPrompts(parts: PromptParts): Prompts {
       showsAssetIds: config.assets,
       onEnded: metrics.onPromptEnded,
       spans: parts.spans,
-      log: logs.log,
+      log: parts.log,
     },
     policy: {
       traits: { isService: isRemote, mayRerunJobs: runner.mayRerunJobs ?? false },

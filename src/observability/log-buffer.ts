@@ -4,59 +4,63 @@ import type { Logger } from './log.ts';
 /** One line of the log as v1 shows it: when, and what with its line end. */
 export type LogEntry = { readonly t: string; readonly m: string };
 
-/**
- * The last lines of the log for each user. A line belongs to the user its field `user` names;
- * lines without one are in the operator's log only.
- */
-export type LogBuffer = ReturnType<typeof createLogBuffer>;
-
 /** The number v1 has. */
 export const MAX_ENTRIES = 300;
 const MAX_USERS = 100;
 const LEVELS = ['info', 'warn', 'error', 'fatal'] as const;
 
-export function createLogBuffer(options: {
+type LogBufferOptions = {
   readonly now: () => number;
-  /** The first line of every user: a log panel without any line looks broken. */
   readonly startLine: string;
   readonly onEntry: (user: string, entry: LogEntry) => void;
-}) {
-  const entryOf = (text: string): LogEntry => ({
-    t: new Date(options.now()).toISOString(),
-    // A copy: the text may be a view of an address of 64 KiB, and would hold all of it in memory.
-    m: Buffer.from(`${text}\n`).toString(),
-  });
-  const startEntry = entryOf(options.startLine);
-  const entriesByUser = new LRUCache<string, LogEntry[]>({ max: MAX_USERS });
+};
 
-  function record(level: string, given: unknown, message: string | undefined): void {
+/**
+ * The last lines of the log for each user. A line belongs to the user its field `user` names;
+ * lines without one are in the operator's log only.
+ */
+export class LogBuffer {
+  readonly #options: LogBufferOptions;
+  readonly #startEntry: LogEntry;
+  readonly #entries = new LRUCache<string, LogEntry[]>({ max: MAX_USERS });
+
+  constructor(options: LogBufferOptions) {
+    this.#options = options;
+    this.#startEntry = this.#entryOf(options.startLine);
+  }
+
+  /** The same log; every line is also recorded for its user. */
+  wrap(log: Logger): Logger {
+    const wrapped = Object.create(log) as Logger;
+    for (const level of LEVELS)
+      wrapped[level] = (fields: unknown, message?: string) => {
+        this.#record(level, fields, message);
+        log[level](fields, message);
+      };
+    return wrapped;
+  }
+
+  entries(user: string): readonly LogEntry[] {
+    return [this.#startEntry, ...(this.#entries.get(user) ?? [])];
+  }
+
+  #entryOf(text: string): LogEntry {
+    const t = new Date(this.#options.now()).toISOString();
+    // A copy: the text may be a view of an address of 64 KiB, and would hold all of it in memory.
+    return { t, m: Buffer.from(`${text}\n`).toString() };
+  }
+
+  #record(level: string, given: unknown, message: string | undefined): void {
     const fields = typeof given === 'object' && given !== null ? (given as LogFields) : {};
     const { user } = fields;
     if (typeof user !== 'string' || !isShownToClients(fields)) return;
-    const entry = entryOf(lineText(level, fields, message ?? String(given)));
-    const userEntries = entriesByUser.get(user) ?? [];
-    userEntries.push(entry);
-    if (userEntries.length > MAX_ENTRIES) userEntries.shift();
-    entriesByUser.set(user, userEntries);
-    options.onEntry(user, entry);
+    const entry = this.#entryOf(lineText(level, fields, message ?? String(given)));
+    const entries = this.#entries.get(user) ?? [];
+    entries.push(entry);
+    if (entries.length > MAX_ENTRIES) entries.shift();
+    this.#entries.set(user, entries);
+    this.#options.onEntry(user, entry);
   }
-
-  return {
-    /** The same log; every line is also recorded for its user. */
-    wrap(log: Logger): Logger {
-      const wrapped = Object.create(log) as Logger;
-      for (const level of LEVELS)
-        wrapped[level] = (fields: unknown, message?: string) => {
-          record(level, fields, message);
-          log[level](fields, message);
-        };
-      return wrapped;
-    },
-    entries: (user: string): readonly LogEntry[] => [
-      startEntry,
-      ...(entriesByUser.get(user) ?? []),
-    ],
-  };
 }
 
 /** Fields of a log line that may be shown to a client; no other field ever is. */

@@ -1,13 +1,12 @@
 import type {
   AssetUpload,
-  Content,
   JobApi,
   JobEvent,
   LostSubmission,
   Result,
   SubmitRequest,
 } from '../protocol/job-api.ts';
-import type { Asset, Job } from '../protocol/v2.ts';
+import type { Job } from '../protocol/v2.ts';
 
 /** The arguments or the answer of a v2 call, as fields of a log line. */
 export type CallFields = {
@@ -20,7 +19,6 @@ export type CallFields = {
 };
 
 type Describe = (args: readonly unknown[]) => CallFields;
-type DescribeValue = (value: unknown) => CallFields;
 
 const ofJob: Describe = ([jobId]) => ({ jobId: jobId as string });
 const ofAsset: Describe = ([assetId]) => ({ assetId: assetId as string });
@@ -63,37 +61,15 @@ export function describeArguments(method: keyof JobApi, args: readonly unknown[]
   return ARGUMENTS[method](args);
 }
 
-/** The answer of a v2 call, as fields of a log line. */
-export function describeAnswer(method: keyof JobApi, answer: Result<unknown>): CallFields {
+/** The answer of a v2 call, as fields of a log line: an id and a status are those of its job or asset. */
+export function describeAnswer(answer: Result<unknown>): CallFields {
   if (!answer.ok) {
     const { status, code, message } = answer.error;
     return { outcome: 'refused', status, code, reason: message };
   }
-  return { outcome: 'ok', ...VALUES[method](answer.value) };
+  const { id, status } = (answer.value ?? {}) as Partial<Job>;
+  return { outcome: 'ok', id, status };
 }
-
-const aJob: DescribeValue = (value) => {
-  const { id, status } = value as Job;
-  return { jobId: id, jobStatus: status };
-};
-const anAsset: DescribeValue = (value) => ({ assetId: (value as Asset).id });
-
-const VALUES = {
-  submit: aJob,
-  search: noFields,
-  get: aJob,
-  workflow: noFields,
-  events: noFields,
-  cancel: aJob,
-  list: noFields,
-  createAsset: anAsset,
-  assetFromHash: anAsset,
-  hasBlob: (value) => ({ isThere: value }),
-  asset: anAsset,
-  deleteAsset: noFields,
-  content: (value) => ({ content: (value as Content).kind }),
-  health: noFields,
-} as const satisfies Record<keyof JobApi, DescribeValue>;
 
 const MAX_TEXT_CHARS = 500;
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type RedisConnections, countSubscribers } from '../redis/redis.ts';
 import type { Logger } from '../observability/log.ts';
 import type { LogEntry } from '../observability/log-buffer.ts';
-import type { SharedLogHandlers, SharedLog } from '../observability/log-subscriptions.ts';
+import type { LogPanel, SharedLog } from '../observability/log-panel.ts';
 import { completesWithin } from '../lib/completes-within.ts';
 import { createDeferred } from '../lib/concurrency.ts';
 
@@ -10,7 +10,7 @@ type Options = {
   readonly links: RedisConnections;
   /** Unique id of this process. */
   readonly instance: string;
-  readonly handlers: SharedLogHandlers;
+  readonly panel: LogPanel;
   readonly log: Logger;
 };
 
@@ -38,7 +38,7 @@ export function logChannel(channels: string): string {
  * channel of its own for answers. A process that starts asks the others for their subscriptions.
  */
 export async function openSharedLog(options: Options): Promise<SharedLog> {
-  const { links, instance, handlers, log } = options;
+  const { links, instance, panel, log } = options;
   const { commands, channels } = links;
   const subscriber = links.subscriber();
   const all = logChannel(channels);
@@ -60,18 +60,18 @@ export async function openSharedLog(options: Options): Promise<SharedLog> {
     if (from === instance) return;
     switch (envelope.kind) {
       case 'subscribe':
-        return handlers.onSubscribe(envelope.user, envelope.clientId);
+        return panel.add(envelope.user, envelope.clientId);
       case 'unsubscribe':
-        return handlers.onUnsubscribe(envelope.user, envelope.clientId);
+        return panel.remove(envelope.user, envelope.clientId);
       case 'join':
-        for (const [user, clientId] of handlers.subscriptions())
+        for (const { user, clientId } of panel.subscriptions())
           answer(from, { kind: 'subscribe', user, clientId });
         return;
       case 'lines':
-        return handlers.onEntries(envelope.user, envelope.entries);
+        return void panel.send(envelope.user, envelope.entries);
       case 'ask':
         const { id, user } = envelope;
-        return answer(from, { kind: 'answer', id, entries: handlers.entries(user) });
+        return answer(from, { kind: 'answer', id, entries: panel.ownLines(user) });
       case 'answer':
         return pendingRequests.get(envelope.id)?.(envelope.entries);
     }

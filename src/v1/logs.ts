@@ -2,13 +2,12 @@ import type { BodyReader } from '../http/json-body.ts';
 import { isJsonObject } from '../protocol/json.ts';
 import { readJson } from './routing/body.ts';
 import { V1Error, plainError, sendEmpty, sendJson, requirePrintable } from '../dialects/errors.ts';
-import { type LogBuffer, type LogEntry, MAX_ENTRIES } from '../observability/log-buffer.ts';
-import { type LogFeed, TERMINAL_SIZE } from '../observability/log-subscriptions.ts';
+import { type LogPanel, TERMINAL_SIZE } from '../observability/log-panel.ts';
 import { routesFor } from './routes.ts';
 
 /** Services of the log routes. */
 export type LogServices = {
-  readonly logs: { readonly buffer: LogBuffer; readonly feed: LogFeed };
+  readonly logs: LogPanel;
   readonly bodies: BodyReader;
 };
 
@@ -18,11 +17,11 @@ const MAX_CLIENT_ID_CHARS = 128;
 export const logRoutes = routesFor<LogServices>({
   /** Sends the log as one JSON string, as v1 does. */
   async 'GET /internal/logs'(services, { ctx, caller }) {
-    const lines = (await collectEntries(services, caller.user)).map(({ t, m }) => `${t} - ${m}`);
+    const lines = (await services.logs.lastLines(caller.user)).map(({ t, m }) => `${t} - ${m}`);
     sendJson(ctx, lines.join(''));
   },
   async 'GET /internal/logs/raw'(services, { ctx, caller }) {
-    sendJson(ctx, { entries: await collectEntries(services, caller.user), size: TERMINAL_SIZE });
+    sendJson(ctx, { entries: await services.logs.lastLines(caller.user), size: TERMINAL_SIZE });
   },
   async 'PATCH /internal/logs/subscribe'(services, { ctx, caller }) {
     const body = await readJson(ctx, services.bodies);
@@ -34,16 +33,8 @@ export const logRoutes = routesFor<LogServices>({
       throw new V1Error(400, plainError('invalid_client_id', 'clientId is the id of a socket.'));
     }
     requirePrintable(clientId, 'clientId');
-    if (enabled) await services.logs.feed.subscribe(caller.user, clientId);
-    else await services.logs.feed.unsubscribe(caller.user, clientId);
+    if (enabled) await services.logs.subscribe(caller.user, clientId);
+    else await services.logs.unsubscribe(caller.user, clientId);
     sendEmpty(ctx);
   },
 });
-
-async function collectEntries(
-  { logs: { buffer, feed } }: LogServices,
-  user: string,
-): Promise<LogEntry[]> {
-  const all = [...(await feed.gather(user)), ...buffer.entries(user)];
-  return all.toSorted((a, b) => (a.t < b.t ? -1 : Number(a.t > b.t))).slice(-MAX_ENTRIES);
-}

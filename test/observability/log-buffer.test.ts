@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import { createLogBuffer } from '../../src/observability/log-buffer.ts';
+import { LogBuffer } from '../../src/observability/log-buffer.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 
 setFlagsFromString('--expose-gc');
@@ -13,7 +13,7 @@ function heapBytes(): number {
 }
 
 test('long addresses of refused calls are kept no longer than they are shown', () => {
-  const buffer = createLogBuffer({ now: () => 0, startLine: 'started', onEntry: () => {} });
+  const buffer = new LogBuffer({ now: () => 0, startLine: 'started', onEntry: () => {} });
   const log = buffer.wrap(silentLogger());
   const before = heapBytes();
   for (let i = 0; i < 3000; i++) {
@@ -26,7 +26,7 @@ test('long addresses of refused calls are kept no longer than they are shown', (
 });
 
 test('a user has the last 300 lines, without queries; calls that only read are not among them', () => {
-  const buffer = createLogBuffer({ now: () => 0, startLine: 'started', onEntry: () => {} });
+  const buffer = new LogBuffer({ now: () => 0, startLine: 'started', onEntry: () => {} });
   const log = buffer.wrap(silentLogger());
   const call = { event: 'request.answered', user: 'busy', status: 200, ms: 1 };
   for (let i = 0; i < 310; i++)

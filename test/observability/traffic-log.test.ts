@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { CallCauses } from '../../src/observability/call-causes.ts';
 import { observePort } from '../../src/observability/observed-port.ts';
 import { SecretRedactor } from '../../src/observability/secret-redactor.ts';
-import { createTrafficLog } from '../../src/observability/traffic-log.ts';
+import { TrafficLog } from '../../src/observability/traffic-log.ts';
 import { type JobApi, type JobEvent, ok, refuse } from '../../src/protocol/job-api.ts';
 
 const CANARY = 'canary-key-0123456789';
@@ -14,7 +14,7 @@ function open(events: readonly JobEvent[] = []) {
   const lines: Line[] = [];
   const isKnown = (user: string, id: string): boolean => user === 'ann' && id === 'job-1';
   const causes = new CallCauses((user, id) => (isKnown(user, id) ? 'prompt-1' : undefined));
-  const traffic = createTrafficLog({
+  const traffic = new TrafficLog({
     log: { debug: (fields: unknown) => void lines.push(fields as Line) } as never,
     secrets: new SecretRedactor(),
     causes,

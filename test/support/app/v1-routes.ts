@@ -20,7 +20,7 @@ import { drawPicture } from '../../../src/files/draw-picture.ts';
 import { createPictures } from '../../../src/files/pictures.ts';
 import { createViewSigner } from '../../../src/auth/signed-view.ts';
 import { createUserDataStore } from '../../../src/files/user-data-store.ts';
-import { createLogFeed } from '../../../src/observability/log-subscriptions.ts';
+import { LogPanel } from '../../../src/observability/log-panel.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { fixedDefinitions } from './definitions.ts';
 import { type FakeAssets, fakeAssets, fakeFiles, fakeSettings } from './fake-stores.ts';
@@ -79,10 +79,7 @@ export async function createTestApp({ uploads, ...change }: TestServices = {}): 
     now,
     definitions: fixedDefinitions({}),
     info: { features: {}, version: '1.2.3' },
-    logs: {
-      buffer: { wrap: (log) => log, entries: () => [] },
-      feed: createLogFeed({ sendTo: () => {} }),
-    },
+    logs: new LogPanel({ now, startLine: 'started', sendTo: () => {} }),
     userData: createUserDataStore({ root: join(dir, 'userdata'), quotaBytes: 1024 * 1024 }),
     ...change,
   };
