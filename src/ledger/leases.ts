@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { defineScripts } from '../redis/redis-scripts.ts';
+import { type Scripts, defineScripts } from '../redis/redis-scripts.ts';
 import type { Redis } from '../redis/redis.ts';
 
 /** The keys of one kind of lease, without the prefix of all keys. */
@@ -74,38 +74,34 @@ const POLL_MS = 100;
 /** Work that one process at a time may do. The lease of a process that crashed ends after `leaseMs`. */
 export type ProcessLease = { readonly name: string; readonly leaseMs: number };
 
-/** Leases on work that one process does for all. `prefix`: the prefix of all keys. */
-export function createProcessLeases(redis: Redis, prefix: string) {
-  const scripts = defineScripts(redis, SCRIPTS, {
-    namespace: 'process_leases',
-    prefix,
-    prelude: `local P = KEYS[1]${leasesLua(PROCESS_LEASES)}`,
-  });
-  const instance = randomUUID();
+/** Leases on work that one process does for all. */
+export class ProcessLeases {
+  readonly #scripts: Scripts<keyof typeof SCRIPTS>;
+  readonly #instance = randomUUID();
+
+  /** `prefix`: the prefix of all keys. */
+  constructor(redis: Redis, prefix: string) {
+    const prelude = `local P = KEYS[1]${leasesLua(PROCESS_LEASES)}`;
+    this.#scripts = defineScripts(redis, SCRIPTS, { namespace: 'process_leases', prefix, prelude });
+  }
 
   /** Runs the work and returns true; returns false when another process holds the lease. */
-  async function tryWith(
-    { name, leaseMs }: ProcessLease,
-    work: () => Promise<void>,
-  ): Promise<boolean> {
-    const token = await scripts.take<string | null>(name, instance, leaseMs);
+  async tryWith({ name, leaseMs }: ProcessLease, work: () => Promise<void>): Promise<boolean> {
+    const token = await this.#scripts.take<string | null>(name, this.#instance, leaseMs);
     if (token === null) return false;
     try {
       await work();
     } finally {
-      await scripts.drop(name, token);
+      await this.#scripts.drop(name, token);
     }
     return true;
   }
 
-  return {
-    tryWith,
-    /** Waits until no other process holds the lease, then runs the work. */
-    async with<T>(lease: ProcessLease, work: () => Promise<T>): Promise<T> {
-      let result: { readonly value: T } | undefined;
-      const run = async (): Promise<void> => void (result = { value: await work() });
-      while (!(await tryWith(lease, run))) await delay(POLL_MS);
-      return (result as unknown as { readonly value: T }).value;
-    },
-  };
+  /** Waits until no other process holds the lease, then runs the work. */
+  async with<T>(lease: ProcessLease, work: () => Promise<T>): Promise<T> {
+    let result: { readonly value: T } | undefined;
+    const run = async (): Promise<void> => void (result = { value: await work() });
+    while (!(await this.tryWith(lease, run))) await delay(POLL_MS);
+    return (result as unknown as { readonly value: T }).value;
+  }
 }

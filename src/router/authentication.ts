@@ -19,12 +19,12 @@ export type ModelCaller = {
   readonly creditsCents: number | undefined;
 };
 
-/** Identifies a caller, or refuses the call. */
-export type AuthenticateModelCaller = (
-  request: IncomingMessage,
-) =>
+type Authentication =
   | { readonly ok: true; readonly modelCaller: ModelCaller }
   | { readonly ok: false; readonly refusal: ReplyError };
+
+/** Identifies a caller, or refuses the call. */
+export type AuthenticateModelCaller = (request: IncomingMessage) => Authentication;
 
 type ModelAuthenticationOptions = {
   /**
@@ -82,7 +82,7 @@ function presentedKey(headers: IncomingMessage['headers']): string | undefined {
   return /^bearer\s+(\S.*)$/i.exec(headers.authorization ?? '')?.[1]?.trim();
 }
 
-function unauthorizedResult(detail: string): ReturnType<AuthenticateModelCaller> {
+function unauthorizedResult(detail: string): Authentication {
   const headers = { 'WWW-Authenticate': 'Bearer' };
   return { ok: false, refusal: replyError('unauthorized', detail, { headers }) };
 }

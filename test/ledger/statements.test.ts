@@ -5,7 +5,7 @@ import { fileStore, FileListCache } from '../../src/ledger/sqlite/files.ts';
 import { jobStore } from '../../src/ledger/sqlite/jobs.ts';
 import { promptStore } from '../../src/ledger/sqlite/prompts.ts';
 import { SCHEMA } from '../../src/ledger/sqlite/schema.ts';
-import { createWriter } from '../../src/ledger/sqlite/writer.ts';
+import { Writer } from '../../src/ledger/sqlite/writer.ts';
 import type { Database } from '../../src/ledger/sqlite/database.ts';
 import { file, prompt } from './ledger.suite.ts';
 
@@ -48,12 +48,12 @@ function note(sql: string): void {
 
 function openPrompts() {
   const noted = noting();
-  return promptStore(noted, createWriter(noted));
+  return promptStore(noted, new Writer(noted));
 }
 
 function openFiles() {
   const noted = noting();
-  return fileStore(noted, createWriter(noted), new FileListCache());
+  return fileStore(noted, new Writer(noted), new FileListCache());
 }
 
 beforeEach(() => {
@@ -71,7 +71,7 @@ describe('durability', () => {
   };
   function openSynced() {
     const noted = noting();
-    return promptStore(noted, createWriter(noted, log));
+    return promptStore(noted, new Writer(noted, log));
   }
 
   test('a write that must survive a power cut is synced after its commit, before it is acknowledged', async () => {
@@ -90,7 +90,7 @@ describe('durability', () => {
 
   test('the end of a job is acknowledged after its commit, and synced soon, after its files', async () => {
     const noted = noting();
-    const writer = createWriter(noted, log);
+    const writer = new Writer(noted, log);
     await writer
       .writeOne(
         () => note('end'),
@@ -171,7 +171,7 @@ describe('group commit', () => {
 
   test('when the store ends the transaction itself, all of its writes reject', async () => {
     const prompts = openPrompts();
-    const writer = createWriter(db);
+    const writer = new Writer(db);
     const early = writer.write(() => 'early');
     const fatal = writer.write(() => {
       db.exec('ROLLBACK');
@@ -186,7 +186,7 @@ describe('group commit', () => {
 
 test('pages and look-ups are read from an index, never by sorting or scanning a table', () => {
   const noted = noting();
-  const writer = createWriter(noted);
+  const writer = new Writer(noted);
   const lists = new FileListCache();
   for (const open of [promptStore, fileStore, jobStore, assetStore]) open(noted, writer, lists);
   const reads = prepared.filter((sql) => /^SELECT[^]*(LIMIT|= \?)/.test(sql));

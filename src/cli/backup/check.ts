@@ -70,9 +70,14 @@ function secretProblems(dataDir: string): string[] {
   }
 }
 
-/** The files on record by their hash, with the names that clients know. */
-async function filesOnRecord({ ledger }: OpenedData, state: InspectedDatabase['state']) {
-  const files = new Map<string, { hash: string; sizeBytes: number; names: string[] }>();
+/** Files on record by their hash, with the names that clients know. */
+type RecordedFiles = Map<string, { hash: string; sizeBytes: number; names: string[] }>;
+
+async function filesOnRecord(
+  { ledger }: OpenedData,
+  state: InspectedDatabase['state'],
+): Promise<RecordedFiles> {
+  const files: RecordedFiles = new Map();
   if (state !== 'ok') return files;
   for await (const record of ledger.records(['assets'])) {
     if (record.kind !== 'assets') continue;
@@ -87,7 +92,7 @@ async function filesOnRecord({ ledger }: OpenedData, state: InspectedDatabase['s
 async function compare(
   { place, blobs }: OpenedData,
   inUse: boolean,
-  list: () => ReturnType<typeof filesOnRecord>,
+  list: () => Promise<RecordedFiles>,
 ) {
   const onRecord = [...(await list()).values()];
   const hashes = new Set(onRecord.map(({ hash }) => hash));

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { SharedServices } from './shared-services.ts';
-import { createProcessLeases } from '../../ledger/leases.ts';
+import { ProcessLeases } from '../../ledger/leases.ts';
 import { PeriodicTask } from '../periodic-task.ts';
 import { SWEEP_FAILURE, sweep } from '../assets/retention.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
@@ -26,14 +26,14 @@ type JanitorOptions = {
 /** Removes expired data and repairs the queue, in one process at a time for all processes. */
 export class Janitor {
   readonly #options: JanitorOptions;
-  readonly #leases: ReturnType<typeof createProcessLeases>;
+  readonly #leases: ProcessLeases;
   readonly #periodicTask: PeriodicTask;
 
   constructor(options: JanitorOptions) {
     const { log, limits } = options;
     const { redis, keys, clock } = options.shared;
     this.#options = options;
-    this.#leases = createProcessLeases(redis, keys.prefix);
+    this.#leases = new ProcessLeases(redis, keys.prefix);
     this.#periodicTask = new PeriodicTask(() => this.#run(), {
       log,
       clock,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type Redis, type RedisConnections, openRedis } from '../../redis/redis.ts';
 import type { Logger } from '../../observability/log.ts';
 import { withoutRedisLogin } from '../../config/ledger.ts';
-import { createProcessLeases } from '../leases.ts';
+import { ProcessLeases } from '../leases.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
 import type { LedgerIdentity } from '../identity.ts';
 import { type WriteTokens, NO_LEADER } from './write-tokens.ts';
@@ -72,7 +72,7 @@ function createSharedRedis(links: RedisConnections, id: string) {
   let writeTokens = NO_LEADER;
   const watch = watchIdentity(links, id);
   const ledger = openRedisLedger({ links, leadership: () => writeTokens });
-  const leases = createProcessLeases(links.commands, links.prefix);
+  const leases = new ProcessLeases(links.commands, links.prefix);
   return {
     ledger,
     links,

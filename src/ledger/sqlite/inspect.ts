@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { SCHEMA_VERSION } from '../columns.ts';
-import { isDamage } from './sqlite-ledger.ts';
+import { isDamage, pragma } from './sqlite-ledger.ts';
 import type { Database } from './database.ts';
 
 /** The state of a database, and the reason when it is not `ok`. */
@@ -25,13 +25,9 @@ export function inspectDatabase(path: string): InspectedDatabase {
 }
 
 function inspect(db: Database): InspectedDatabase {
-  const { integrity_check: why } = db.prepare('PRAGMA integrity_check(1)').get() as {
-    integrity_check: string;
-  };
+  const why = String(pragma(db, 'integrity_check(1)'));
   if (why !== 'ok') return { state: 'damaged', why };
-  const { user_version: version } = db.prepare('PRAGMA user_version').get() as {
-    user_version: number;
-  };
+  const version = pragma(db, 'user_version');
   if (version === 0) return { state: 'empty', why: 'it has no tables' };
   if (version === SCHEMA_VERSION) return { state: 'ok', why };
   return { state: 'damaged', why: 'it was written by another version of Holdover' };

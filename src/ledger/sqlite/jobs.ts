@@ -2,7 +2,7 @@ import { JOB_COLUMNS } from '../columns.ts';
 import { sqlColumns } from './sql-columns.ts';
 import type { Durability } from '../../lib/durability.ts';
 import type { JobRow, JobStore } from '../ledger.ts';
-import { longTexts } from './long-texts.ts';
+import { LongTexts } from './long-texts.ts';
 import type { Writer } from './writer.ts';
 import type { StatementSyncInstance } from '@photostructure/sqlite';
 import type { Database } from './database.ts';
@@ -22,7 +22,7 @@ function ownerOf(jobId: string): string {
 
 /** The jobs of the embedded engine. */
 export function jobStore(db: Database, writer: Writer): JobStore {
-  const texts = longTexts(db, writer);
+  const texts = new LongTexts(db, writer);
   const sql = statements(db);
   const update = createUpdate(db);
   const withTexts = (found: unknown): JobRow | undefined => {

@@ -3,7 +3,7 @@ import type { Durability } from '../../lib/durability.ts';
 import type { LinkedJob, PromptOutline, PromptRow, PromptStore } from '../ledger.ts';
 import { createOutlineCache } from '../outline-cache.ts';
 import type { Database } from './database.ts';
-import { longTexts } from './long-texts.ts';
+import { LongTexts } from './long-texts.ts';
 import { type SqlValue, sqlColumns } from './sql-columns.ts';
 import type { Writer } from './writer.ts';
 
@@ -20,7 +20,7 @@ const LONG_COLUMNS = ['graphJson', 'extraDataJson'] as const;
 
 /** The prompts of v1, unfinished and done. */
 export function promptStore(db: Database, writer: Writer): PromptStore {
-  const texts = longTexts(db, writer);
+  const texts = new LongTexts(db, writer);
   /** Prepares a query whose rows have their long texts. */
   const reader = (sql: string) => {
     const statement = db.prepare(sql);
@@ -49,7 +49,7 @@ type Reader = {
 type Parts = {
   readonly db: Database;
   readonly writer: Writer;
-  readonly texts: ReturnType<typeof longTexts>;
+  readonly texts: LongTexts;
   readonly reader: (sql: string) => Reader;
   /** Removes the long texts to which the row no longer refers. */
   readonly dropReplaced: (key: string) => Promise<void>;

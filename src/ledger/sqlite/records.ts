@@ -1,9 +1,9 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { KINDS, RECORD_KINDS, type RecordKind, type StoredRecord } from '../records.ts';
 import type { Database } from './database.ts';
-import { longTexts } from './long-texts.ts';
+import { LongTexts } from './long-texts.ts';
 import { sqlColumns } from './sql-columns.ts';
-import { createWriter } from './writer.ts';
+import { Writer } from './writer.ts';
 
 const BUSY_TIMEOUT_MS = 10_000;
 
@@ -34,7 +34,7 @@ export async function* readSqliteRecords(
 }
 
 function* rowsOf(db: Database, kind: RecordKind): Generator<StoredRecord> {
-  const texts = longTexts(db, createWriter(db));
+  const texts = new LongTexts(db, new Writer(db));
   const { columns, table } = RECORD_KINDS[kind];
   const sql = sqlColumns<object>(columns);
   const rows = db.prepare(

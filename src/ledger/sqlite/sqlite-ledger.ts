@@ -11,12 +11,12 @@ import { assetStore, keyStore } from './assets.ts';
 import { callCountStore } from './call-counts.ts';
 import { fileStore, textStore, FileListCache } from './files.ts';
 import { jobStore } from './jobs.ts';
-import { longTexts } from './long-texts.ts';
+import { LongTexts } from './long-texts.ts';
 import { modelCallStore, replayStore } from './models.ts';
 import { promptStore } from './prompts.ts';
 import { SCHEMA } from './schema.ts';
 import { createLogSync } from './log-sync.ts';
-import { type Writer, createWriter } from './writer.ts';
+import { Writer } from './writer.ts';
 
 /** A ledger with its identity, which is stored in the same file. */
 export type SqliteLedger = Ledger & { readonly identity: LedgerIdentity };
@@ -78,8 +78,8 @@ export function isDamage(cause: unknown): boolean {
 
 function createLedger(db: Database, path: string, closeAll: () => void): SqliteLedger {
   const log = path === IN_MEMORY ? undefined : createLogSync(path);
-  const writer = createWriter(db, log);
-  longTexts(db, writer).dropOrphans();
+  const writer = new Writer(db, log);
+  new LongTexts(db, writer).dropOrphans();
   const lists = new FileListCache();
   return {
     identity: sqliteIdentity(db, writer),
@@ -162,12 +162,15 @@ function createPrivate(path: string): void {
   }
 }
 
+/** Reads a pragma with one value. */
+export function pragma(db: Database, name: string): unknown {
+  return Object.values(db.prepare(`PRAGMA ${name}`).get() as object)[0];
+}
+
 function prepare(db: Database, newId: string): void {
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
-  const { quick_check: verdict } = db.prepare('PRAGMA quick_check(1)').get() as {
-    quick_check: string;
-  };
-  if (verdict !== 'ok') throw Object.assign(new Error(verdict), { errcode: DAMAGED[0] });
+  const verdict = pragma(db, 'quick_check(1)');
+  if (verdict !== 'ok') throw Object.assign(new Error(String(verdict)), { errcode: DAMAGED[0] });
   createSchema(db, newId);
   // With NORMAL a commit writes to the operating system only; `createLogSync` syncs to the disk.
   db.exec('PRAGMA synchronous = NORMAL');
@@ -175,10 +178,8 @@ function prepare(db: Database, newId: string): void {
 
 /** Creates the schema in one transaction, so that a kill leaves an empty database. */
 function createSchema(db: Database, newId: string): void {
-  const { user_version: version } = db.prepare('PRAGMA user_version').get() as {
-    user_version: number;
-  };
-  refuseOtherVersion(version);
+  const version = pragma(db, 'user_version');
+  refuseOtherVersion(Number(version));
   if (version !== 0) return;
   db.exec(`BEGIN IMMEDIATE; ${SCHEMA} PRAGMA user_version = ${SCHEMA_VERSION}`);
   db.prepare(`INSERT INTO identity VALUES ('id', ?)`).run(newId);

@@ -1,125 +1,118 @@
+import type { StatementSyncInstance } from '@photostructure/sqlite';
 import type { Durability, FilesOnDisk } from '../../lib/durability.ts';
 import type { Database } from './database.ts';
 import type { LogSync } from './log-sync.ts';
 
-export type Writer = ReturnType<typeof createWriter>;
-
-type PendingWrite = {
-  readonly settle: () => void;
-  readonly reject: (cause: unknown) => void;
-  readonly durability: Durability;
-  readonly files: FilesOnDisk | undefined;
-};
-
 type WriteOptions = {
   readonly durability: Durability;
-  readonly files: FilesOnDisk | undefined;
-  readonly onFailure: (cause: unknown) => void;
+  readonly files?: FilesOnDisk | undefined;
+};
+
+type PendingWrite = WriteOptions & {
+  readonly settle: () => void;
+  readonly reject: (cause: unknown) => void;
 };
 
 /**
  * Group commit: the writes of one turn of the event loop share a transaction and at most one fsync. A database in
  * memory has no `log`.
  */
-export function createWriter(db: Database, log?: Omit<LogSync, 'close'>) {
-  const sql = { begin: db.prepare('BEGIN IMMEDIATE'), commit: db.prepare('COMMIT') };
-  let batch: PendingWrite[] = [];
-  let isOpen = false;
-  let immediate: NodeJS.Immediate | undefined;
+export class Writer {
+  readonly #db: Database;
+  readonly #log: Omit<LogSync, 'close'> | undefined;
+  readonly #begin: StatementSyncInstance;
+  readonly #commit: StatementSyncInstance;
+  #batch: PendingWrite[] = [];
+  #isOpen = false;
+  #immediate: NodeJS.Immediate | undefined;
 
-  function begin(): void {
-    if (isOpen) return;
-    sql.begin.run();
-    isOpen = true;
-    immediate ??= setImmediate(flush);
+  constructor(db: Database, log?: Omit<LogSync, 'close'>) {
+    this.#db = db;
+    this.#log = log;
+    this.#begin = db.prepare('BEGIN IMMEDIATE');
+    this.#commit = db.prepare('COMMIT');
   }
 
-  function takeBatch(): PendingWrite[] {
-    clearImmediate(immediate);
-    immediate = undefined;
-    isOpen = false;
-    const taken = batch;
-    batch = [];
-    return taken;
+  /** Applies a write at once, so that later reads see it. Resolves when it has the requested durability. */
+  write<T>(apply: () => T, durability: Durability = 'fsync'): Promise<T> {
+    const inSavepoint = (): T => {
+      this.#db.exec('SAVEPOINT one');
+      const value = apply();
+      this.#db.exec('RELEASE one');
+      return value;
+    };
+    return this.#enqueue(inSavepoint, { durability }, () => {
+      if (this.#db.isOpen && this.#db.isTransaction) this.#db.exec('ROLLBACK TO one; RELEASE one');
+    });
   }
 
-  function flush(): void {
-    if (!isOpen) return;
-    const waiting = takeBatch();
+  /** Like `write`, for a single statement, which SQLite itself applies wholly or not at all. */
+  writeOne<T>(apply: () => T, durability: Durability = 'fsync', files?: FilesOnDisk): Promise<T> {
+    return this.#enqueue(apply, { durability, files }, () => {});
+  }
+
+  /** Commits the pending writes. */
+  flush(): void {
+    if (!this.#isOpen) return;
+    const waiting = this.#takeBatch();
     try {
-      sql.commit.run();
+      this.#commit.run();
     } catch (cause) {
-      rollBack(db);
+      rollBack(this.#db);
       return rejectAll(waiting, cause);
     }
-    settleCommitted(waiting);
+    this.#settleCommitted(waiting);
   }
 
-  function settleCommitted(writes: readonly PendingWrite[]): void {
-    for (const { files } of writes) if (files) log?.waitFor(files);
-    const synced: PendingWrite[] = [];
-    for (const write of writes) {
-      if (log && write.durability === 'fsync') synced.push(write);
-      else write.settle();
-    }
-    if (synced.length > 0) void settleSynced(synced);
-    else log?.syncSoon();
-  }
-
-  async function settleSynced(writes: readonly PendingWrite[]): Promise<void> {
-    try {
-      await log?.sync();
-    } catch (cause) {
-      return rejectAll(writes, cause);
-    }
-    for (const { settle } of writes) settle();
-  }
-
-  /** A refused row fails only its own write. A full disk ends the transaction, and fails all writes in it. */
-  function rejectIfRolledBack(cause: unknown): void {
-    if (db.isOpen && !db.isTransaction) rejectAll(takeBatch(), cause);
-  }
-
-  function undo(cause: unknown): void {
-    if (db.isOpen && db.isTransaction) db.exec('ROLLBACK TO one; RELEASE one');
-    rejectIfRolledBack(cause);
-  }
-
-  function enqueueWrite<T>(
-    apply: () => T,
-    { durability, files, onFailure }: WriteOptions,
-  ): Promise<T> {
+  #enqueue<T>(apply: () => T, options: WriteOptions, undo: () => void): Promise<T> {
     return new Promise((resolve, reject) => {
       try {
-        begin();
+        this.#beginOnce();
         const value = apply();
-        batch.push({ durability, files, settle: () => resolve(value), reject });
+        this.#batch.push({ ...options, settle: () => resolve(value), reject });
       } catch (cause) {
         reject(writeFailure(cause));
-        onFailure(cause);
+        undo();
+        // A refused row fails only its own write. A full disk ends the transaction, and fails all writes in it.
+        if (this.#db.isOpen && !this.#db.isTransaction) rejectAll(this.#takeBatch(), cause);
       }
     });
   }
 
-  return {
-    /** Commits the pending writes. */
-    flush,
-    /** Like `write`, for a single statement, which SQLite itself applies wholly or not at all. */
-    writeOne: <T>(
-      apply: () => T,
-      durability: Durability = 'fsync',
-      files?: FilesOnDisk,
-    ): Promise<T> => enqueueWrite(apply, { durability, files, onFailure: rejectIfRolledBack }),
-    /** Applies a write at once, so that later reads see it. Resolves when it has the requested durability. */
-    write: <T>(apply: () => T, durability: Durability = 'fsync'): Promise<T> =>
-      enqueueWrite(() => inSavepoint(apply), { durability, files: undefined, onFailure: undo }),
-  };
+  #beginOnce(): void {
+    if (this.#isOpen) return;
+    this.#begin.run();
+    this.#isOpen = true;
+    this.#immediate ??= setImmediate(() => this.flush());
+  }
 
-  function inSavepoint<T>(apply: () => T): T {
-    db.exec('SAVEPOINT one');
-    const value = apply();
-    db.exec('RELEASE one');
-    return value;
+  #takeBatch(): PendingWrite[] {
+    clearImmediate(this.#immediate);
+    this.#immediate = undefined;
+    this.#isOpen = false;
+    const taken = this.#batch;
+    this.#batch = [];
+    return taken;
+  }
+
+  #settleCommitted(writes: readonly PendingWrite[]): void {
+    for (const { files } of writes) if (files) this.#log?.waitFor(files);
+    const synced: PendingWrite[] = [];
+    for (const write of writes) {
+      if (this.#log && write.durability === 'fsync') synced.push(write);
+      else write.settle();
+    }
+    if (synced.length > 0) void this.#settleSynced(synced);
+    else this.#log?.syncSoon();
+  }
+
+  async #settleSynced(writes: readonly PendingWrite[]): Promise<void> {
+    try {
+      await this.#log?.sync();
+    } catch (cause) {
+      return rejectAll(writes, cause);
+    }
+    for (const { settle } of writes) settle();
   }
 }
 
