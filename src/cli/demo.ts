@@ -1,14 +1,16 @@
 import { once } from 'node:events';
-import { mkdir, readFile, writeFile, mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { WebSocket } from 'ws';
-import { packageUrl } from '../lib/package-url.ts';
+import { startServer } from '../app/server.ts';
+import { type Config, parseConfig } from '../config/config.ts';
 import { ownUserAgent } from '../lib/own-user-agent.ts';
-import { spawn } from 'node:child_process';
-import { rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
+import { packageUrl } from '../lib/package-url.ts';
+import { SessionRecorder } from '../migration/session-recorder.ts';
+import { ALL_NODES } from '../nodes/library.ts';
+import { silentLogger } from '../observability/log.ts';
+import { callTable } from './trace-write.ts';
 
 /** The output folder is in the working directory, because the package may be read-only or inside `node_modules`. */
 const OUTPUT_FOLDER = join(process.cwd(), 'demo-output');
@@ -30,6 +32,9 @@ type Workflow = { [id: string]: { class_type: string } };
 /** The part of a text frame that the demo reads. */
 type Message = { type: string; data: { node: string | null; exception_message?: string } };
 
+/** An error that the user can correct. It is printed without a stack. */
+class DemoError extends Error {}
+
 /**
  * `npm run demo`: uploads an image and runs one workflow as a v1 client (socket, prompt, previews, result). Prints an
  * error that the user can correct as one sentence, and sets exit code 1.
@@ -46,7 +51,23 @@ export async function demoCommand(args: readonly string[]): Promise<void> {
 
 async function runDemo(args: readonly string[]): Promise<void> {
   await mkdir(OUTPUT_FOLDER, { recursive: true });
-  const server = await startServer(args);
+  const dataDir = await mkdtemp(join(tmpdir(), 'holdover-demo-'));
+  try {
+    const flags = ['--port', '0', '--data-dir', dataDir, ...args];
+    const parsed = parseConfig(flags, process.env);
+    if (parsed.kind === 'exit') throw new DemoError(parsed.text.trim());
+    await runOnServer(parsed.config);
+  } finally {
+    await rm(dataDir, { recursive: true, force: true });
+  }
+}
+
+async function runOnServer(config: Config): Promise<void> {
+  const sessionRecorder = new SessionRecorder();
+  const options = { nodes: ALL_NODES, sessionRecorder };
+  const server = await startServer(config, silentLogger(), options).catch((error: Error) => {
+    throw new DemoError(`Holdover did not start: ${error.message}`);
+  });
   try {
     console.log(`Holdover is running at ${server.url}\n`);
     const name = await upload(server.url);
@@ -55,13 +76,9 @@ async function runDemo(args: readonly string[]): Promise<void> {
     for (const file of files) await download(server.url, file);
     if (preview) await save('last-preview.jpg', preview);
     if (files.length === 0) throw new DemoError('The workflow ran, but saved nothing.');
+    process.stdout.write(callTable((await sessionRecorder.session()).calls));
   } finally {
-    await server.stop();
-  }
-  console.log('\nWhat each v1 call became in v2:');
-  for (const { method, url, v2 } of server.requests) {
-    const call = `${method} ${url.split('?', 1)[0] ?? url}`.padEnd(22);
-    console.log(`  ${call} → ${v2.join(', ') || '(answered by Holdover itself)'}`);
+    await server.close();
   }
 }
 
@@ -142,49 +159,4 @@ async function save(name: string, bytes: Buffer): Promise<void> {
   const path = join(OUTPUT_FOLDER, name);
   await writeFile(path, bytes);
   console.log(`Saved ${path}`);
-}
-
-/** An error that the user can correct. It is printed without a stack. */
-class DemoError extends Error {}
-
-type AnsweredRequest = { msg: string; method: string; url: string; status: number; v2: string[] };
-
-/**
- * Starts a server process on a free port. `requests` has the v1 calls that it answered with their v2 calls, from its
- * log.
- */
-async function startServer(args: readonly string[]) {
-  const dataDir = await mkdtemp(join(tmpdir(), 'holdover-demo-'));
-  const main = fileURLToPath(packageUrl('dist/main.js'));
-  const child = spawn(process.execPath, [main, '--port', '0', '--data-dir', dataDir, ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, HOLDOVER_LOG_LEVEL: 'info' },
-  });
-  const requests: AnsweredRequest[] = [];
-  createInterface({ input: child.stderr }).on('line', (line) => {
-    if (!line.startsWith('{')) return void process.stderr.write(`${line}\n`);
-    const entry = JSON.parse(line) as AnsweredRequest;
-    if (entry.msg === 'request answered') requests.push(entry);
-  });
-  const url = await new Promise<string>((resolve, reject) => {
-    child.once('exit', (code) => {
-      rmSync(dataDir, { recursive: true, force: true });
-      reject(new DemoError(`Holdover did not start (exit code ${code}).`));
-    });
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      const found = /^To see the GUI go to: (\S+)$/.exec(line)?.[1];
-      if (found) resolve(found);
-    });
-  });
-  return {
-    url,
-    requests,
-    async stop(): Promise<void> {
-      if (child.exitCode === null && child.signalCode === null) {
-        child.kill('SIGTERM');
-        await once(child, 'exit');
-      }
-      await rm(dataDir, { recursive: true, force: true });
-    },
-  };
 }
