@@ -68,8 +68,7 @@ function windowOf(
 
 /** The time between the notice to open sockets and the brownout. */
 const NOTICE_MS = 10 * 60_000;
-/** The maximum time of a timer. Short timers notice when the clock is set; very long ones would overflow. */
-const MAX_TIMER_MS = 60_000;
+const CHECK_INTERVAL_MS = 60_000;
 
 type ScheduledBrownout = Brownout & { readonly fromMs: number };
 
@@ -93,34 +92,24 @@ export function scheduleAnnouncements(deps: {
   readonly notifyClients: NotifyClients;
 }): () => void {
   const { brownouts, now, notifyClients } = deps;
+  const isDue = ({ fromMs }: ScheduledBrownout): boolean => fromMs - NOTICE_MS <= now();
   // Sockets get the text of a brownout whose notice is due when they connect.
-  const waiting = new Set(upcoming(brownouts, now()).filter((brownout) => waitMs(brownout) > 0));
-  let timer: NodeJS.Timeout | undefined;
-
-  function waitMs({ fromMs }: ScheduledBrownout): number {
-    return fromMs - NOTICE_MS - now();
-  }
+  const waiting = new Set(upcoming(brownouts, now()).filter((brownout) => !isDue(brownout)));
+  const timer = setInterval(announceDue, CHECK_INTERVAL_MS).unref();
 
   function announceDue(): void {
-    for (const brownout of waiting) {
-      if (waitMs(brownout) > 0) continue;
+    for (const brownout of [...waiting].filter(isDue)) {
       waiting.delete(brownout);
       if (brownout.fromMs <= now()) continue;
       notifyClients((client) =>
         affects(brownout, client) ? NOTIFICATION_TEXTS.brownout(brownout) : undefined,
       );
     }
-    schedule();
+    if (waiting.size === 0) clearInterval(timer);
   }
 
-  function schedule(): void {
-    if (waiting.size === 0) return;
-    timer = setTimeout(announceDue, Math.min(MAX_TIMER_MS, ...[...waiting].map(waitMs)));
-    timer.unref();
-  }
-
-  schedule();
-  return () => clearTimeout(timer);
+  announceDue();
+  return () => clearInterval(timer);
 }
 
 /** Returns the brownouts that have not begun, the next one first. */

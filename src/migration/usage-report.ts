@@ -48,7 +48,8 @@ export function reportOf(rows: readonly CallCount[]): readonly ReportedClient[] 
     .toSorted((a, b) => b.last_seen.localeCompare(a.last_seen));
 }
 
-function clientOf({ user, agent, rows }: ClientGroup): ReportedClient {
+function clientOf(rows: CallsOfClient): ReportedClient {
+  const [{ user, agent }] = rows;
   const socketAgents = new Set(rows.filter(isSocket).map((row) => row.agent));
   socketAgents.delete(agent);
   const routes = groupBy(rows, ({ route }) => route)
@@ -67,7 +68,7 @@ function clientOf({ user, agent, rows }: ClientGroup): ReportedClient {
   };
 }
 
-function callOf(rows: readonly [CallCount, ...CallCount[]]): ReportedCall {
+function callOf(rows: CallsOfClient): ReportedCall {
   const [{ route }] = rows;
   const {
     call,
@@ -114,38 +115,31 @@ function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** The calls of one client: a user's program, by its `User-Agent`, with the calls of its WebSocket library. */
-type ClientGroup = { readonly user: string; readonly agent: string; readonly rows: CallCount[] };
+/** The first call is one of the program itself, not of its WebSocket library. */
+type CallsOfClient = readonly [CallCount, ...CallCount[]];
+
+function programKey({ user, agent }: CallCount): string {
+  return `${user}\0${agent}`;
+}
 
 /**
  * Groups calls by user and `User-Agent`. The WebSocket library of a script often sends another `User-Agent` than its
  * HTTP library. So an agent that only opened sockets belongs to the program of the same user with the same client id,
  * or, if no id matches, to the user's only program.
  */
-function clientsIn(rows: readonly CallCount[]): readonly ClientGroup[] {
-  const groups = groupBy(rows, ({ user, agent }) => `${user}\0${agent}`).map(
-    (calls): ClientGroup => ({ user: calls[0].user, agent: calls[0].agent, rows: calls }),
-  );
-  const programs = groups.filter(({ rows: calls }) => !calls.every(isSocket));
-  const owned = new Map(programs.map((group) => [group, [...group.rows]]));
-  const ownerless: ClientGroup[] = [];
-  for (const group of groups.filter((candidate) => !owned.has(candidate))) {
+function clientsIn(rows: readonly CallCount[]): readonly CallsOfClient[] {
+  const groups = groupBy(rows, programKey);
+  const programs = groups.filter((calls) => !calls.every(isSocket));
+  const sockets = groups.filter((calls) => calls.every(isSocket));
+  const owners = new Map<CallCount, CallCount>();
+  for (const calls of sockets) {
     const ownerOf = ownersIn(
-      programs.filter(({ user }) => user === group.user),
-      group.rows,
+      programs.filter(([{ user }]) => user === calls[0].user),
+      calls,
     );
-    const unowned = group.rows.filter((row) => {
-      const owner = ownerOf(row);
-      if (owner) owned.get(owner)?.push(row);
-      return !owner;
-    });
-    ownerless.push({ ...group, rows: unowned });
+    for (const row of calls) owners.set(row, ownerOf(row) ?? row);
   }
-  const all = [
-    ...programs.map((group) => ({ ...group, rows: owned.get(group) ?? [] })),
-    ...ownerless,
-  ];
-  return all.filter(({ rows: calls }) => calls.length > 0);
+  return groupBy([...programs, ...sockets].flat(), (row) => programKey(owners.get(row) ?? row));
 }
 
 function isSocket({ route }: CallCount): boolean {
@@ -154,18 +148,18 @@ function isSocket({ route }: CallCount): boolean {
 
 /** Finds the program that opened a socket, among those of its user. */
 function ownersIn(
-  programs: readonly ClientGroup[],
+  programs: readonly CallsOfClient[],
   sockets: readonly CallCount[],
-): (row: CallCount) => ClientGroup | undefined {
-  const byId = new Map<string, ClientGroup>();
-  const byLastCall = programs.toSorted((a, b) => lastOf(a.rows) - lastOf(b.rows));
-  for (const group of byLastCall) {
-    for (const { clientId } of group.rows)
-      if (clientId !== '' && clientId !== OTHER_CLIENTS) byId.set(clientId, group);
+): (row: CallCount) => CallCount | undefined {
+  const byId = new Map<string, CallCount>();
+  const byLastCall = programs.toSorted((a, b) => lastOf(a) - lastOf(b));
+  for (const calls of byLastCall) {
+    for (const { clientId } of calls)
+      if (clientId !== '' && clientId !== OTHER_CLIENTS) byId.set(clientId, calls[0]);
   }
   const owners = new Set(sockets.flatMap(({ clientId }) => byId.get(clientId) ?? []));
   // Further client ids are counted together (`OTHER_CLIENTS`). They belong to the owner of the known ids if there is
   // only one.
-  const [only] = owners.size === 1 ? owners : programs.length === 1 ? programs : [];
+  const [only] = owners.size === 1 ? owners : programs.length === 1 ? programs.flat() : [];
   return ({ clientId }) => byId.get(clientId) ?? only;
 }
