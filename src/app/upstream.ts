@@ -148,7 +148,7 @@ async function openEmbedded(
 ): Promise<JobRunner> {
   const { ledger, links } = store;
   const { blobs } = store.files;
-  const limits = { ...DEFAULT_LIMITS, ...engineLimits(config) };
+  const limits = { ...DEFAULT_LIMITS, ...config.engine };
   const spans = tracing?.runs;
   const clock = systemClock;
   const base = { ledger, blobs, library, log, clock, limits, highestUsedElsewhere, spans };
@@ -203,7 +203,7 @@ async function openRemote(
     ledger: store.ledger,
     blobs: store.files.blobs,
     spoolDir: store.dir.spool,
-    budgetBytes: options.config.diskBudgetBytes,
+    budgetBytes: options.config.engine.assetBudgetBytes,
     log,
     now: Date.now,
   });
@@ -221,16 +221,5 @@ async function openRemote(
       await uploadCopies.copiesStored();
       await remote.close();
     },
-  };
-}
-
-function engineLimits(config: Config) {
-  return {
-    concurrency: config.concurrency,
-    maxQueued: config.queueLimit,
-    jobTimeMs: config.jobTimeoutMs,
-    jobMemoryBytes: config.jobMemoryBytes,
-    retentionMs: config.retentionMs,
-    assetBudgetBytes: config.diskBudgetBytes,
   };
 }

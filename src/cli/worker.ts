@@ -3,8 +3,7 @@ import { FILES_FLAGS, filesSource } from '../config/files.ts';
 import { type Flags, addServerOptions } from '../config/flags.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
 import { type LedgerSource, ledgerSource } from '../config/ledger.ts';
-import { readLimits } from '../config/limits.ts';
-import { MEBIBYTE, daysInMs } from '../config/parse-values.ts';
+import { ENGINE_FLAGS, engineLimits, readLimits } from '../config/limits.ts';
 import { DEFAULT_LIMITS } from '../engine/job-engine.ts';
 import { ALL_NODES } from '../nodes/library.ts';
 import { tracingSettings } from '../config/tracing.ts';
@@ -24,11 +23,7 @@ const OPTIONS = [
   'limits',
   'dataDir',
   ...FILES_FLAGS,
-  'concurrency',
-  'jobTimeout',
-  'jobMemory',
-  'diskBudget',
-  'retentionDays',
+  ...ENGINE_FLAGS,
   'logLevel',
 ] as const;
 
@@ -76,7 +71,7 @@ async function runWorker(settings: Settings, source: LedgerSource, log: Logger):
       library: { nodes: ALL_NODES },
       log,
       spans: tracing?.runs,
-      limits: { ...DEFAULT_LIMITS, ...limitsOf(settings) },
+      limits: { ...DEFAULT_LIMITS, ...engineLimits(settings) },
     },
     { links, takeover },
   );
@@ -93,14 +88,4 @@ async function runWorker(settings: Settings, source: LedgerSource, log: Logger):
   await tracing?.close();
   await store.close();
   return 0;
-}
-
-function limitsOf(settings: Settings) {
-  return {
-    concurrency: settings.concurrency,
-    jobTimeMs: settings.jobTimeout * 1000,
-    jobMemoryBytes: settings.jobMemory * MEBIBYTE,
-    assetBudgetBytes: settings.diskBudget * MEBIBYTE,
-    retentionMs: daysInMs(settings.retentionDays),
-  };
 }

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { join, resolve } from 'node:path';
 import { Command, CommanderError } from 'commander';
-import { readLimits } from './limits.ts';
-import { MEBIBYTE, daysInMs } from './parse-values.ts';
+import { engineLimits, readLimits } from './limits.ts';
+import { MEBIBYTE } from './parse-values.ts';
 import { type Flags, OPTIONS } from './flags.ts';
 import { sharedDirectories } from './shared-folders.ts';
 import { ledgerSource } from './ledger.ts';
@@ -113,14 +113,9 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
     view: flags.view,
     dialect: flags.dialect,
     previewMethod: flags.previewMethod,
-    concurrency: flags.concurrency,
-    queueLimit: flags.queueLimit,
-    jobTimeoutMs: flags.jobTimeout * 1000,
-    jobMemoryBytes: flags.jobMemory * MEBIBYTE,
+    engine: { ...engineLimits(flags), maxQueued: flags.queueLimit },
     /** Of each user: entries, their bytes, and the bytes of one entry's graph. */
     history: limits.history,
-    diskBudgetBytes: flags.diskBudget * MEBIBYTE,
-    retentionMs: daysInMs(flags.retentionDays),
     maxSockets: flags.maxSockets,
     maxSocketsPerUser: limits.socketsPerUser ?? Math.ceil(flags.maxSockets / 2),
     v2RequestsPerMinute: limits.v2RequestsPerMinute,

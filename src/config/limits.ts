@@ -1,5 +1,6 @@
+import type { Flags } from './flags.ts';
 import type { WorkerLimits } from './ledger.ts';
-import { MEBIBYTE, parseJsonObject } from './parse-values.ts';
+import { MEBIBYTE, daysInMs, parseJsonObject } from './parse-values.ts';
 
 /** Limits without a flag of their own. */
 export type Limits = {
@@ -52,4 +53,23 @@ export function readLimits(texts: readonly string[] = []): Limits {
   ))
     limits[name] = typeof value === 'object' ? { ...(limits[name] as object), ...value } : value;
   return limits as Limits;
+}
+
+/** The flags that limit the embedded engine, in servers and workers. */
+export const ENGINE_FLAGS = [
+  'concurrency',
+  'jobTimeout',
+  'jobMemory',
+  'diskBudget',
+  'retentionDays',
+] as const;
+
+export function engineLimits(flags: Pick<Flags, (typeof ENGINE_FLAGS)[number]>) {
+  return {
+    concurrency: flags.concurrency,
+    jobTimeMs: flags.jobTimeout * 1000,
+    jobMemoryBytes: flags.jobMemory * MEBIBYTE,
+    assetBudgetBytes: flags.diskBudget * MEBIBYTE,
+    retentionMs: daysInMs(flags.retentionDays),
+  };
 }

@@ -20,13 +20,13 @@ export async function limitsOf({
   const { upstream } = config;
   const ofUpstream: readonly Limit[] =
     upstream.kind === 'embedded'
-      ? [counted('Waiting jobs', '--queue-limit', [current.queued, config.queueLimit])]
+      ? [counted('Waiting jobs', '--queue-limit', [current.queued, config.engine.maxQueued])]
       : [counted('Outbox (per user)', '', [current.outbox, config.outboxLimit])];
   const used = await diskBytes();
   return [
     ...ofUpstream,
     counted('WebSockets', '--max-sockets', [current.sockets, config.maxSockets]),
-    inBytes('Stored files', '--disk-budget', [used, config.diskBudgetBytes]),
+    inBytes('Stored files', '--disk-budget', [used, config.engine.assetBudgetBytes]),
     ...(await diskOf(config.dataDir)),
     inBytes('Memory', '', [current.memory_bytes, memoryLimit()]),
   ];

@@ -44,7 +44,7 @@ function healthWarnings({
     const action = 'Start it again, or check its address and key.';
     return [{ code: 'upstream_unhealthy', text, action }];
   }
-  if (workers !== 0 || config.concurrency > 0) return [];
+  if (workers !== 0 || config.engine.concurrency > 0) return [];
   const text = 'No process runs jobs: accepted prompts wait.';
   return [
     { code: 'no_worker', text, action: 'Start a worker, or give --concurrency more than 0.' },

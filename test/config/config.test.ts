@@ -24,7 +24,7 @@ describe('flags', () => {
     [['--enable-cors-header', 'https://app.example'], { corsOrigin: 'https://app.example' }],
     [['--max-upload-size', '1.5'], { maxUploadBytes: 1572864 }],
     // An hour; the ledger records whole milliseconds.
-    [['--retention-days', '0.041667'], { retentionMs: 3_600_029 }],
+    [['--retention-days', '0.041667'], { engine: { retentionMs: 3_600_029 } }],
     [['--ledger', 'redis://h:1/2'], { ledger: { kind: 'redis', url: 'redis://h:1/2' } }],
     [['--ledger', 'rediss://u:p%40w@h'], { ledger: { kind: 'redis', url: 'rediss://u:p%40w@h' } }],
     [['--ledger', 'valkey://h:1'], { ledger: { kind: 'redis', url: 'redis://h:1' } }],

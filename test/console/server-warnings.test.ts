@@ -3,7 +3,11 @@ import { type WarningSources, warningsOf } from '../../src/console/server-warnin
 
 const NOW_MS = Date.UTC(2026, 0, 2);
 const NOTHING: WarningSources = {
-  config: { deprecationSettings: { brownouts: [] }, concurrency: 1, dataDir: '' } as never,
+  config: {
+    deprecationSettings: { brownouts: [] },
+    engine: { concurrency: 1 },
+    dataDir: '',
+  } as never,
   nowMs: NOW_MS,
   upstream: 'embedded',
   isHealthy: true,
@@ -19,8 +23,11 @@ const limit = (name: string, flag: string, used: number) =>
 test.each([
   [{}, []],
   [{ isHealthy: false }, ['upstream_unhealthy']],
-  [{ workers: 0, config: { ...NOTHING.config, concurrency: 0 } }, ['no_worker']],
-  [{ workers: 2, config: { ...NOTHING.config, concurrency: 0 } }, []],
+  [
+    { workers: 0, config: { ...NOTHING.config, engine: { concurrency: 0 } } as never },
+    ['no_worker'],
+  ],
+  [{ workers: 2, config: { ...NOTHING.config, engine: { concurrency: 0 } } as never }, []],
   [{ limits: [limit('Stored files', '--disk-budget', 84)] }, []],
   [{ limits: [limit('Stored files', '--disk-budget', 85)] }, ['limit_near']],
   [{ limits: [{ ...limit('Outbox', '', 0), limit: 0 }] }, []],
