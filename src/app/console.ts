@@ -4,7 +4,7 @@ import { upstreamName } from '../config/upstream.ts';
 import { packageVersion } from '../config/version.ts';
 import { consoleRoutes, jobHandlers } from '../console/console-routes.ts';
 import { trafficHandlers } from '../console/traffic-routes.ts';
-import { clientsHandlers } from '../console/clients-routes.ts';
+import { clientsHandlers } from '../console/server-routes.ts';
 import { serverHandlers } from '../console/server-routes.ts';
 import type { JobQueueReason } from '../prompts/pending-reason.ts';
 import { createProcessCounts } from './process-counts.ts';
@@ -47,7 +47,6 @@ export function openConsole(
       ...consoleServices,
       config,
       figures,
-      jobs: upstream.runner.jobs,
       assets: ledger.assets,
       discovered: upstream.runner.discovered,
       processes,

@@ -1,13 +1,6 @@
+import type { ProcessCounts } from '../console/server-routes.ts';
 import { lazily } from '../lib/concurrency.ts';
 import type { RedisConnections } from '../redis/redis.ts';
-
-/** The processes that share a ledger. */
-export type ProcessCounts = {
-  /** Counts the servers, including this one. */
-  readonly countServers: () => Promise<number>;
-  /** Counts the processes that wait for jobs of the queue; `undefined` when the number is not known. */
-  readonly countWorkers: () => Promise<number | undefined>;
-};
 
 const ALONE: ProcessCounts = { countServers: async () => 1, countWorkers: async () => undefined };
 /** How long a count stays valid: the page asks several times a second. */

@@ -3,15 +3,13 @@ import type { Authenticate } from '../auth/identity.ts';
 import type { OperatorAccess, OperatorCheck } from '../auth/operator.ts';
 import { V1Error, invalidRequest, plainError, sendJson } from '../dialects/errors.ts';
 import type { PublicAddresses } from '../http/public-address.ts';
-import type { PromptStore } from '../ledger/ledger.ts';
-import type { LivePrompts } from '../prompts/live-prompts.ts';
 import { type JobQueueReason, pendingReasonOf } from '../prompts/pending-reason.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
 import type { Json } from '../protocol/json.ts';
 import type { ListedStatus } from '../translate/status.ts';
 import type { ServerFacts } from './api-types.ts';
 import { readLanguage, writeCode } from './job-code.ts';
-import { findPrompt, jobAnswer } from './job-detail.ts';
+import { type PromptServices, findPrompt, jobAnswer } from './job-detail.ts';
 import { type JobPageQuery, createJobList } from './job-list.ts';
 
 /** A call of `/holdover/api` with its caller. */
@@ -33,10 +31,8 @@ export type ConsoleHandlers = {
 /** Tells who calls. */
 type ConsoleAccess = { readonly authenticate: Authenticate; readonly checkOperator: OperatorCheck };
 
-export type ConsoleServices = {
+export type ConsoleServices = PromptServices & {
   readonly addresses: PublicAddresses;
-  readonly prompts: PromptStore;
-  readonly livePrompts: LivePrompts;
   /** The port, without a record of its calls. */
   readonly jobs: JobApi;
   readonly jobQueueReason: (jobId: string | null) => Promise<JobQueueReason>;
@@ -107,12 +103,12 @@ export function requireOperator(access: OperatorAccess): void {
 
 /** The routes for every caller: short facts about the server, and the caller's own jobs. */
 export function jobHandlers(services: ConsoleServices): ConsoleHandlers {
-  const { prompts, livePrompts, addresses, facts, whenCurrent } = services;
-  const list = createJobList({ prompts, livePrompts });
+  const { addresses, facts, whenCurrent } = services;
+  const list = createJobList(services);
 
   async function find({ caller, query }: ConsoleRequest) {
     await whenCurrent(caller.user);
-    const found = await findPrompt({ prompts, livePrompts }, caller.user, query.get('id') ?? '');
+    const found = await findPrompt(services, caller.user, query.get('id') ?? '');
     if (found) return found;
     throw new V1Error(404, plainError('not_found', 'You have no job of this id.'));
   }
@@ -139,7 +135,7 @@ export function jobHandlers(services: ConsoleServices): ConsoleHandlers {
       const language = readLanguage(request.query);
       const { row } = await find(request);
       const baseUrl = addresses.of(request.ctx.req)?.base ?? '';
-      return writeCode(services, { caller: request.caller, row, language, baseUrl });
+      return writeCode(services.jobs, { caller: request.caller, row, language, baseUrl });
     },
   };
 }

@@ -10,8 +10,6 @@ import type { Caller, JobApi } from '../protocol/job-api.ts';
 import type { Job } from '../protocol/v2.ts';
 import type { CodeAnswer } from './api-types.ts';
 
-type CodeServices = { readonly jobs: JobApi };
-
 type CodeRequest = {
   readonly caller: Caller;
   readonly row: PromptRow;
@@ -36,11 +34,11 @@ export function readLanguage(query: URLSearchParams): Language {
  * Returns the v2 code that uploads the inputs of a prompt, runs it and downloads its outputs. Throws a 413 when its
  * workflow is too long.
  */
-export async function writeCode(services: CodeServices, request: CodeRequest): Promise<CodeAnswer> {
+export async function writeCode(jobs: JobApi, request: CodeRequest): Promise<CodeAnswer> {
   const { caller, language, baseUrl, row } = request;
   if (row.graphJson.length > MAX_WORKFLOW_CHARS)
     throw new V1Error(413, plainError('workflow_too_long', TOO_LONG));
-  const session = withoutSecrets(await sessionOf(services, request), [caller.credential ?? '']);
+  const session = withoutSecrets(await sessionOf(jobs, request), [caller.credential ?? '']);
   const plan = planFrom(session);
   return {
     language,
@@ -51,7 +49,7 @@ export async function writeCode(services: CodeServices, request: CodeRequest): P
 }
 
 /** Returns the session of a client that submitted this prompt and fetched all its outputs. */
-async function sessionOf({ jobs }: CodeServices, { caller, row }: CodeRequest): Promise<Session> {
+async function sessionOf(jobs: JobApi, { caller, row }: CodeRequest): Promise<Session> {
   const jobId = row.jobId ?? row.key;
   const submission = [...(await uploadsOf(jobs, caller, row)), submitEvent(row, jobId)];
   const job = row.jobId === null ? undefined : await jobs.get(caller, row.jobId);
@@ -62,7 +60,7 @@ async function sessionOf({ jobs }: CodeServices, { caller, row }: CodeRequest): 
 }
 
 async function uploadsOf(
-  jobs: CodeServices['jobs'],
+  jobs: JobApi,
   caller: Caller,
   row: PromptRow,
 ): Promise<readonly SessionEvent[]> {

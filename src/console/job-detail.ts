@@ -17,7 +17,8 @@ import type { JobAnswer, JobFile, JobSummary } from './api-types.ts';
 import { endedRuns, isGraph, liveRuns, jobNodesOf } from './job-nodes.ts';
 import { entryOf, liveSummary, summaryOfRow } from './job-summary.ts';
 
-type JobDetailServices = {
+/** The prompts of all users, ended and live. */
+export type PromptServices = {
   readonly prompts: PromptStore;
   readonly livePrompts: LivePrompts;
 };
@@ -27,7 +28,7 @@ export type FoundPrompt = { readonly row: PromptRow; readonly live: LivePrompt |
 
 /** Finds a prompt of this user by its id, or by the id of its job. */
 export async function findPrompt(
-  { prompts, livePrompts }: JobDetailServices,
+  { prompts, livePrompts }: PromptServices,
   user: string,
   id: string,
 ): Promise<FoundPrompt | undefined> {

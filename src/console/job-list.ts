@@ -1,10 +1,10 @@
-import type { PromptOutline, PromptStore } from '../ledger/ledger.ts';
+import type { PromptOutline } from '../ledger/ledger.ts';
 import { yieldEvery } from '../lib/event-loop.ts';
 import type { LivePrompt } from '../prompts/live-prompt.ts';
-import type { LivePrompts } from '../prompts/live-prompts.ts';
 import { isNotStarted } from '../prompts/pending-reason.ts';
 import { liveWord, type ListedStatus, listedStatus } from '../translate/status.ts';
 import type { JobListAnswer, JobSummary } from './api-types.ts';
+import type { PromptServices } from './job-detail.ts';
 import { createSummaries, endedStatus, liveSummary } from './job-summary.ts';
 
 export type JobPageQuery = {
@@ -18,11 +18,6 @@ export type JobPageQuery = {
   readonly text: string;
 };
 
-type JobListServices = {
-  readonly prompts: PromptStore;
-  readonly livePrompts: LivePrompts;
-};
-
 /**
  * The maximum number of ended prompts that one call reads. If a filter matches few of them, the
  * answer has fewer prompts and a cursor.
@@ -34,7 +29,7 @@ const ROWS_PER_TURN = 20;
  * Lists the prompts of a user: the running ones, then the waiting ones in their order, then the
  * ended ones, the latest first.
  */
-export function createJobList({ prompts, livePrompts }: JobListServices) {
+export function createJobList({ prompts, livePrompts }: PromptServices) {
   const summaries = createSummaries(prompts);
 
   return async (user: string, query: JobPageQuery): Promise<JobListAnswer> => {

@@ -1,16 +1,21 @@
 import { hostname } from 'node:os';
 import type { Config } from '../config/config.ts';
-import type { AssetStore } from '../ledger/ledger.ts';
+import type { AssetStore, CallStore } from '../ledger/ledger.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
-import type { ServerAnswer, ServerFacts } from './api-types.ts';
+import type { ServerAnswer, ServerFacts, ClientsAnswer } from './api-types.ts';
 import { type ConsoleHandlers, requireOperator } from './console-routes.ts';
 import { type Figures, SAMPLE_INTERVAL_MS, STARTED_AT_MS } from './figures.ts';
 import { limitsOf } from './server-limits.ts';
 import { type DiscoveredUpstream, warningsOf } from './server-warnings.ts';
+import { reportOf } from '../migration/usage-report.ts';
+import type { UsageCounter } from '../migration/usage-counter.ts';
 
-type ProcessCounts = {
-  countServers(): Promise<number>;
-  countWorkers(): Promise<number | undefined>;
+/** The processes that share a ledger. */
+export type ProcessCounts = {
+  /** Counts the servers, including this one. */
+  readonly countServers: () => Promise<number>;
+  /** Counts the processes that wait for jobs of the queue; `undefined` when the number is not known. */
+  readonly countWorkers: () => Promise<number | undefined>;
 };
 
 type ServerServices = {
@@ -83,4 +88,22 @@ async function discoverJobList(
   caller: Caller,
 ): Promise<void> {
   if (discovered?.().listing === 'unknown') await jobs.list(caller, { limit: 1 });
+}
+
+type ClientsServices = {
+  readonly calls: CallStore;
+  readonly usageCounter: UsageCounter;
+};
+
+/** The route for leaving v1: the clients that still call it. */
+export function clientsHandlers(services: ClientsServices): ConsoleHandlers {
+  return {
+    async 'GET clients'({ caller, access, query }): Promise<ClientsAnswer> {
+      const isAll = query.get('scope') === 'all';
+      if (isAll) requireOperator(access);
+      await services.usageCounter.flush();
+      const rows = await services.calls.list();
+      return { clients: reportOf(isAll ? rows : rows.filter(({ user }) => user === caller.user)) };
+    },
+  };
 }
