@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { type Identify, createAuthenticate } from '../auth/identity.ts';
-import { createKeyring, type Keyring } from '../auth/keyring.ts';
+import { Keyring } from '../auth/keyring.ts';
 import { type Config, isLoopback } from '../config/config.ts';
 import { createDialects } from '../dialects/dialect.ts';
 import type { SecretRedactor } from '../observability/secret-redactor.ts';
@@ -36,7 +36,7 @@ type AuthParts = {
 /** Identifies callers, finds the public address of each call, and refuses calls by their host and origin. */
 export function createAuth({ config, identify, secrets, runner }: AuthParts): Auth {
   const { corsOrigin, proxy } = config;
-  const keyring = createKeyring();
+  const keyring = new Keyring();
   const addresses = createPublicAddresses(proxy);
   const ownPaths = new Set([...pagePaths(), ...CONSOLE_PATHS]);
   return {

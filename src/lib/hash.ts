@@ -51,28 +51,26 @@ export function hashOf(bytes: Uint8Array): string {
 const READ_BYTES = 256 * 1024;
 
 /** Reads a file piece by piece. */
-export async function hashFile(
-  path: string,
-): Promise<{ readonly hash: string; readonly sizeBytes: number }> {
-  const hasher = createHasher();
-  let sizeBytes = 0;
-  try {
-    for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES })) {
-      hasher.update(chunk as Buffer);
-      sizeBytes += (chunk as Buffer).length;
-    }
-    return { hash: hasher.digest(), sizeBytes };
-  } finally {
-    hasher.discard();
-  }
+export async function hashFile(path: string): Promise<HashedBytes> {
+  return await hashAll(createReadStream(path, { highWaterMark: READ_BYTES }));
 }
 
 /** Returns `blake3:<64 hex>` of all bytes of a stream. */
 export async function hashOfStream(stream: AsyncIterable<unknown>): Promise<string> {
+  return (await hashAll(stream)).hash;
+}
+
+type HashedBytes = { readonly hash: string; readonly sizeBytes: number };
+
+async function hashAll(stream: AsyncIterable<unknown>): Promise<HashedBytes> {
   const hasher = createHasher();
+  let sizeBytes = 0;
   try {
-    for await (const chunk of stream) hasher.update(chunk as Buffer);
-    return hasher.digest();
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      hasher.update(chunk);
+      sizeBytes += chunk.length;
+    }
+    return { hash: hasher.digest(), sizeBytes };
   } finally {
     hasher.discard();
   }

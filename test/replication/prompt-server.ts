@@ -1,6 +1,6 @@
 // A server without HTTP and jobs, over Redis: its event log, ledger, sockets and prompts.
 import { onTestFinished } from 'vitest';
-import { createKeyring } from '../../src/auth/keyring.ts';
+import { Keyring } from '../../src/auth/keyring.ts';
 import { NEW_PROMPT } from '../../src/ledger/columns.ts';
 import type { PromptRow, PromptStore } from '../../src/ledger/ledger.ts';
 import { openRedisLedger } from '../../src/ledger/redis/redis-ledger.ts';
@@ -42,7 +42,7 @@ export async function openPromptServer(
     onPresenceChange: (user, isThere) => promptEventLog.watch(user, isThere),
   });
   const ports = fakePorts({
-    jobs: { keyring: createKeyring(), needsCredential: () => false },
+    jobs: { keyring: new Keyring(), needsCredential: () => false },
     records: { prompts: ledger.prompts, eventLog: promptEventLog },
     frames: { livePrompts, hub },
     policy: { clock: systemClock },
