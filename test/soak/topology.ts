@@ -13,10 +13,12 @@ export async function startSoakTopology(
   upstream: (typeof UPSTREAMS)[number],
 ): Promise<SoakTopology> {
   const env = { HOLDOVER_LOG_LEVEL: 'warn' };
-  const engine = await startHoldover({ upstream: 'embedded', env });
+  // By default these clients get no previews of samplers, which a slow reader can miss.
+  const previews = ['--preview-method', 'auto'];
+  const engine = await startHoldover({ upstream: 'embedded', env, args: previews });
   if (upstream === 'embedded')
     return { front: engine, processes: { holdover: engine }, dispose: () => engine.dispose() };
-  const args = ['--upstream', engine.url];
+  const args = [...previews, '--upstream', engine.url];
   const front = await startHoldover({ upstream: 'embedded', env, args });
   return {
     front,
