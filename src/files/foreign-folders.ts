@@ -43,20 +43,19 @@ function folderMentions(
     Object.entries((node as Partial<typeof node> | null)?.inputs ?? {}).flatMap(
       ([input, value]) => {
         if (resolved.has(keyOf(nodeId, input))) return [];
-        const isForeign = [...textsIn(value), input].some(
-          (text) => uploadFoldersIn(text).length > 0,
-        );
-        return isForeign ? [{ nodeId, input }] : [];
+        return namesFolder(input) || namesFolder(value) ? [{ nodeId, input }] : [];
       },
     ),
   );
 }
 
-function textsIn(value: Json): readonly string[] {
-  if (typeof value === 'string') return [value];
-  if (typeof value !== 'object' || value === null) return [];
-  if (Array.isArray(value)) return (value as readonly Json[]).flatMap(textsIn);
-  return Object.entries(value).flatMap(([name, member]) => [name, ...textsIn(member as Json)]);
+function namesFolder(value: Json): boolean {
+  if (typeof value === 'string') return uploadFoldersIn(value).length > 0;
+  if (typeof value !== 'object' || value === null) return false;
+  if (Array.isArray(value)) return (value as readonly Json[]).some(namesFolder);
+  return Object.entries(value).some(
+    ([name, member]) => namesFolder(name) || namesFolder(member as Json),
+  );
 }
 
 /** Returns the error that v1 has for a choice that is not in its list. */

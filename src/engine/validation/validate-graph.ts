@@ -36,7 +36,8 @@ export function* validateGraph(
   for (const output of outputs) {
     if (validations.has(output)) continue;
     const cycle = yield* walk(output, { validate, validations, causes });
-    for (const id of cycle) validations.get(id)?.errors.push(cycleError(id, cycle, workflow));
+    const errorOf = cycleErrors(cycle, workflow);
+    for (const id of cycle) validations.get(id)?.errors.push(errorOf(id));
   }
   return {
     validations,
@@ -45,24 +46,27 @@ export function* validateGraph(
   };
 }
 
-/** Returns the error of a node on a cycle, which names the whole cycle. */
-function cycleError(id: string, cycle: readonly string[], workflow: Graph): NodeErrorEntry {
-  const steps = [...cycle, ...cycle.slice(0, 1)].map(
+/** The most characters of the names in the errors of one cycle: each error names all its nodes. */
+const MAX_NAMES_CHARS = 4_000_000;
+/** Characters around a name. */
+const CHARS_AROUND = 8;
+
+/** Returns the errors of the nodes on a cycle, each of which names the whole cycle. */
+function cycleErrors(cycle: readonly string[], workflow: Graph): (id: string) => NodeErrorEntry {
+  let leftChars = MAX_NAMES_CHARS / cycle.length;
+  const isTooMany = (id: string): boolean => (leftChars -= id.length + CHARS_AROUND) < 0;
+  const firstLeftOut = cycle.findIndex(isTooMany);
+  const named = firstLeftOut < 0 ? cycle : cycle.slice(0, firstLeftOut);
+  const steps = [...named, ...named.slice(0, 1)].map(
     (step) => `${step} (${classOf(workflow, step)})`,
   );
-  return errorEntry(
-    'dependency_cycle',
-    'Dependency cycle detected',
-    shownText(steps.join(' -> ')),
-    {
+  const details = shownText(steps.join(' -> '));
+  return (id) =>
+    errorEntry('dependency_cycle', 'Dependency cycle detected', details, {
       node_id: id,
-      cycle_nodes: cycle.slice(0, MAX_NAMED_NODES),
-    },
-  );
+      cycle_nodes: named,
+    });
 }
-
-/** A client may send a cycle of very many nodes, and each error names all of them. */
-const MAX_NAMED_NODES = 1000;
 
 /** Returns the failing outputs by the node with errors on which they depend. */
 export function outputsByFailingNode({

@@ -155,6 +155,20 @@ describe('graphs', () => {
     });
   });
 
+  test.each([
+    ['5,000 nodes', 5000, ''],
+    ['long names', 200, 'x'.repeat(30_000)],
+  ])('the refusal of a cycle of %s is of bounded length', (_, count, prefix) => {
+    const idAt = (i: number) => `${prefix}${i % count}`;
+    const ring = Array.from({ length: count }, (_each, i) => {
+      return [idAt(i), node('ImageInvert', { image: [idAt(i + 1), 0] })] as const;
+    });
+    const refusal = refusalOf({ ...Object.fromEntries(ring), out: saved(idAt(0)) });
+    expect(Object.keys(refusal.node_errors)).toHaveLength(count);
+    const idChars = ring.reduce((sum, [id]) => sum + id.length, 0);
+    expect(JSON.stringify(refusal).length).toBeLessThan(4 * idChars + 20_000_000);
+  });
+
   test('an error tells only the outputs that fail because of it', () => {
     const graph = {
       '1': EMPTY,
