@@ -75,7 +75,11 @@ const assetRoutesOf = routesFor<AssetServices>({
     const { catalog, bodies } = services;
     const { row } = await findAsset(catalog, request);
     const body = await readAssetBody(request.ctx, bodies);
-    const given = await readLabels(body, { catalog, user: row.user });
+    const given = await readLabels(body, {
+      catalog,
+      user: row.user,
+      unknownPreview: assetNotFound,
+    });
     if (Object.keys(given).length === 0 && body.mime_type === undefined)
       throw invalidBody('Name at least one of: name, tags, user_metadata, preview_id.');
     const changed = await changeLabels(catalog, row, (labels) => ({ ...labels, ...given }));

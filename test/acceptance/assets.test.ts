@@ -366,6 +366,7 @@ describe('bad input', () => {
     ['PUT', ':own', '{"user_metadata":[]}', 400, 'INVALID_BODY'],
     ['PUT', ':own', `{"user_metadata":{"a":"${'x'.repeat(20_000)}"}}`, 400, 'INVALID_BODY'],
     ['PUT', ':own', '{"preview_id":7}', 400, 'INVALID_BODY'],
+    ['PUT', ':own', `{"preview_id":"${UNKNOWN_ID}"}`, 404, 'ASSET_NOT_FOUND'],
     ['POST', ':own/tags', '{"tags":[]}', 400, 'INVALID_BODY'],
     ['POST', ':own/tags', '{"tags":"a"}', 400, 'INVALID_BODY'],
     ['POST', ':own/tags', '{"tags":["a\\u0007b"]}', 400, 'INVALID_BODY'],
@@ -391,6 +392,7 @@ describe('bad input', () => {
     [[['tags', 'input']], undefined, 'MISSING_FILE'],
     [[['tags', 'input']], '', 'EMPTY_UPLOAD'],
     [[['name', 'a\u0001b']], 'x', 'INVALID_BODY'],
+    [[['preview_id', UNKNOWN_ID]], 'x', 'INVALID_BODY'],
   ] as const)('a form with %j', async (fields, bytes, code) => {
     const file = bytes === undefined ? undefined : { bytes, name: 'f.txt' };
     expect(await post(fields, file)).toMatchObject({ status: 400, body: { error: { code } } });

@@ -4,7 +4,7 @@ import type { BodyReader } from '../../http/json-body.ts';
 import { hasControlCharacter } from '../../protocol/control-characters.ts';
 import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts';
 import { readJsonOrUndefined } from '../routing/body.ts';
-import { assetError, assetNotFound } from './asset-error.ts';
+import { assetError } from './asset-error.ts';
 import { splitTags } from './asset-filter.ts';
 
 const MAX_NAME_CHARS = 512;
@@ -18,17 +18,21 @@ export async function readAssetBody(ctx: Koa.Context, bodies: BodyReader): Promi
   return body;
 }
 
+type LabelReading = {
+  readonly catalog: AssetCatalog;
+  readonly user: string;
+  /** Returns the error of a `preview_id` that names no asset. */
+  readonly unknownPreview: (id: string) => Error;
+};
+
 /** Reads the labels in a body or a form. An absent label, and `null`, have no member in the result. */
-export async function readLabels(
-  body: JsonObject,
-  { catalog, user }: { readonly catalog: AssetCatalog; readonly user: string },
-): Promise<FileLabels> {
+export async function readLabels(body: JsonObject, reading: LabelReading): Promise<FileLabels> {
   const { name, tags, user_metadata: metadata, preview_id: previewId } = body;
   if (isGiven(name) && !isLabelText(name))
     throw invalidBody('name must be a short text without a control character.');
   if (isGiven(metadata) && !isJsonObject(metadata))
     throw invalidBody('user_metadata must be a JSON object.');
-  if (isGiven(previewId)) await requireAsset(previewId, { catalog, user });
+  if (isGiven(previewId)) await requireAsset(previewId, reading);
   return {
     ...(isGiven(name) && { name: name as string }),
     ...(isGiven(tags) && { tags: readTags(tags) }),
@@ -64,10 +68,10 @@ export async function changeLabels(
 
 async function requireAsset(
   id: Json,
-  { catalog, user }: { readonly catalog: AssetCatalog; readonly user: string },
+  { catalog, user, unknownPreview }: LabelReading,
 ): Promise<void> {
   if (typeof id !== 'string') throw invalidBody('preview_id must be the id of an asset.');
-  if (!(await catalog.find(user, id))) throw assetNotFound(id);
+  if (!(await catalog.find(user, id))) throw unknownPreview(id);
 }
 
 function isGiven(value: Json | undefined): value is Exclude<Json, null> {

@@ -81,7 +81,11 @@ async function storeAsset(
   { file, body }: NewBytes,
 ): Promise<StoredAsset> {
   const { catalog } = services;
-  const given = await readLabels(body, { catalog, user: caller.user });
+  const given = await readLabels(body, {
+    catalog,
+    user: caller.user,
+    unknownPreview: () => invalidBody('preview_id names no asset.'),
+  });
   const { name = file.filename, tags = [] } = given;
   const { row, isNew } = await storeUnderFreeName(services, {
     caller,
