@@ -1,5 +1,5 @@
 import { nodeErrorsOf } from '../translate/node-errors.ts';
-import type { Json } from '../protocol/json.ts';
+import { type Json, isJsonObject } from '../protocol/json.ts';
 import { uploadFoldersIn } from '../protocol/upload-folders.ts';
 import type { NodeErrorEntry } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
@@ -42,8 +42,8 @@ function folderMentions(
   return Object.entries(graph).flatMap(([nodeId, node]) =>
     Object.entries((node as Partial<typeof node> | null)?.inputs ?? {}).flatMap(
       ([input, value]) => {
-        if (resolved.has(keyOf(nodeId, input))) return [];
-        return namesFolder(input) || namesFolder(value) ? [{ nodeId, input }] : [];
+        const isForeign = namesFolder(input) || namesFolder(value);
+        return isForeign && !resolved.has(keyOf(nodeId, input)) ? [{ nodeId, input }] : [];
       },
     ),
   );
@@ -51,11 +51,9 @@ function folderMentions(
 
 function namesFolder(value: Json): boolean {
   if (typeof value === 'string') return uploadFoldersIn(value).length > 0;
-  if (typeof value !== 'object' || value === null) return false;
   if (Array.isArray(value)) return (value as readonly Json[]).some(namesFolder);
-  return Object.entries(value).some(
-    ([name, member]) => namesFolder(name) || namesFolder(member as Json),
-  );
+  if (!isJsonObject(value)) return false;
+  return Object.entries(value).some(([name, member]) => namesFolder(name) || namesFolder(member));
 }
 
 /** Returns the error that v1 has for a choice that is not in its list. */

@@ -14,7 +14,7 @@ export function assetRefText(ref: Json, name: 'id' | 'hash' | 'file_path'): stri
 
 /** Adds the references in a value to a list; returns how many values it has searched. */
 export function findAssetRefs(value: Json, found: JsonObject[]): number {
-  if (typeof value !== 'object' || value === null) return 1;
+  if (!Array.isArray(value) && !isJsonObject(value)) return 1;
   if (isAssetRef(value)) {
     found.push(value as JsonObject);
     return 1;

@@ -1,4 +1,4 @@
-import { type Json, LosslessNumber, entriesInOrder, stringifyJson } from './json.ts';
+import { type Json, LosslessNumber, namesInOrder, stringifyJson } from './json.ts';
 import type { Steps } from './steps.ts';
 
 /**
@@ -21,7 +21,11 @@ function* write(value: Json, pieces: string[]): Steps<void> {
   if (weight <= WEIGHT_AT_ONCE) {
     pieces.push(stringifyJson(value));
     yield weight;
-  } else if (typeof value === 'string') yield* writeText(value, pieces);
+    return;
+  }
+  // Even the first names of a very large object take long to list.
+  yield 2 * WEIGHT_AT_ONCE;
+  if (typeof value === 'string') yield* writeText(value, pieces);
   else if (Array.isArray(value)) yield* writeList(value as readonly Json[], pieces);
   else yield* writeObject(value as { readonly [name: string]: Json }, pieces);
 }
@@ -63,7 +67,8 @@ function* writeList(items: readonly Json[], pieces: string[]): Steps<void> {
 
 function* writeObject(members: { readonly [name: string]: Json }, pieces: string[]): Steps<void> {
   let before = '{';
-  for (const [name, member] of entriesInOrder(members)) {
+  for (const name of namesInOrder(members)) {
+    const member = members[name];
     if (member === undefined) continue;
     pieces.push(`${before}${JSON.stringify(name)}:`);
     before = ',';

@@ -16,6 +16,7 @@ export {
   LosslessNumber,
   entriesInOrder,
   isJsonObject,
+  namesInOrder,
   objectInOrder,
   setMember,
 } from './json/values.ts';

@@ -57,6 +57,9 @@ const FOLDER = /(?<![\w-])holdover-[0-9a-f]{16}(?![\w-])/gi;
 /** Matches a file pattern that would match such folders. */
 const WILDCARD = /(?<![\w-])holdover-[0-9a-f]*[*?[{]/i;
 
+/** Matches every text that may name such a folder in any form. */
+const SEARCHED = /[%\\]|holdover-/i;
+
 /** Longer texts are not searched: a picture as base64 is longer than any list of paths. */
 const MAX_CHARS = 1024 * 1024;
 const MAX_DECODINGS = 3;
@@ -68,7 +71,7 @@ const ESCAPES = /%([0-9a-f]{2})|\\u00([0-9a-f]{2})|\\x([0-9a-f]{2})/gi;
  * such folders.
  */
 export function uploadFoldersIn(text: string): readonly string[] {
-  if (text.length > MAX_CHARS) return [];
+  if (text.length > MAX_CHARS || !SEARCHED.test(text)) return [];
   const found = new Set<string>();
   let decodedText = text;
   for (let times = 0; times <= MAX_DECODINGS; times++) {

@@ -32,6 +32,7 @@ export function partialNodeErrors(
   const errorsByNode = dependenciesFirst(graph, outputs)
     .map((id) => [id, errorsOf(graph, id, info)] as const)
     .filter(([, errors]) => errors.length > 0);
+  if (errorsByNode.length === 0) return {};
   const found = nodeErrorsOf(new Map(errorsByNode), graph, outputs);
   return outputsWithoutErrors(found, outputs).length > 0 ? found : {};
 }

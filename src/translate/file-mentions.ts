@@ -4,6 +4,7 @@ import {
   isJsonObject,
   entriesInOrder,
   objectInOrder,
+  setMember,
 } from '../protocol/json.ts';
 import {
   ANNOTATED_NAME,
@@ -141,12 +142,13 @@ export function* applyCoercionsSteps(
   const entries: [string, GraphNode][] = [];
   for (const [id, node] of entriesInOrder(original)) {
     const known = nodeOf(coerced, id)?.inputs ?? {};
-    const inputs = Object.entries(node.inputs ?? {}).map(([name, value]) => [
-      name,
-      Object.hasOwn(known, name) ? known[name] : value,
-    ]);
-    entries.push([id, { ...node, inputs: Object.fromEntries(inputs) as GraphNode['inputs'] }]);
-    yield 1 + inputs.length;
+    const inputs: { [name: string]: Json } = {};
+    for (const [name, value] of Object.entries(node.inputs ?? {})) {
+      setMember(inputs, name, (Object.hasOwn(known, name) ? known[name] : value) ?? null);
+      yield 1;
+    }
+    entries.push([id, { ...node, inputs }]);
+    yield 1;
   }
   return mapMentioned(objectInOrder(entries), rewritten, ({ value }) => value);
 }

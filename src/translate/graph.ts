@@ -24,7 +24,11 @@ export function linkOf(value: Json | undefined): Link | undefined {
  * Returns the ids of the targets and of all nodes that they depend on, dependencies first, in the
  * order of a walk from each target.
  */
-export function dependenciesFirst(graph: Graph, targets: readonly string[]): readonly string[] {
+export function dependenciesFirst(
+  graph: Graph,
+  targets: readonly string[],
+  linked = (id: string): Iterable<string> => linkedNodes(graph, id),
+): readonly string[] {
   const done = new Set<string>();
   const seen = new Set<string>();
   const stack = targets.filter((id) => nodeOf(graph, id)).toReversed();
@@ -32,18 +36,18 @@ export function dependenciesFirst(graph: Graph, targets: readonly string[]): rea
     if (seen.has(id)) done.add(stack.pop() ?? id);
     else {
       seen.add(id);
-      for (const from of linkedNodes(graph, id).toReversed()) if (!seen.has(from)) stack.push(from);
+      for (const from of [...linked(id)].toReversed()) if (!seen.has(from)) stack.push(from);
     }
   }
   return [...done];
 }
 
 /** Returns the nodes that a node takes values from. */
-function linkedNodes(graph: Graph, id: string): readonly string[] {
-  const found: string[] = [];
+function linkedNodes(graph: Graph, id: string): ReadonlySet<string> {
+  const found = new Set<string>();
   for (const value of Object.values(nodeOf(graph, id)?.inputs ?? {})) {
     const from = linkOf(value)?.from;
-    if (from !== undefined && nodeOf(graph, from)) found.push(from);
+    if (from !== undefined && nodeOf(graph, from)) found.add(from);
   }
   return found;
 }
@@ -103,14 +107,18 @@ export function dependentOutputs(
   failing: ReadonlySet<string>,
 ): Steps<ReadonlyMap<string, readonly string[]>> {
   const causes = new Map<string, string>();
+  // A node may have very many inputs, and each target may depend on it.
+  const links = new Map<string, readonly string[]>();
   for (const id of dependenciesFirst(graph, targets)) {
-    const from = linkedNodes(graph, id).find((source) => causes.has(source)) ?? '';
+    const sources = [...linkedNodes(graph, id)];
+    links.set(id, sources);
+    const from = sources.find((source) => causes.has(source)) ?? '';
     const cause = failing.has(id) ? id : causes.get(from);
     if (cause !== undefined) causes.set(id, cause);
   }
   return targetsByFailingNode(targets, {
     causes,
-    neededBy: (target) => dependenciesFirst(graph, [target]),
+    neededBy: (target) => dependenciesFirst(graph, [target], (id) => links.get(id) ?? []),
     isFailing: (id) => failing.has(id),
   });
 }
@@ -131,7 +139,7 @@ export function displayNode(graph: Graph, id: string): string | undefined {
 
 /** Returns the only node from which no other node takes a value, if there is exactly one. */
 export function soleSink(graph: Graph): string | undefined {
-  const used = new Set(Object.keys(graph).flatMap((id) => linkedNodes(graph, id)));
+  const used = new Set(Object.keys(graph).flatMap((id) => [...linkedNodes(graph, id)]));
   const sinks = Object.keys(graph).filter((id) => !used.has(id));
   return sinks.length === 1 ? sinks[0] : undefined;
 }

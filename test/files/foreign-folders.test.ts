@@ -40,3 +40,15 @@ test('a chain of foreign folders before very many outputs is refused in a moment
   expect(nodeErrors['4999']?.dependent_outputs).toEqual(outputs);
   expect(nodeErrors['0']?.dependent_outputs.slice(0, 20)).toEqual(outputs.slice(0, 20));
 });
+
+test('outputs that all depend on one node with very many inputs are refused in a moment', () => {
+  const more = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`more${i}`, i]));
+  const inputs = { image: 'holdover-0123456789abcdef/x.png', ...more };
+  const save = { class_type: 'SaveImage', inputs: { images: ['large', 0] } };
+  const outputs = Array.from({ length: 5000 }, (_, i) => `out ${i}`);
+  const graph: Graph = Object.fromEntries(outputs.map((id) => [id, save]));
+  graph['large'] = { class_type: 'LoadImage', inputs };
+  const beginMs = performance.now();
+  expect(() => refuseFolderNames({ graph, resolvedFiles: [], outputs })).toThrow();
+  expect(performance.now() - beginMs).toBeLessThan(5000);
+});

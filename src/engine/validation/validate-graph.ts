@@ -47,7 +47,7 @@ export function* validateGraph(
 }
 
 /** The most characters of the names in the errors of one cycle: each error names all its nodes. */
-const MAX_NAMES_CHARS = 4_000_000;
+const MAX_NAMES_CHARS = 1_000_000;
 /** Characters around a name. */
 const CHARS_AROUND = 8;
 

@@ -59,14 +59,17 @@ const IN_ORDER: object = Object.create(Object.prototype, {
   },
 });
 
+/** Returns the names of the members in the order of the text that the object was read from. */
+export function namesInOrder(object: object): readonly string[] {
+  const names = orders.get(object);
+  if (!names) return Object.keys(object);
+  const all = new Set([...names, ...Object.keys(object)]);
+  return [...all].filter((name) => Object.hasOwn(object, name));
+}
+
 /** Returns the members in the order of the text that the object was read from. */
 export function entriesInOrder<T>(object: { readonly [name: string]: T }): [string, T][] {
-  const names = orders.get(object);
-  if (!names) return Object.entries(object);
-  const all = new Set([...names, ...Object.keys(object)]);
-  return [...all].flatMap((name) =>
-    Object.hasOwn(object, name) ? [[name, object[name] as T] as [string, T]] : [],
-  );
+  return namesInOrder(object).map((name) => [name, object[name] as T]);
 }
 
 /** Builds an object that is written in the order of its entries. */
