@@ -172,20 +172,24 @@ describe('an upstream that tells of each node', () => {
     expect(messageOf(effects, 'execution_cached')?.nodes).toEqual(['1']);
   });
 
-  test('a list item counting its steps anew is passed on', () => {
+  test('a node that waited for lazy inputs is named again once they have run, and only then', () => {
     const { effects } = runScript(GRAPH, [
-      started('2'),
-      progress('2', { step: 2, steps: 2 }),
-      progress('2', { step: 1, steps: 2 }),
+      ...[started('2'), started('1'), started('2')],
+      ...[finished('1'), started('2'), started('1'), started('2')],
     ]);
-    const values = messages(effects).flatMap((m) => (m.type === 'progress' ? [m.data.value] : []));
-    expect(values).toEqual([2, 1]);
+    const named = messages(effects).flatMap((m) => (m.type === 'executing' ? [m.data.node] : []));
+    expect(named).toEqual(['2', '1', '2']);
   });
 
   const stepsOf = (...inputs: readonly ProgressInput[]): string[] =>
     messages(runScript(GRAPH, inputs).effects).flatMap((message) =>
       message.type === 'progress' ? [`${message.data.value}/${message.data.max}`] : [],
     );
+
+  test('a list item counting its steps anew is passed on', () => {
+    const steps = [2, 1].map((step) => progress('2', { step, steps: 2 }));
+    expect(stepsOf(started('2'), ...steps)).toEqual(['2/2', '1/2']);
+  });
 
   test.each([
     ['a poll', { x_polled: true }],

@@ -53,15 +53,25 @@ export function emitCached(update: ProgressUpdate): void {
   emitForHistory(update, { type: 'execution_cached', data });
 }
 
-/** Starts a node, once as in v1: first its `progress_state`, then `executing`. */
+/** Starts a node as in v1: first its `progress_state`, then `executing`. */
 export function startNode(update: ProgressUpdate, nodeId: string): void {
   const { state } = update;
-  const display = displayNode(state.graph, nodeId);
-  if (display === undefined || state.runs.has(nodeId)) return;
+  if (displayNode(state.graph, nodeId) === undefined || isAnnounced(state, nodeId)) return;
   emitCached(update);
-  state.runs.set(nodeId, { startedAtMs: update.atMs, endedAtMs: null, ...FIRST_STEP });
+  if (!state.runs.has(nodeId))
+    state.runs.set(nodeId, { startedAtMs: update.atMs, endedAtMs: null, ...FIRST_STEP });
   emitState(update);
   emitExecuting(update, nodeId);
+}
+
+/**
+ * True for a node that was started, unless it waited for nodes behind its lazy inputs: when they
+ * have run, v1 names it again.
+ */
+function isAnnounced({ runs, current }: ProgressState, nodeId: string): boolean {
+  const run = runs.get(nodeId);
+  if (run?.state !== 'running') return run !== undefined;
+  return current === nodeId || runs.get(current ?? '')?.state === 'running';
 }
 
 /** Makes this node the running node of v1 clients. */
