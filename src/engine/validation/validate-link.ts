@@ -31,14 +31,15 @@ export function validateLink(
   const def = source && nodes.get(classNameOf(source));
   if (!def) return { thrown: { type: 'KeyError', message: pythonRepr(shownValue(from)) } };
   const index = indexOf(slot);
+  const sequence = def.style === 'v3' ? 'list' : 'tuple';
   if (index === undefined) {
-    const message = `tuple indices must be integers or slices, not ${pythonType(slot)}`;
+    const message = `${sequence} indices must be integers or slices, not ${pythonType(slot)}`;
     return { thrown: { type: 'TypeError', message } };
   }
   // Python counts negative slots from the end, and the original runs such links.
   const received = def.outputs.at(index)?.type;
   if (received === undefined)
-    return { thrown: { type: 'IndexError', message: 'tuple index out of range' } };
+    return { thrown: { type: 'IndexError', message: `${sequence} index out of range` } };
   if (isCompatible(received, spec[0])) return { link: [from as string, index] };
   const wanted = typeof spec[0] === 'string' ? spec[0] : pythonRepr(spec[0] as Json);
   const details = `${input}, received_type(${received}) mismatch input_type(${wanted})`;

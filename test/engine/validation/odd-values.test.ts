@@ -66,17 +66,14 @@ describe('inputs that are no object', () => {
 });
 
 test.each([
-  ['x', 'str'],
-  [null, 'NoneType'],
-  [0.5, 'float'],
-])('a slot %j is refused by its type', (slot, type) => {
+  ['x', EMPTY, 'TypeError', 'tuple indices must be integers or slices, not str'],
+  [null, EMPTY, 'TypeError', 'tuple indices must be integers or slices, not NoneType'],
+  [0.5, EMPTY, 'TypeError', 'tuple indices must be integers or slices, not float'],
+  [1, node('PrimitiveInt', { value: 1 }), 'IndexError', 'list index out of range'],
+])('a slot %j of %j is refused by its type', (slot, source, type, message) => {
   const linked = node('SaveImage', { images: ['1', slot], filename_prefix: 'x' });
-  expect(told(refused({ 1: EMPTY, 2: linked }).native, '2')).toEqual([
-    [
-      'exception_during_validation',
-      'TypeError',
-      `tuple indices must be integers or slices, not ${type}`,
-    ],
+  expect(told(refused({ 1: source, 2: linked }).native, '2')).toEqual([
+    ['exception_during_validation', type, message],
   ]);
 });
 
