@@ -173,10 +173,9 @@ describe('an upstream that tells of each node', () => {
   });
 
   test('a node that waited for lazy inputs is named again once they have run, and only then', () => {
-    const { effects } = runScript(GRAPH, [
-      ...[started('2'), started('1'), started('2')],
-      ...[finished('1'), started('2'), started('1'), started('2')],
-    ]);
+    const first = [started('2'), started('1'), started('2')];
+    const then = [finished('1'), started('2'), started('1'), started('2')];
+    const { effects } = runScript(GRAPH, [...first, ...then]);
     const named = messages(effects).flatMap((m) => (m.type === 'executing' ? [m.data.node] : []));
     expect(named).toEqual(['2', '1', '2']);
   });
