@@ -1,9 +1,9 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { join, resolve } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { engineLimits, readLimits } from './limits.ts';
-import { MEBIBYTE } from './parse-values.ts';
+import { MEBIBYTE, parseUrl } from './parse-values.ts';
 import { type Flags, OPTIONS } from './flags.ts';
 import { sharedDirectories } from './shared-folders.ts';
 import { ledgerSource } from './ledger.ts';
@@ -12,9 +12,9 @@ import { proxySettings } from './proxy.ts';
 import { filesSource } from './files.ts';
 import { InvalidSetting } from './invalid-setting.ts';
 import { tracingSettings } from './tracing.ts';
-import { readTls } from './tls.ts';
 import { objectInfoSource, upstreamOf } from './upstream.ts';
 import { packageVersion } from './version.ts';
+import { createSecureContext } from 'node:tls';
 
 /** All settings, parsed once and frozen. */
 export type Config = ReturnType<typeof configFrom>;
@@ -176,7 +176,7 @@ function refuseInsecureBind(listen: string, flags: Flags): void {
 function corsOrigin(text: Flags['enableCorsHeader']): string | undefined {
   if (text === undefined) return undefined;
   if (text === true || text === '*') return '*';
-  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const url = parseUrl(text);
   if (url && /^https?:$/.test(url.protocol)) return url.origin;
   throw new InvalidSetting(
     `option '--enable-cors-header' needs * or an origin such as http://localhost:3000, not '${text}'`,
@@ -199,5 +199,28 @@ function withEnvironment(env: NodeJS.ProcessEnv, run: () => void): void {
     run();
   } finally {
     process.env = savedEnv;
+  }
+}
+
+/** A private key and the certificate chain that belongs to it, as PEM. */
+type TlsFiles = { readonly key: Buffer; readonly cert: Buffer };
+
+/** Both files or none; a pair that cannot work is refused at the start. */
+function readTls({ tlsKeyfile, tlsCertfile }: Flags): TlsFiles | undefined {
+  if (tlsKeyfile === undefined && tlsCertfile === undefined) return undefined;
+  if (tlsKeyfile === undefined || tlsCertfile === undefined) {
+    throw new InvalidSetting("options '--tls-keyfile' and '--tls-certfile' need each other");
+  }
+  try {
+    const files = { key: readFileSync(tlsKeyfile), cert: readFileSync(tlsCertfile) };
+    createSecureContext(files);
+    return files;
+  } catch (error) {
+    // OpenSSL's reason without its place in the sources.
+    const { reason, message } = error as Error & { reason?: string };
+    throw new InvalidSetting(
+      `options '--tls-keyfile' and '--tls-certfile': '${tlsKeyfile}' and '${tlsCertfile}' cannot be used ` +
+        `together (${reason ?? message})`,
+    );
   }
 }

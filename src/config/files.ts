@@ -1,5 +1,6 @@
 import type { Flags } from './flags.ts';
 import { InvalidSetting } from './invalid-setting.ts';
+import { parseUrl } from './parse-values.ts';
 
 /** Where the bytes of uploads, outputs and files of front ends are. */
 export type FilesSource =
@@ -57,7 +58,7 @@ function prefixOf(path: string): string {
 }
 
 function endpointOf(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const url = parseUrl(text);
   if (url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url.origin;
   throw new InvalidSetting(
     "option '--s3-endpoint' must be http://HOST:PORT or https://HOST, and no more",

@@ -1,4 +1,5 @@
 import { InvalidSetting } from './invalid-setting.ts';
+import { parseUrl } from './parse-values.ts';
 
 /** Where prompts, jobs and names are recorded. */
 export type LedgerSource =
@@ -18,7 +19,7 @@ const SCHEMES: { readonly [scheme: string]: string } = {
 /** Reads `sqlite` or the address of a Redis; nothing of a login is ever repeated. */
 export function ledgerSource(text: string): LedgerSource {
   if (text === 'sqlite') return { kind: 'sqlite' };
-  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const url = parseUrl(text);
   const scheme = SCHEMES[url?.protocol ?? ''];
   if (url === undefined || scheme === undefined || !/^[^,]+$/.test(url.hostname)) {
     throw new InvalidSetting(

@@ -24,6 +24,15 @@ export function splitList(texts: readonly string[] = []): readonly string[] {
   return texts.flatMap((text) => text.split(/[\s,;]+/)).filter((text) => text !== '');
 }
 
+/** Reads an address; `undefined` when it is none. */
+export function parseUrl(text: string, base?: string): URL | undefined {
+  try {
+    return new URL(text, base);
+  } catch {
+    return undefined;
+  }
+}
+
 const HOST_FORM = /^(\[[\da-f:.]+\]|[^:/?#@\s[\]*]+)(?::(\d{1,5}))?$/i;
 
 /** Reads `HOST` and `HOST:PORT`; `undefined`: it is neither. */
@@ -31,9 +40,8 @@ export function parseHost(
   text: string,
 ): { readonly hostname: string; readonly port: string | undefined } | undefined {
   const [, host = '', port] = HOST_FORM.exec(text) ?? [];
-  if (host === '' || Number(port ?? 1) > 65_535 || !URL.canParse(`http://${host}`))
-    return undefined;
-  return { hostname: new URL(`http://${host}`).hostname, port };
+  const url = host === '' ? undefined : parseUrl(`http://${host}`);
+  return url && Number(port ?? 1) <= 65_535 ? { hostname: url.hostname, port } : undefined;
 }
 
 /** A text in place of an address, as it may be repeated: without what may be a login. */

@@ -1,7 +1,7 @@
 import proxyAddr from 'proxy-addr';
 import type { Flags } from './flags.ts';
 import { InvalidSetting } from './invalid-setting.ts';
-import { parseHost, splitList, withoutLogin } from './parse-values.ts';
+import { parseHost, splitList, withoutLogin, parseUrl } from './parse-values.ts';
 
 /** A host that calls may name; without a port: all of its ports. */
 export type AllowedHost = {
@@ -41,7 +41,7 @@ export function proxySettings({ publicUrl, trustProxy, allowedHosts }: Flags): P
 }
 
 function readPublicUrl(text: string): ProxySettings['publicUrl'] {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const url = parseUrl(text);
   const isPlainUrl = url && /^https?:$/.test(url.protocol) && url.username + url.password === '';
   if (!isPlainUrl || /[?#]/.test(text)) {
     throw new InvalidSetting(

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { ASSET_MODES, Flags } from './flags.ts';
 import { InvalidSetting } from './invalid-setting.ts';
 import type { Limits } from './limits.ts';
-import { parseHost, splitList, withoutLogin } from './parse-values.ts';
+import { parseHost, splitList, withoutLogin, parseUrl } from './parse-values.ts';
 
 /** The upstream that runs the jobs. */
 export type Upstream =
@@ -78,7 +78,7 @@ function upstreamUrl(text: string): string {
 }
 
 function plainUrl(text: string, option: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const url = parseUrl(text);
   if (!url) throw new InvalidSetting(`option '${option}' is no URL: '${withoutLogin(text)}'`);
   if (url.username !== '' || url.password !== '') {
     throw new InvalidSetting(

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import parseForwarded from 'forwarded-parse';
 import proxyAddr from 'proxy-addr';
-import { parseUrl } from '../protocol/request-target.ts';
+import { parseUrl } from '../config/parse-values.ts';
 
 /** Reads a `Host` header as the root address of a server. `undefined`: it is not a host. */
 export function readHost(text: string, scheme = 'http'): URL | undefined {

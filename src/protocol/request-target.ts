@@ -18,12 +18,3 @@ export function decodedPart(text: string | undefined): string | undefined {
     return undefined;
   }
 }
-
-/** Reads an address; `undefined` when it is none. */
-export function parseUrl(text: string, base?: string): URL | undefined {
-  try {
-    return new URL(text, base);
-  } catch {
-    return undefined;
-  }
-}

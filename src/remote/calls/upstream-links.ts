@@ -1,4 +1,4 @@
-import { parseUrl } from '../../protocol/request-target.ts';
+import { parseUrl } from '../../config/parse-values.ts';
 /** Builds the request targets of one upstream. */
 export interface UpstreamLinks {
   readonly origin: string;
