@@ -17,10 +17,15 @@ import { promptRoutes } from '../v1/prompt.ts';
 import { queueRoutes } from '../v1/queue.ts';
 import { type V1Route, whenReady } from '../v1/routes.ts';
 import { plainSocketRoutes } from '../v1/upgrade.ts';
-import { openConsole } from './console.ts';
 import { mountEmbeddedV2 } from './mount-v2.ts';
 import { createJobQueueReason, neededParts } from './readiness.ts';
 import { type Services, featuresOf } from './services.ts';
+import { createOperatorCheck } from '../auth/operator.ts';
+import { consoleRoutes, jobHandlers } from '../console/console-routes.ts';
+import { trafficHandlers } from '../console/traffic-routes.ts';
+import { clientsHandlers, serverHandlers } from '../console/server-routes.ts';
+import type { JobQueueReason } from '../prompts/pending-reason.ts';
+import { createProcessCounts } from './process-counts.ts';
 
 /** Services that are mounted beside the v1 routes, if they exist. */
 export type Mounts = {
@@ -129,4 +134,53 @@ export function publicMiddleware(
     ...mountEmbeddedV2(services).map((v2) => withRouteLabel('/api/v2/*', v2)),
     ...(models ? [withRouteLabel('/v1/models/*', models.middleware)] : []),
   ];
+}
+
+/** The API of Holdover's own page. */
+function openConsole(
+  services: Services,
+  jobQueueReason: (jobId: string | null) => Promise<JobQueueReason>,
+): Koa.Middleware {
+  const { config, auth, prompts, upstream } = services;
+  const { ledger, store } = services.storage;
+  const access = { authenticate: auth.authenticate, checkOperator: createOperatorCheck(config) };
+  const consoleServices = {
+    addresses: auth.addresses,
+    prompts: ledger.prompts,
+    livePrompts: prompts.live,
+    jobs: upstream.runner.jobs,
+    jobQueueReason,
+    now: Date.now,
+    whenCurrent: (user: string) => prompts.life.whenCurrent(user),
+    facts: {
+      version: packageVersion(),
+      upstream: upstreamName(config.upstream),
+      upstream_kind: config.upstream.kind,
+      needs_token: config.localToken !== undefined,
+    },
+  };
+  const { trafficRecorder, secrets, figures } = services.observers;
+  const processes = createProcessCounts(store.links, consoleServices);
+  return consoleRoutes(access, {
+    ...jobHandlers(consoleServices),
+    ...trafficHandlers({
+      ...consoleServices,
+      store: trafficRecorder.store,
+      secrets,
+      countServers: processes.countServers,
+    }),
+    ...serverHandlers({
+      ...consoleServices,
+      config,
+      figures,
+      assets: ledger.assets,
+      discovered: upstream.runner.discovered,
+      processes,
+    }),
+    ...clientsHandlers({
+      ...consoleServices,
+      calls: ledger.calls,
+      usageCounter: services.migration.usageCounter,
+    }),
+  });
 }

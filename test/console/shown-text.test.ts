@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { jsonWithoutCredentials } from '../../src/console/traffic/shown-json.ts';
+import { jsonWithoutCredentials } from '../../src/console/traffic/shown-body.ts';
 import { createShowText, isSecretName } from '../../src/console/traffic/shown-text.ts';
 import { SecretRedactor } from '../../src/observability/secret-redactor.ts';
 
