@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -50,14 +51,14 @@ export async function spoolStream(
   const { dir, maxBytes, durability = 'fsync', follow } = options;
   const path = join(dir, randomUUID());
   const hasher = createHasher();
-  const growing = createGrowingFile(path);
+  const growing = new GrowingFileWriter(path);
   try {
     const file = createSpoolWriter({ path, hasher, maxBytes, durability, growing, follow });
     await pipeInto(source, file.sink);
-    growing.complete();
+    growing.end('complete');
     return { ok: true, value: { path, sizeBytes: file.sizeBytes(), hash: hasher.digest() } };
   } catch (error) {
-    growing.fail(error as Error);
+    growing.end(error as Error);
     // A file that cannot be removed now is removed at the next start. The first error matters more.
     await rm(path, { force: true }).catch(() => {});
     return refusalOf(error, maxBytes);
@@ -99,52 +100,35 @@ export async function pipeInto(source: Readable, sink: Writable): Promise<void> 
   await finished(sink);
 }
 
-/** The writer's side of a {@link GrowingFile}. */
-type GrowingFileWriter = {
-  readonly file: GrowingFile;
-  /** Adds to the bytes that are written to the file and can be read. */
-  add(bytes: number): void;
-  /** Says that all bytes are written. */
-  complete(): void;
-  /** Says that the rest will never come. */
-  fail(error: Error): void;
-};
-
 /** Tells readers of a file how far it is written. */
-function createGrowingFile(path: string): GrowingFileWriter {
-  let sizeBytes = 0;
-  let end: 'none' | 'complete' | Error = 'none';
-  let waiting: readonly (() => void)[] = [];
+class GrowingFileWriter {
+  readonly file: GrowingFile;
+  readonly #changes = new EventEmitter();
+  #sizeBytes = 0;
+  #end: 'none' | 'complete' | Error = 'none';
 
-  function wakeReaders(): void {
-    const woken = waiting;
-    waiting = [];
-    for (const wake of woken) wake();
+  constructor(path: string) {
+    this.file = { path, sizeBeyond: (knownBytes) => this.#sizeBeyond(knownBytes) };
   }
 
-  async function sizeBeyond(knownBytes: number): Promise<number> {
-    while (end === 'none' && sizeBytes <= knownBytes) {
-      await new Promise<void>((resolve) => (waiting = [...waiting, resolve]));
-    }
-    if (end instanceof Error) throw end;
-    return sizeBytes;
+  /** Adds to the bytes that are written to the file and can be read. */
+  add(bytes: number): void {
+    this.#sizeBytes += bytes;
+    this.#changes.emit('change');
   }
 
-  return {
-    file: { path, sizeBeyond },
-    add(bytes) {
-      sizeBytes += bytes;
-      wakeReaders();
-    },
-    complete() {
-      end = 'complete';
-      wakeReaders();
-    },
-    fail(error) {
-      end = error;
-      wakeReaders();
-    },
-  };
+  /** Says that all bytes are written, or that the rest will never come. */
+  end(how: 'complete' | Error): void {
+    this.#end = how;
+    this.#changes.emit('change');
+  }
+
+  async #sizeBeyond(knownBytes: number): Promise<number> {
+    while (this.#end === 'none' && this.#sizeBytes <= knownBytes)
+      await once(this.#changes, 'change');
+    if (this.#end instanceof Error) throw this.#end;
+    return this.#sizeBytes;
+  }
 }
 
 class TooManyBytes extends Error {}
