@@ -43,8 +43,10 @@ export async function openPromptCounter(
     let number = first;
     return { next: () => number++ };
   }
-  const { openSharedCounter } = await import('../replication/prompt-counter.ts');
-  return openSharedCounter(links, first);
+  const { commands, prefix } = links;
+  const key = `${prefix}number`;
+  await commands.set(key, first, 'NX');
+  return { next: async () => (await commands.incr(key)) - 1 };
 }
 
 /** Prepares what a new socket of a user must get: the current state and undelivered frames. */

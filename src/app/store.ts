@@ -119,11 +119,8 @@ async function openOwnStore(options: OpenStoreOptions): Promise<OwnStore> {
   }
 }
 
-async function openDatabase({
-  dataDir,
-  acceptFiles = false,
-  bucket,
-}: OpenStoreOptions): Promise<OwnStore> {
+async function openDatabase(options: OpenStoreOptions): Promise<OwnStore> {
+  const { dataDir, acceptFiles } = options;
   makeDataDir(dataDir);
   // Checked before SQLite opens the folder: without a database, SQLite deletes the log of the
   // earlier one.
@@ -133,7 +130,7 @@ async function openDatabase({
   }
   const ledger = openSqliteLedger({ path: databasePath(dataDir) });
   try {
-    return { ledger, dir: await openDir(dataDir, ledger.identity, { acceptFiles, bucket }) };
+    return { ledger, dir: await openDir(options, ledger.identity) };
   } catch (error) {
     await ledger.close();
     throw error;
@@ -141,11 +138,10 @@ async function openDatabase({
 }
 
 function openDir(
-  root: string,
+  { dataDir, acceptFiles = false, bucket }: OpenStoreOptions,
   identity: LedgerIdentity,
-  { acceptFiles = false, bucket }: Pick<OpenStoreOptions, 'acceptFiles' | 'bucket'>,
 ): Promise<DataDir> {
-  return openDataDir(root, identity, { acceptFiles, bucket: bucket?.identity });
+  return openDataDir(dataDir, identity, { acceptFiles, bucket: bucket?.identity });
 }
 
 function setFilesAside({ dataDir, log }: OpenStoreOptions): void {
@@ -183,7 +179,7 @@ async function openSharedDir(
   { identity, withStartLock: exclusively }: SharedRedis,
   options: OpenStoreOptions,
 ) {
-  const open = () => openDir(options.dataDir, identity, options);
+  const open = () => openDir(options, identity);
   if (options.startAnew !== true || options.bucket) return open();
   // One of several processes moves the files. The others then find a folder of this ledger.
   return exclusively(async () => {

@@ -11,6 +11,27 @@ import { lstatOrUndefined, statPath } from '../files/folder-paths.ts';
 /** The v1 name of a file in the folder. */
 export type FileName = { readonly subfolder: string; readonly filename: string };
 
+/** A plain folder that other programs of this machine also read and write. */
+export interface Folder {
+  /** Identifies the folder by its real path. */
+  readonly id: string;
+  readonly root: string;
+  /** Returns the name relative to the folder. v1 also accepts names with an absolute path. */
+  readonly nameOf: (name: FileName) => FileName;
+  /** Returns true when the folder can be read. Its disk may be unmounted for a while. */
+  readonly isAvailable: () => Promise<boolean>;
+  /** Returns the stats of a file; `undefined` when it does not exist. Never follows links. */
+  look(name: FileName): Promise<Stats | undefined>;
+  /** Returns true when a file, link or folder has this name. */
+  readonly exists: (name: FileName) => Promise<boolean>;
+  readonly open: (name: FileName) => Promise<FileHandle>;
+  readonly list: () => Promise<readonly FolderFile[]>;
+  /** Returns the names directly in a subfolder. */
+  listNames(subfolder: string): Promise<readonly string[]>;
+  /** Writes a file completely or not at all. Returns `taken` when the name exists and must be kept. */
+  readonly place: (name: FileName, content: FileContent) => Promise<'placed' | 'taken'>;
+}
+
 type FileContent = {
   readonly source: Readable;
   /** Makes the name of the temporary file differ from those of other servers. */
@@ -29,67 +50,28 @@ const WRITE_FLAGS =
 /** Opens a folder. Creates it if it does not exist. */
 export async function openFolder(path: string): Promise<Folder> {
   await mkdir(path, { recursive: true });
-  return new Folder(await realpath(path), resolve(path));
-}
-
-/** A plain folder that other programs of this machine also read and write. */
-export class Folder {
-  /** Identifies the folder by its real path. */
-  readonly id: string;
-  readonly #root: string;
-  readonly #path: string;
-
-  constructor(root: string, path: string) {
-    this.id = createHash('sha256').update(root).digest('hex').slice(0, 16);
-    this.#root = root;
-    this.#path = path;
-  }
-
-  /** Returns the name relative to the folder. v1 also accepts names with an absolute path. */
-  nameOf(name: FileName): FileName {
-    return nameBelow([this.#root, this.#path], name);
-  }
-
-  /** Returns true when the folder can be read. Its disk may be unmounted for a while. */
-  async isAvailable(): Promise<boolean> {
-    return (await lstatOrUndefined(this.#root))?.isDirectory() === true;
-  }
-
-  /** Returns the stats of a file; `undefined` when it does not exist. Never follows links. */
-  async look(name: FileName): Promise<Stats | undefined> {
-    if (!isSafe(name)) return undefined;
-    const place = await statPath(this.#root, join(name.subfolder, name.filename));
-    return place.kind === 'file' ? place.stats : undefined;
-  }
-
-  /** Returns true when a file, link or folder has this name. */
-  async exists(name: FileName): Promise<boolean> {
-    return (await lstatOrUndefined(this.#pathOf(name))) !== undefined;
-  }
-
-  open(name: FileName): Promise<FileHandle> {
-    return open(this.#pathOf(name), READ_FLAGS);
-  }
-
-  list(): Promise<readonly FolderFile[]> {
-    return listFilesBelow(this.#root);
-  }
-
-  /** Returns the names directly in a subfolder. */
-  async listNames(subfolder: string): Promise<readonly string[]> {
-    if (safeFolder(subfolder) === undefined) return [];
-    const place = await statPath(this.#root, subfolder);
-    return place.kind === 'folder' ? await readdir(place.path) : [];
-  }
-
-  /** Writes a file completely or not at all. Returns `taken` when the name exists and must be kept. */
-  place(name: FileName, content: FileContent): Promise<'placed' | 'taken'> {
-    return place({ root: this.#root, target: this.#pathOf(name), name }, content);
-  }
-
-  #pathOf({ subfolder, filename }: FileName): string {
-    return join(this.#root, subfolder, filename);
-  }
+  const root = await realpath(path);
+  const pathOf = ({ subfolder, filename }: FileName): string => join(root, subfolder, filename);
+  return {
+    id: createHash('sha256').update(root).digest('hex').slice(0, 16),
+    root,
+    nameOf: (name) => nameBelow([root, resolve(path)], name),
+    isAvailable: async () => (await lstatOrUndefined(root))?.isDirectory() === true,
+    async look(name) {
+      if (!isSafe(name)) return undefined;
+      const place = await statPath(root, join(name.subfolder, name.filename));
+      return place.kind === 'file' ? place.stats : undefined;
+    },
+    exists: async (name) => (await lstatOrUndefined(pathOf(name))) !== undefined,
+    open: (name) => open(pathOf(name), READ_FLAGS),
+    list: () => listFilesBelow(root),
+    async listNames(subfolder) {
+      if (safeFolder(subfolder) === undefined) return [];
+      const place = await statPath(root, subfolder);
+      return place.kind === 'folder' ? await readdir(place.path) : [];
+    },
+    place: (name, content) => place({ root, target: pathOf(name), name }, content),
+  };
 }
 
 /** Returns the name relative to a root, or unchanged when it is outside of all roots; then no file has it. */

@@ -1,6 +1,6 @@
 // A command that a client waits for times out, and has no effect when Redis executes it later.
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { openSharedCounter } from '../../src/replication/prompt-counter.ts';
+import { openPromptCounter } from '../../src/app/replication.ts';
 import { SharedEventLog } from '../../src/replication/shared-event-log.ts';
 import { openRedisLedger } from '../../src/ledger/redis/redis-ledger.ts';
 import { type RedisConnections, openRedis } from '../../src/redis/redis.ts';
@@ -59,7 +59,8 @@ describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing(
   const leased = () => links.commands.zrange('holdover:leases', 0, '-1');
 
   test('gives no number, and another one afterwards', async () => {
-    const counter = await openSharedCounter(links, 7);
+    const ledger = { prompts: { highestNumber: async () => 6 } } as never;
+    const counter = await openPromptCounter(links, ledger);
     expect(await counter.next()).toBe(7);
     server.pause();
     await expect(counter.next()).rejects.toThrow('timed out');

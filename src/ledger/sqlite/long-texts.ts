@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { StatementSyncInstance } from '@photostructure/sqlite';
 import { yieldToEventLoop } from '../../lib/event-loop.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
@@ -18,18 +17,10 @@ type Names<Row> = readonly (keyof Row & string)[];
 export class LongTexts {
   readonly #db: Database;
   readonly #writer: Writer;
-  readonly #insert: StatementSyncInstance;
-  readonly #parts: StatementSyncInstance;
 
   constructor(db: Database, writer: Writer) {
     this.#db = db;
     this.#writer = writer;
-    this.#insert = db.prepare(
-      'INSERT INTO long_texts (owner, name, part, text) VALUES (?, ?, ?, ?)',
-    );
-    this.#parts = db.prepare(
-      'SELECT text FROM long_texts WHERE owner = ? AND name = ? ORDER BY part',
-    );
   }
 
   isLong<Row extends object>(row: Row, names: Names<Row>): boolean {
@@ -80,11 +71,12 @@ export class LongTexts {
   }
 
   async #store(owner: string, name: string, text: string): Promise<void> {
+    const insert = this.#db.prepare('INSERT INTO long_texts VALUES (?, ?, ?, ?)');
     let part = 0;
     for (let start = 0; start < text.length;) {
       const end = endOfPart(text, start);
       const piece = text.slice(start, end);
-      await this.#writer.writeOne(() => void this.#insert.run(owner, name, part, piece));
+      await this.#writer.writeOne(() => void insert.run(owner, name, part, piece));
       start = end;
       part++;
       await yieldToEventLoop();
@@ -92,8 +84,10 @@ export class LongTexts {
   }
 
   #textOf(owner: string, name: string): string {
-    const parts = this.#parts.all(owner, name) as { text: string }[];
-    return parts.map(({ text }) => text).join('');
+    const parts = this.#db.prepare(
+      'SELECT text FROM long_texts WHERE owner = ? AND name = ? ORDER BY part',
+    );
+    return (parts.all(owner, name) as { text: string }[]).map(({ text }) => text).join('');
   }
 }
 
