@@ -24,7 +24,7 @@ const PICTURES = ['image/png', 'image/webp', 'image/jpeg'];
 /** Headers whose recorded value is that of any server. */
 const COMPARED = ['content-type', 'content-disposition', 'accept-ranges', 'content-range'];
 
-/** Koa, like the standard, describes no body in a 304. */
+/** Row `headers`: a 304 has no type. */
 function comparedAt(status: number): readonly string[] {
   return status === 304 ? ['accept-ranges', 'content-range', 'content-disposition'] : COMPARED;
 }
