@@ -67,8 +67,8 @@ async function run(command: Command): Promise<number> {
 async function blobsOf({ links, ledger, files: { blobs } }: Store): Promise<Blobs> {
   if (links === undefined) return blobs;
   const { createSharedBlobs } = await import('../engine/bullmq/shared-blobs.ts');
-  const { createQueueKeys } = await import('../engine/bullmq/redis-keys.ts');
-  const keys = createQueueKeys(links);
+  const { QueueKeys } = await import('../engine/bullmq/redis-keys.ts');
+  const keys = new QueueKeys(links);
   return createSharedBlobs({ redis: links.commands, keys, blobs, ledger, clock: systemClock });
 }
 

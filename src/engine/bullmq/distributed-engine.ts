@@ -4,7 +4,7 @@ import { completesWithin } from '../../lib/completes-within.ts';
 import { createEngine } from '../jobs/create-engine.ts';
 import { EventMirrors } from './event-mirrors.ts';
 import { Janitor } from './janitor.ts';
-import { createRedisRuns } from './redis-runs.ts';
+import { createRedisJobs, createRedisRuns } from './redis-runs.ts';
 
 const CLOSE_WITHIN_MS = 10_000;
 
@@ -21,7 +21,8 @@ export async function createDistributedEngine(
   const eventMirrors = new EventMirrors({ ...shared, log });
   const engine = await createEngine(options, {
     ...shared,
-    runs: createRedisRuns({ ...shared, ledger, eventMirrors, log }),
+    live: createRedisJobs({ ...shared, eventMirrors }),
+    runs: createRedisRuns({ ...shared, ledger, log }),
     cleanUp: new Janitor({ shared, limits, ledger, log }),
   });
   return {

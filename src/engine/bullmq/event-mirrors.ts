@@ -1,4 +1,8 @@
-import type { SharedServices } from './shared-services.ts';
+import type { Redis } from '../../redis/redis.ts';
+import type { RedisSubscriber } from '../../redis/redis-subscriber.ts';
+import type { JobQueue } from '../jobs/job-queue.ts';
+import type { QueueKeys } from './redis-keys.ts';
+import type { RunStates } from './run-state.ts';
 import { LRUCache } from 'lru-cache';
 import { coalesce } from '../../lib/concurrency.ts';
 import type { Logger } from '../../observability/log.ts';
@@ -15,7 +19,14 @@ const CATCH_UP_MS = 15_000;
 /** The interval at which the queue positions of waiting jobs are read. */
 const POSITIONS_MS = 500;
 
-type EventMirrorsOptions = SharedServices & { readonly log: Logger };
+type EventMirrorsOptions = {
+  readonly redis: Redis;
+  readonly keys: QueueKeys;
+  readonly pubsub: RedisSubscriber;
+  readonly runState: RunStates;
+  readonly queue: JobQueue;
+  readonly log: Logger;
+};
 
 /** Makes feeds in this process of the events of jobs that other processes run. */
 export class EventMirrors {

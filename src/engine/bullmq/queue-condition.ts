@@ -1,7 +1,7 @@
 import { Queue } from 'bullmq';
 import type { Clock } from '../../lib/clock.ts';
 import type { RedisConnections } from '../../redis/redis.ts';
-import { QUEUE_NAME, createQueueKeys } from './redis-keys.ts';
+import { QUEUE_NAME, QueueKeys } from './redis-keys.ts';
 
 /** A reason why waiting jobs do not run. It is the same for all servers. */
 export type QueueObstacle = 'paused' | 'no_worker' | 'stalled';
@@ -48,7 +48,7 @@ export function createWorkerCount(links: RedisConnections): () => Promise<number
 }
 
 function openQueue(links: RedisConnections): Queue {
-  const { bullPrefix: prefix } = createQueueKeys(links);
+  const { bullPrefix: prefix } = new QueueKeys(links);
   const queue = new Queue(QUEUE_NAME, {
     connection: links.commands,
     prefix,

@@ -1,23 +1,24 @@
+import type { Clock } from '../../lib/clock.ts';
 import { reached } from '../../lib/crash-point.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
 import { type JobStatus, IS_TERMINAL } from '../../protocol/v2.ts';
 import type { EndPatch, RunState } from './run-codec.ts';
-import type { Claim } from './run-state.ts';
+import type { Claim, RunStates } from './run-state.ts';
 import { workerLost } from '../jobs/job-lifecycle.ts';
-import type { QueueStop } from '../jobs/job-queue.ts';
+import type { JobQueue, QueueStop } from '../jobs/job-queue.ts';
 import { JobRun } from '../jobs/job-run.ts';
 import { type LiveJob, jobFromRow, jobStateOf, toPatch } from '../jobs/live-job.ts';
-import type { RunStore } from '../jobs/run-store.ts';
+import type { JobRuns, LiveJobs } from '../jobs/run-store.ts';
 import type { StopRequest } from '../../job-events/stop-request.ts';
 import type { EventMirrors } from './event-mirrors.ts';
 import { EventPublisher } from './event-publisher.ts';
-import type { SharedServices } from './shared-services.ts';
 import { retry } from '../../lib/retry.ts';
 
-export type RedisRunsOptions = SharedServices & {
+type RedisRunsOptions = {
   readonly ledger: Ledger;
-  readonly eventMirrors: EventMirrors;
+  readonly runState: RunStates;
+  readonly clock: Clock;
   readonly log: Logger;
 };
 
@@ -25,22 +26,22 @@ export type RedisRunsOptions = SharedServices & {
 const RETRY_MS = { first: 1000, last: 1000 } as const;
 
 /** The state of unfinished jobs in Redis, for several processes. Each run has a fence of its own. */
-export function createRedisRuns(options: RedisRunsOptions): RunStore {
-  const { ledger, runState, eventMirrors, clock, log } = options;
+export function createRedisRuns(options: RedisRunsOptions): JobRuns {
+  const { ledger, runState, clock, log } = options;
   const record = async (id: string, patch: EndPatch): Promise<void> => {
     await ledger.jobs.update(id, patch);
     await runState.expire(id);
   };
 
   /** Claims a job. `undefined`: the job has ended, and its end is in the ledger. */
-  async function takeOver(id: string, claimJob: (id: string) => Promise<Claim>) {
+  async function takeOver(id: string, claimJob: () => Promise<Claim>) {
     const row = await ledger.jobs.get(id);
     if (!row || isOver(row)) {
       // The process that recorded the end may have died before its keys were set to expire.
       await runState.expire(id);
       return undefined;
     }
-    const claim = await claimJob(id);
+    const claim = await claimJob();
     reached('after-claim');
     if (claim.kind !== 'ended')
       return { ...claim, job: { ...jobFromRow(row), fence: claim.fence } };
@@ -58,13 +59,6 @@ export function createRedisRuns(options: RedisRunsOptions): RunStore {
 
   return {
     isShared: true,
-    statesOf: (rows) => statesOf(rows, options),
-    ownEvents: (caller, id, signal) => eventMirrors.ofSubmitter(caller, id, signal),
-    subscribe: (id, signal) => eventMirrors.subscribe(id, signal),
-    add(job) {
-      eventMirrors.submitted(job.user, job.id);
-      return () => {};
-    },
     async claim(id, stop) {
       const claim = await takeOver(id, () => runState.claim(id, clock.now()));
       if (!claim) return { kind: 'over' };
@@ -75,9 +69,7 @@ export function createRedisRuns(options: RedisRunsOptions): RunStore {
       const end = workerLost(attempts);
       return { kind: 'end', job: { ...job, startedAtMs: clock.now() }, end };
     },
-    seize: async (id) => (await takeOver(id, runState.seize))?.job,
-    // The script `cancel` has recorded it.
-    recordCancel: async () => {},
+    seize: async (id) => (await takeOver(id, () => runState.seize(id)))?.job,
     async begin(job) {
       if ((await runState.begin(job)) === 'stale')
         throw new Error('another worker took this job over');
@@ -112,8 +104,30 @@ export function createRedisRuns(options: RedisRunsOptions): RunStore {
   };
 }
 
+type RedisJobsOptions = {
+  readonly runState: RunStates;
+  readonly queue: JobQueue;
+  readonly eventMirrors: EventMirrors;
+};
+
+/** The unfinished jobs of several processes, as the clients of this one see them. */
+export function createRedisJobs(options: RedisJobsOptions): LiveJobs {
+  const { eventMirrors } = options;
+  return {
+    statesOf: (rows) => statesOf(rows, options),
+    ownEvents: (caller, id, signal) => eventMirrors.ofSubmitter(caller, id, signal),
+    subscribe: (id, signal) => eventMirrors.subscribe(id, signal),
+    add(job) {
+      eventMirrors.submitted(job.user, job.id);
+      return () => {};
+    },
+    // The script `cancel` has recorded it.
+    recordCancel: async () => {},
+  };
+}
+
 /** The states of rows of the ledger, with the current state and queue position of unfinished jobs. */
-async function statesOf(rows: readonly JobRow[], { runState, queue }: RedisRunsOptions) {
+async function statesOf(rows: readonly JobRow[], { runState, queue }: RedisJobsOptions) {
   const live = rows.filter((row) => !isOver(row)).map(({ id }) => id);
   const [runs, positions] = await Promise.all([runState.read(live), queue.positions(live)]);
   const indexes = new Map(live.map((id, i) => [id, i]));

@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { systemClock } from '../../lib/clock.ts';
+import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { EngineOptions } from '../job-engine.ts';
-import { createJobFiles } from '../assets/job-files.ts';
-import type { RedisConnections } from '../../redis/redis.ts';
+import { type JobFiles, createJobFiles } from '../assets/job-files.ts';
+import type { Redis, RedisConnections } from '../../redis/redis.ts';
+import type { RedisSubscriber } from '../../redis/redis-subscriber.ts';
 import { BullJobQueue } from './bull-job-queue.ts';
 import type { TakeoverTimes } from './bull-worker.ts';
 import { jobFromRow } from '../jobs/live-job.ts';
-import { createSharedBlobs, createSharedOutputNames } from './shared-blobs.ts';
-import { createQueueKeys } from './redis-keys.ts';
-import { createRunStates } from './run-state.ts';
+import { type SharedBlobs, createSharedBlobs, createSharedOutputNames } from './shared-blobs.ts';
+import { QueueKeys } from './redis-keys.ts';
+import { RunStates } from './run-state.ts';
 
 /** A connection that is silent for this long while commands wait is closed and opened again. */
 const SOCKET_TIMEOUT_MS = 10_000;
@@ -21,12 +22,24 @@ export type SharedQueue = {
   readonly takeover?: Partial<TakeoverTimes>;
 };
 
+/** The services that the request side and the worker side of this process share. */
+export type SharedServices = {
+  readonly redis: Redis;
+  readonly keys: QueueKeys;
+  readonly pubsub: RedisSubscriber;
+  readonly blobs: SharedBlobs;
+  readonly jobFiles: JobFiles;
+  readonly queue: BullJobQueue;
+  readonly runState: RunStates;
+  readonly clock: Clock;
+};
+
 /** Opens the services over the shared Redis and files that all parts of this process use. */
-export function openSharedServices(options: EngineOptions, shared: SharedQueue) {
+export function openSharedServices(options: EngineOptions, shared: SharedQueue): SharedServices {
   const { ledger, limits, log, library, clock = systemClock } = options;
   const { links } = shared;
   const redis = links.connect({ socketTimeout: SOCKET_TIMEOUT_MS });
-  const keys = createQueueKeys(links);
+  const keys = new QueueKeys(links);
   const blobs = createSharedBlobs({ redis, keys, blobs: options.blobs, ledger, clock });
   const jobFiles = createJobFiles({
     ledger,
@@ -49,10 +62,7 @@ export function openSharedServices(options: EngineOptions, shared: SharedQueue) 
     blobs,
     jobFiles,
     queue: new BullJobQueue({ redis, pubsub, keys, worker, takeover, clock, log }),
-    runState: createRunStates(redis, keys, worker),
+    runState: new RunStates(redis, keys, worker),
     clock,
   };
 }
-
-/** The services that the request side and the worker side of this process share. */
-export type SharedServices = ReturnType<typeof openSharedServices>;

@@ -8,9 +8,12 @@ import type { JobQueue } from './job-queue.ts';
 import { JobRunner } from './job-runner.ts';
 import { JobThreads } from './job-threads.ts';
 import type { LiveJob } from './live-job.ts';
-import type { RunStore } from './run-store.ts';
+import type { JobRuns, LiveJobs } from './run-store.ts';
+import type { FinalEnd } from './job-lifecycle.ts';
 import type { StoredOutput } from './worker-protocol.ts';
 import { createWorkerRequestHandler, type HandleWorkerRequest } from './worker-requests.ts';
+
+export type EndJob = (job: LiveJob, end: FinalEnd) => Promise<void>;
 
 /**
  * The parts that differ between one process and several: the queue, the state of runs, the
@@ -18,7 +21,12 @@ import { createWorkerRequestHandler, type HandleWorkerRequest } from './worker-r
  */
 type EngineParts = {
   readonly queue: JobQueue;
-  readonly runs: RunStore;
+  readonly live: LiveJobs;
+  readonly runs: JobRuns;
+  /**
+   * Returns the unfinished jobs of an earlier process, to be queued. Ends those that must not run.
+   */
+  readonly recover?: (end: EndJob) => Promise<readonly LiveJob[]>;
   readonly jobFiles: JobFiles;
   readonly clock: Clock;
   /** Removes data past its retention, at an interval. */
@@ -31,10 +39,10 @@ type EngineParts = {
  */
 export async function createEngine(options: EngineOptions, parts: EngineParts): Promise<Engine> {
   const { limits, ledger, library } = options;
-  const { jobFiles, queue, runs, cleanUp, clock } = parts;
+  const { jobFiles, queue, live, cleanUp, clock } = parts;
   const { threads, runner } = openRunner(options, parts);
   const { nodes } = library;
-  const unfinished = await runs.recover?.((job, end) => runner.end(job, end));
+  const unfinished = await parts.recover?.((job, end) => runner.end(job, end));
   await queue.add(unfinished ?? []);
   const worker =
     limits.concurrency === 0
@@ -45,7 +53,7 @@ export async function createEngine(options: EngineOptions, parts: EngineParts): 
           giveUp: (id, reason) => runner.giveUp(id, reason),
         });
   return {
-    ...createJobCalls({ limits, nodes, jobFiles, ledger, clock, runs, queue, runner }),
+    ...createJobCalls({ limits, nodes, jobFiles, ledger, clock, live, queue, runner }),
     ...createAssetApi(jobFiles.assets),
     health: async () => ok({ status: 'healthy', upstream: 'embedded' }),
     forgetResults: (user) => threads.forgetResults(user),
@@ -67,7 +75,7 @@ function openRunner(options: EngineOptions, parts: EngineParts) {
   const { jobFiles, runs } = parts;
   const begin = (job: LiveJob): Promise<void> => runs.begin(job);
   const plain = createWorkerRequestHandler({ ...jobFiles, begin });
-  const answer = runs.isShared ? refuseLateFiles(plain, { ...parts, ledger }) : plain;
+  const answer = refuseLateFiles(plain, { ...parts, ledger });
   const threads = new JobThreads({ ...options, ...parts, answer });
   const { retentionMs } = limits;
   return {
@@ -81,21 +89,15 @@ function refuseLateFiles(
   answer: HandleWorkerRequest,
   { ledger, runs, jobFiles }: EngineParts & { readonly ledger: Ledger },
 ): HandleWorkerRequest {
-  async function refuseStale(job: LiveJob): Promise<void> {
-    if (!(await runs.isCurrent(job))) throw new Error('another worker took this job over');
-  }
-  const save: HandleWorkerRequest = async (job, question) => {
-    await refuseStale(job);
+  return async (job, question) => {
+    if (question.kind !== 'save') return answer(job, question);
+    const takenOver = new Error('another worker took this job over');
+    if (!(await runs.isCurrent(job))) throw takenOver;
     const saved = await answer(job, question);
-    try {
-      await refuseStale(job);
-    } catch (error) {
-      const output = saved as StoredOutput | null;
-      const row = output && (await ledger.assets.get(output.id));
-      if (row) await jobFiles.assets.removeAsset(row);
-      throw error;
-    }
-    return saved;
+    if (await runs.isCurrent(job)) return saved;
+    const output = saved as StoredOutput | null;
+    const row = output && (await ledger.assets.get(output.id));
+    if (row) await jobFiles.assets.removeAsset(row);
+    throw takenOver;
   };
-  return (job, question) => (question.kind === 'save' ? save : answer)(job, question);
 }

@@ -30,75 +30,93 @@ function fairOrder<T>(users: readonly UserJobs<T>[]): readonly T[] {
   return order;
 }
 
-/**
- * Creates an empty queue in which users take turns. `onMove` is called after every change with all
- * jobs that still wait.
- */
-export function createFairQueue<T extends QueuedJob>(onMove: (waiting: readonly T[]) => void) {
-  const users = new Map<string, UserJobs<T>>();
-  let changes = 0;
-  let highest = -1;
-  const waiting = (): readonly T[] => fairOrder([...users.values()]);
-  const userOf = (name: string): UserJobs<T> => {
-    const user = users.get(name) ?? { jobs: [], running: 0, since: 0 };
-    users.set(name, user);
+/** A queue in which users take turns. */
+export class FairQueue<T extends QueuedJob> {
+  readonly #onMove: (waiting: readonly T[]) => void;
+  readonly #users = new Map<string, UserJobs<T>>();
+  #changes = 0;
+  #highest = -1;
+
+  /** `onMove` is called after every change with all jobs that still wait. */
+  constructor(onMove: (waiting: readonly T[]) => void) {
+    this.#onMove = onMove;
+  }
+
+  add(job: T): void {
+    const user = this.#userOf(job.user);
+    if (user.jobs.length === 0) user.since = ++this.#changes;
+    user.jobs.push(job);
+    user.jobs.sort(byOrder);
+    this.#highest = Math.max(this.#highest, job.order);
+    this.#onMove(this.waiting());
+  }
+
+  /** Takes the next job, if one waits. Call `ended` or `returned` when it no longer runs. */
+  take(): T | undefined {
+    const [job] = this.waiting();
+    if (!job) return undefined;
+    const user = this.#userOf(job.user);
+    user.jobs.shift();
+    user.running++;
+    this.#onMove(this.waiting());
+    return job;
+  }
+
+  ended(job: T): void {
+    const user = this.#userOf(job.user);
+    user.running--;
+    user.since = ++this.#changes;
+    this.#removeIdle(job.user);
+  }
+
+  /** Makes a taken job wait again. Its user is next. */
+  returned(job: T): void {
+    const user = this.#userOf(job.user);
+    user.running--;
+    user.since = 0;
+    user.jobs.unshift(job);
+    user.jobs.sort(byOrder);
+    this.#onMove(this.waiting());
+  }
+
+  remove(id: string): boolean {
+    for (const [name, { jobs }] of this.#users) {
+      const index = jobs.findIndex((job) => job.id === id);
+      if (index < 0) continue;
+      jobs.splice(index, 1);
+      this.#removeIdle(name);
+      this.#onMove(this.waiting());
+      return true;
+    }
+    return false;
+  }
+
+  /** Returns the waiting jobs in the order in which they will run. */
+  waiting(): readonly T[] {
+    return fairOrder([...this.#users.values()]);
+  }
+
+  countOf(user: string): number {
+    return this.#users.get(user)?.jobs.length ?? 0;
+  }
+
+  /** Returns an order after all jobs that were queued so far. */
+  nextOrder(): number {
+    return Math.floor(this.#highest) + 1;
+  }
+
+  #userOf(name: string): UserJobs<T> {
+    const user = this.#users.get(name) ?? { jobs: [], running: 0, since: 0 };
+    this.#users.set(name, user);
     return user;
-  };
-  const removeIdle = (name: string): void => {
-    const user = users.get(name);
-    if (user?.jobs.length === 0 && user.running === 0) users.delete(name);
-  };
-  return {
-    add(job: T): void {
-      const user = userOf(job.user);
-      const { jobs } = user;
-      if (jobs.length === 0) user.since = ++changes;
-      const before = jobs.findLastIndex((other) => other.order <= job.order);
-      jobs.splice(before + 1, 0, job);
-      highest = Math.max(highest, job.order);
-      onMove(waiting());
-    },
-    /** Takes the next job, if one waits. Call `ended` or `returned` when it no longer runs. */
-    take(): T | undefined {
-      const [job] = waiting();
-      if (!job) return undefined;
-      const user = userOf(job.user);
-      user.jobs.shift();
-      user.running++;
-      onMove(waiting());
-      return job;
-    },
-    ended(job: T): void {
-      const user = userOf(job.user);
-      user.running--;
-      user.since = ++changes;
-      removeIdle(job.user);
-    },
-    /** Makes a taken job wait again. Its user is next. */
-    returned(job: T): void {
-      const user = userOf(job.user);
-      user.running--;
-      user.since = 0;
-      const before = user.jobs.findIndex((other) => other.order >= job.order);
-      user.jobs.splice(before < 0 ? user.jobs.length : before, 0, job);
-      onMove(waiting());
-    },
-    remove(id: string): boolean {
-      for (const [name, { jobs }] of users) {
-        const index = jobs.findIndex((job) => job.id === id);
-        if (index < 0) continue;
-        jobs.splice(index, 1);
-        removeIdle(name);
-        onMove(waiting());
-        return true;
-      }
-      return false;
-    },
-    /** Returns the waiting jobs in the order in which they will run. */
-    waiting,
-    count: (): number => waiting().length,
-    countOf: (user: string): number => users.get(user)?.jobs.length ?? 0,
-    /** Returns an order after all jobs that were queued so far. */
-    nextOrder: (): number => Math.floor(highest) + 1,
-  };
+  }
+
+  #removeIdle(name: string): void {
+    const user = this.#users.get(name);
+    if (user?.jobs.length === 0 && user.running === 0) this.#users.delete(name);
+  }
+}
+
+function byOrder(one: QueuedJob, other: QueuedJob): number {
+  return one.order - other.order;
 }

@@ -10,14 +10,14 @@ import type { EngineLimits } from '../job-engine.ts';
 import type { JobQueue } from './job-queue.ts';
 import type { JobRunner } from './job-runner.ts';
 import { showJob, unloadJob } from './live-job.ts';
-import type { RunStore } from './run-store.ts';
+import type { LiveJobs } from './run-store.ts';
 
 export type JobCallsOptions = {
   readonly nodes: AcceptOptions['nodes'];
   readonly jobFiles: JobFiles;
   readonly ledger: Ledger;
   readonly clock: Clock;
-  readonly runs: RunStore;
+  readonly live: LiveJobs;
   readonly queue: JobQueue;
   readonly runner: JobRunner;
   readonly limits: EngineLimits;
@@ -25,8 +25,8 @@ export type JobCallsOptions = {
 
 /** Accepts, reads and cancels jobs. Workers take them from the queue and run them. */
 export function createJobCalls(deps: JobCallsOptions): JobCalls {
-  const { ledger, clock, runs, queue, runner, limits } = deps;
-  const reader = createJobReader({ ledger, clock, ...runs });
+  const { ledger, clock, live, queue, runner, limits } = deps;
+  const reader = createJobReader({ ledger, clock, ...live });
   const acceptOptions: AcceptOptions = {
     ...deps,
     ...deps.jobFiles,
@@ -42,7 +42,7 @@ export function createJobCalls(deps: JobCallsOptions): JobCalls {
       if (!accepted.ok) return accepted;
       const job = accepted.value;
       const workflow = readValue(job.workflow);
-      const release = runs.add(job);
+      const release = live.add(job);
       const synced = ledger.synced();
       try {
         // The job may run while the disk works.
@@ -61,10 +61,7 @@ export function createJobCalls(deps: JobCallsOptions): JobCalls {
       // The request is recorded: a worker that gets the job ends it.
       if (!found.ok || IS_TERMINAL[found.value.status]) return found;
       if (!(await queue.cancel(jobId))) return await reader.get(caller, jobId);
-      if (await queue.remove(jobId)) {
-        const job = await runs.seize(jobId);
-        if (job) await runner.end(job, { status: 'canceled' });
-      } else await runs.recordCancel(jobId);
+      await ((await queue.remove(jobId)) ? runner.cancel(jobId) : live.recordCancel(jobId));
       return await reader.get(caller, jobId);
     },
   };

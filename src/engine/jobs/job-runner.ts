@@ -9,12 +9,12 @@ import type { QueueStop, RunOutcome, WorkerDeaths } from './job-queue.ts';
 import type { JobRun, WriteResult } from './job-run.ts';
 import type { LiveJob } from './live-job.ts';
 import type { JobEnd } from './run-on-worker.ts';
-import type { RunStore } from './run-store.ts';
+import type { JobRuns } from './run-store.ts';
 import type { StopRequest } from '../../job-events/stop-request.ts';
 
 export type JobRunnerOptions = {
   readonly ledger: { readonly assets: Ledger['assets'] };
-  readonly runs: RunStore;
+  readonly runs: JobRuns;
   readonly threads: { run(job: LiveJob): Promise<JobEnd> };
   readonly assets: AssetRemoval;
   readonly outputRetention: { extend(job: LiveJob): Promise<void> };
@@ -53,6 +53,12 @@ export class JobRunner {
       log.error({ event, err: error, job: id }, 'the end of a job could not be stored');
       job?.feed.end();
     }
+  }
+
+  /** Cancels a job that was taken from the queue. */
+  async cancel(id: string): Promise<void> {
+    const job = await this.#options.runs.seize(id);
+    if (job) await this.end(job, { status: 'canceled' });
   }
 
   /** Ends a job that does not run here. */

@@ -12,31 +12,31 @@ type Claim =
   | { readonly kind: 'over' };
 
 /**
- * The state of unfinished jobs, and the way of their events: in this process, or in the Redis that
- * several processes share.
+ * The unfinished jobs as clients see them, and the way of their events: in this process, or in the
+ * Redis that several processes share.
  */
-export type RunStore = Pick<JobReaderOptions, 'find' | 'ownEvents' | 'subscribe' | 'statesOf'> & {
-  /**
-   * True when other processes may take a job over. The files of the earlier run are then removed.
-   */
-  readonly isShared: boolean;
+export type LiveJobs = Pick<JobReaderOptions, 'find' | 'ownEvents' | 'subscribe' | 'statesOf'> & {
   /**
    * Adds a stored job that is about to be queued. Call the result when its submission is answered.
    */
   add(job: LiveJob): () => void;
   /**
-   * Returns the unfinished jobs of an earlier process, to be queued. Ends those that must not run.
-   */
-  recover?(end: (job: LiveJob, end: FinalEnd) => Promise<void>): Promise<readonly LiveJob[]>;
-  /** Begins a run. */
-  claim(id: string, stop: StopRequest<QueueStop>): Promise<Claim>;
-  /** Takes a job from any worker in order to end it. `undefined`: the job is over. */
-  seize(id: string): Promise<LiveJob | undefined>;
-  /**
    * Records that a client asks to cancel a running job. The record survives `kill -9` when this
    * resolves.
    */
   recordCancel(id: string): Promise<void>;
+};
+
+/** The runs of unfinished jobs, as their workers change them. */
+export type JobRuns = {
+  /**
+   * True when other processes may take a job over. The files of the earlier run are then removed.
+   */
+  readonly isShared: boolean;
+  /** Begins a run. */
+  claim(id: string, stop: StopRequest<QueueStop>): Promise<Claim>;
+  /** Takes a job from any worker in order to end it. `undefined`: the job is over. */
+  seize(id: string): Promise<LiveJob | undefined>;
   /** Counts the attempt: the first node begins. Throws when another process has the job. */
   begin(job: LiveJob): Promise<void>;
   /** True while no other process has taken the job over. */

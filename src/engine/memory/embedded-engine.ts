@@ -13,7 +13,7 @@ import { createEngine } from '../jobs/create-engine.ts';
 import type { LiveJob } from '../jobs/live-job.ts';
 import { PeriodicTask } from '../periodic-task.ts';
 import { MemoryJobQueue } from './memory-job-queue.ts';
-import { createMemoryRuns } from './memory-runs.ts';
+import { createLiveJobs, createMemoryRuns, recoverJobs } from './memory-runs.ts';
 
 /**
  * Opens the engine of a single process over its ledger and files, and queues the unfinished jobs of
@@ -32,6 +32,7 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
   const names = createOutputNames();
   const jobFiles = createJobFiles({ ...deps, ...deps.library, clock, names, isInUse, retentionMs });
   const retention = { ...jobFiles, ledger, clock, isLive, isInUse, assetBudgetBytes };
+  const unfinished = { ...jobFiles, ledger, live };
   const failure = SWEEP_FAILURE;
   const sweep = () => sweepWithUnrecorded(retention);
   const periodicSweep = new PeriodicTask(sweep, { log, clock, everyMs, failure });
@@ -39,7 +40,9 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
     clock,
     jobFiles,
     queue: new MemoryJobQueue<LiveJob>(emitPositions),
-    runs: createMemoryRuns({ ...jobFiles, ledger, live, closing: closing.signal, clock, log }),
+    live: createLiveJobs(unfinished),
+    runs: createMemoryRuns({ ...unfinished, closing: closing.signal, clock, log }),
+    recover: (end) => recoverJobs(unfinished, end),
     cleanUp: {
       start: () => periodicSweep.start(() => checkImports(retention, log)),
       close: () => periodicSweep.close(),

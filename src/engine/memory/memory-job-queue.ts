@@ -1,5 +1,5 @@
 import { StopRequest } from '../../job-events/stop-request.ts';
-import { createFairQueue } from '../jobs/fair-order.ts';
+import { FairQueue } from '../jobs/fair-order.ts';
 import type {
   JobQueue,
   JobQueueWorker,
@@ -10,7 +10,7 @@ import type {
 
 /** The queue of a single process. Its calls take effect before they return. */
 export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
-  readonly #queue: ReturnType<typeof createFairQueue<T>>;
+  readonly #queue: FairQueue<T>;
   /** Ids of the jobs that wait or run. */
   readonly #queued = new Set<string>();
   readonly #stops = new Map<string, StopRequest<QueueStop>>();
@@ -18,7 +18,7 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
 
   /** `onOrder` is called after every change with all waiting jobs, in order. */
   constructor(onOrder: (waiting: readonly T[]) => void = () => {}) {
-    this.#queue = createFairQueue<T>(onOrder);
+    this.#queue = new FairQueue<T>(onOrder);
   }
 
   async add(jobs: readonly T[]): Promise<void> {
@@ -47,7 +47,7 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
   }
 
   async waiting(): Promise<number> {
-    return this.#queue.count();
+    return this.#queue.waiting().length;
   }
 
   async waitingOf(user: string): Promise<number> {
@@ -89,7 +89,7 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
 
   /** Starts jobs in a later turn, so that the client that submitted a job can subscribe before. */
   #schedule(): void {
-    if (this.#queue.count() === 0) return;
+    if (this.#queue.waiting().length === 0) return;
     setImmediate(() => this.#startWaitingJobs());
   }
 

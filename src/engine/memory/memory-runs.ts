@@ -6,15 +6,15 @@ import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { AssetRemoval } from '../assets/assets.ts';
 import { jobLock } from '../assets/retention.ts';
-import { type FinalEnd, MAX_ATTEMPTS, workerLost } from '../jobs/job-lifecycle.ts';
+import { MAX_ATTEMPTS, workerLost } from '../jobs/job-lifecycle.ts';
+import type { EndJob } from '../jobs/create-engine.ts';
 import { JobRun } from '../jobs/job-run.ts';
 import { type LiveJob, jobFromRow, jobStateOf, showJob, toPatch } from '../jobs/live-job.ts';
-import type { RunStore } from '../jobs/run-store.ts';
+import type { JobRuns, LiveJobs } from '../jobs/run-store.ts';
 import { retry } from '../../lib/retry.ts';
 
 export type MemoryRunsOptions = {
   readonly ledger: Ledger;
-  readonly assets: AssetRemoval;
   readonly withLock: KeyedMutex;
   /** The unfinished jobs by id. A job is removed when it is over. */
   readonly live: Map<string, LiveJob>;
@@ -24,21 +24,50 @@ export type MemoryRunsOptions = {
   readonly log: Logger;
 };
 
+type Unfinished = Pick<MemoryRunsOptions, 'ledger' | 'withLock' | 'live'>;
+
+/** Writes the changes of one job one after the other, and none after its end. */
+async function save(
+  { ledger, withLock, live }: Unfinished,
+  id: string,
+  change: () => Promise<Partial<JobRow>>,
+  durability?: Durability,
+): Promise<void> {
+  await withLock(jobLock(id), async () => {
+    if (live.has(id)) await ledger.jobs.update(id, await change(), durability);
+  });
+}
+
+/** The unfinished jobs of a single process, as its clients see them. */
+export function createLiveJobs(options: Unfinished): LiveJobs {
+  const { live } = options;
+  return {
+    find: (id) => live.get(id),
+    statesOf: async (rows) => rows.map((row) => live.get(row.id) ?? jobStateOf(row)),
+    ownEvents({ user }, id, signal) {
+      const job = live.get(id);
+      return job?.user === user ? job.feed.subscribe(signal) : undefined;
+    },
+    add(job) {
+      live.set(job.id, job);
+      job.feed.hold();
+      // The client that submitted the job subscribes first.
+      return () => void setImmediate(() => job.feed.release());
+    },
+    recordCancel: (id) => save(options, id, async () => ({ status: 'canceling' })),
+  };
+}
+
 /** The wait before a write is repeated. Until it succeeds the job is not over. */
 const RETRY_WRITE_MS = { first: 1000, last: 1000 } as const;
 
 /**
- * The unfinished jobs of a single process: in its memory, and in the ledger for the next process.
+ * The runs of a single process: in its memory, and in the ledger for the next process.
  */
-export function createMemoryRuns(options: MemoryRunsOptions): RunStore {
+export function createMemoryRuns(options: MemoryRunsOptions): JobRuns {
   const { ledger, withLock, live, closing, clock, log } = options;
   /** The jobs that the next process runs again, since their end could not be stored here. */
   const unstored = new Set<string>();
-  /** Writes the changes of one job one after the other, and none after its end. */
-  const save = (id: string, change: () => Promise<Partial<JobRow>>, durability?: Durability) =>
-    withLock(jobLock(id), async () => {
-      if (live.has(id)) await ledger.jobs.update(id, await change(), durability);
-    });
 
   async function writeUntilStored(id: string, write: () => Promise<void>): Promise<void> {
     await retry(write, {
@@ -59,19 +88,6 @@ export function createMemoryRuns(options: MemoryRunsOptions): RunStore {
 
   return {
     isShared: false,
-    find: (id) => live.get(id),
-    statesOf: async (rows) => rows.map((row) => live.get(row.id) ?? jobStateOf(row)),
-    ownEvents({ user }, id, signal) {
-      const job = live.get(id);
-      return job?.user === user ? job.feed.subscribe(signal) : undefined;
-    },
-    add(job) {
-      live.set(job.id, job);
-      job.feed.hold();
-      // The client that submitted the job subscribes first.
-      return () => void setImmediate(() => job.feed.release());
-    },
-    recover: (end) => recoverJobs(options, end),
     async claim(id, stop) {
       const job = live.get(id);
       if (!job) return { kind: 'over' };
@@ -80,12 +96,11 @@ export function createMemoryRuns(options: MemoryRunsOptions): RunStore {
       return { kind: 'run', run: new JobRun({ job, stop, drain, log }) };
     },
     seize: async (id) => (unstored.has(id) ? undefined : live.get(id)),
-    recordCancel: (id) => save(id, async () => ({ status: 'canceling' })),
     // The job may be the cause of a crash from now on, but not of a power cut.
     async begin(job) {
       job.attempts++;
       job.hasBegun = true;
-      await save(job.id, () => toPatch(job), 'soon');
+      await save(options, job.id, () => toPatch(job), 'soon');
     },
     isCurrent: async () => true,
     // A job whose end is lost in a power cut runs again.
@@ -113,7 +128,7 @@ export function createMemoryRuns(options: MemoryRunsOptions): RunStore {
       Object.assign(job, { outputs: [], ui: {} });
       if (job.hasBegun) job.attempts--;
       job.hasBegun = false;
-      await save(job.id, () => toPatch(job));
+      await save(options, job.id, () => toPatch(job));
       job.feed.end();
     },
     discarded: async () => {},
@@ -124,9 +139,9 @@ export function createMemoryRuns(options: MemoryRunsOptions): RunStore {
  * Restores the jobs. Queued jobs keep their order. A running job starts again without its earlier
  * outputs. A job with a recorded cancel is cancelled.
  */
-async function recoverJobs(
-  { ledger, assets, live }: MemoryRunsOptions,
-  end: (job: LiveJob, end: FinalEnd) => Promise<void>,
+export async function recoverJobs(
+  { ledger, assets, live }: Unfinished & { readonly assets: AssetRemoval },
+  end: EndJob,
 ): Promise<readonly LiveJob[]> {
   for (const row of await ledger.jobs.unfinished()) {
     const job = jobFromRow(row);

@@ -4,10 +4,10 @@ import { silentLogger } from '../../../src/observability/log.ts';
 import type { JobEvent } from '../../../src/protocol/job-api.ts';
 import { EventMirrors } from '../../../src/engine/bullmq/event-mirrors.ts';
 import { encodeEvent } from '../../../src/engine/bullmq/run-codec.ts';
-import { createQueueKeys } from '../../../src/engine/bullmq/redis-keys.ts';
+import { QueueKeys } from '../../../src/engine/bullmq/redis-keys.ts';
 
 const ANNA = { user: 'anna' };
-const KEYS = createQueueKeys({ prefix: 'p:', channels: 'p:' });
+const KEYS = new QueueKeys({ prefix: 'p:', channels: 'p:' });
 
 const running: JobEvent = { event: 'status', data: { status: 'running', queue_position: null } };
 const ended: JobEvent = { event: 'status', data: { status: 'succeeded', queue_position: null } };
@@ -35,9 +35,6 @@ function open(
         stream.filter(([id]) => numberOf(id) > numberOf(after.slice(1))),
       exists: async () => (hasExpired ? 0 : 1),
     } as never,
-    blobs: {} as never,
-    jobFiles: {} as never,
-    clock: {} as never,
     keys: KEYS,
     pubsub: {
       async subscribe(channel: string, onMessage: OnMessage) {

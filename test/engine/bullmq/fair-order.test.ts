@@ -2,7 +2,7 @@
 import { Worker } from 'bullmq';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createFairQueue } from '../../../src/engine/jobs/fair-order.ts';
+import { FairQueue } from '../../../src/engine/jobs/fair-order.ts';
 import { QUEUE_NAME } from '../../../src/engine/bullmq/redis-keys.ts';
 import { redisMissing } from '../../support/processes/redis.ts';
 import { openQueueSetup, openServices, useRedis } from './open.ts';
@@ -55,7 +55,7 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
     await fc.assert(
       fc.asyncProperty(fc.array(act, { maxLength: 30 }), async (acts) => {
         const shared = await openTurns();
-        const queue = createFairQueue<{ id: string; user: string; order: number }>(() => {});
+        const queue = new FairQueue<{ id: string; user: string; order: number }>(() => {});
         const running: { job: { id: string; user: string; order: number }; end(): unknown }[] = [];
         for (const [i, what] of acts.entries()) {
           if (typeof what === 'object') {

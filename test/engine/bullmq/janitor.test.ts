@@ -5,7 +5,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { createFolderBlobs } from '../../../src/blobs/folder/folder-blobs.ts';
 import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
 import { createSharedBlobs } from '../../../src/engine/bullmq/shared-blobs.ts';
-import { createQueueKeys } from '../../../src/engine/bullmq/redis-keys.ts';
+import { QueueKeys } from '../../../src/engine/bullmq/redis-keys.ts';
 import { DEFAULT_LIMITS } from '../../../src/engine/job-engine.ts';
 import { Janitor } from '../../../src/engine/bullmq/janitor.ts';
 import { openRedis } from '../../../src/redis/redis.ts';
@@ -49,7 +49,7 @@ async function removedFiles(): Promise<readonly string[]> {
     },
     shared: {
       redis: fakeRedis(),
-      keys: createQueueKeys({ prefix: 'p:', channels: 'p:' }),
+      keys: new QueueKeys({ prefix: 'p:', channels: 'p:' }),
       jobFiles: {
         assets: {
           removeUnused: async ({ id }: { id: string }, isInUse: (id: string) => Promise<boolean>) =>
@@ -86,7 +86,7 @@ test.skipIf(!redisServer).each([
   const log = silentLogger();
   const links = openRedis(redisServer?.().url ?? '', { log });
   await links.commands.flushall();
-  const keys = createQueueKeys(links);
+  const keys = new QueueKeys(links);
   if (id !== undefined) await links.commands.set(keys.ledgerId, id);
   const ledger = openRedisLedger({ links });
   onTestFinished(async () => {

@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import { StopRequest } from '../../../src/job-events/stop-request.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { createRedisRuns } from '../../../src/engine/bullmq/redis-runs.ts';
-import type { SharedServices } from '../../../src/engine/bullmq/shared-services.ts';
 import type { QueueStop } from '../../../src/engine/jobs/job-queue.ts';
 import type { JobRun, WriteResult } from '../../../src/engine/jobs/job-run.ts';
 import { JobRunner } from '../../../src/engine/jobs/job-runner.ts';
@@ -58,13 +57,7 @@ function open(answers: { readonly [act: string]: readonly (WriteResult | Error)[
     },
   } as never;
   const log = silentLogger();
-  const none = {} as never;
-  const runs = createRedisRuns({
-    ...({ runState, clock } as unknown as SharedServices),
-    ledger,
-    eventMirrors: none,
-    log,
-  });
+  const runs = createRedisRuns({ runState, clock, ledger, log });
   const stop = new StopRequest<QueueStop>();
   /** Runs the job; `nodes` stands for what its nodes do. */
   const run = async (nodes: (job: LiveJob) => Promise<JobEnd>) => {

@@ -9,8 +9,8 @@ import {
   type BullJobQueueOptions,
 } from '../../../src/engine/bullmq/bull-job-queue.ts';
 import type { TakeoverTimes } from '../../../src/engine/bullmq/bull-worker.ts';
-import { createQueueKeys } from '../../../src/engine/bullmq/redis-keys.ts';
-import { createRunStates } from '../../../src/engine/bullmq/run-state.ts';
+import { QueueKeys } from '../../../src/engine/bullmq/redis-keys.ts';
+import { RunStates } from '../../../src/engine/bullmq/run-state.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import type { Blobs } from '../../../src/blobs/blobs.ts';
 import { createFolderBlobs } from '../../../src/blobs/folder/folder-blobs.ts';
@@ -89,7 +89,7 @@ export function openServices(
   const log = silentLogger();
   const links = openWithPrefix(setup);
   const ledger = openRedisLedger({ links });
-  const keys = createQueueKeys(links);
+  const keys = new QueueKeys(links);
   const redis = links.commands;
   const messages = links.subscriber();
   const worker = randomUUID();
@@ -109,7 +109,7 @@ export function openServices(
     await ledger.close();
     await links.close();
   });
-  return { links, redis, keys, ledger, queue, runs: createRunStates(redis, keys, worker) };
+  return { links, redis, keys, ledger, queue, runs: new RunStates(redis, keys, worker) };
 }
 
 /** Connections to keys of the test's own. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openRedis } from '../../../src/redis/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
-import { createQueueKeys } from '../../../src/engine/bullmq/redis-keys.ts';
+import { QueueKeys } from '../../../src/engine/bullmq/redis-keys.ts';
 import { type Holdover, startHoldover } from '../../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../../support/processes/redis.ts';
 import {
@@ -156,7 +156,7 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     await socket.until(inTheMiddle(id), 60_000);
     const links = openRedis(redis.url, { log: silentLogger() });
     onTestFinished(() => links.close());
-    const keys = createQueueKeys(links);
+    const keys = new QueueKeys(links);
     const tries = () => links.commands.hget(keys.run(id), 'attempts');
     expect(await tries()).toBe('1');
     await worker({});

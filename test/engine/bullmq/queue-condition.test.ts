@@ -6,7 +6,7 @@ import {
   createDelayCheck,
   createQueueCondition,
 } from '../../../src/engine/bullmq/queue-condition.ts';
-import { QUEUE_NAME, createQueueKeys } from '../../../src/engine/bullmq/redis-keys.ts';
+import { QUEUE_NAME, QueueKeys } from '../../../src/engine/bullmq/redis-keys.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import { redisMissing } from '../../support/processes/redis.ts';
 import { openQueueSetup, openWithPrefix, useRedis } from './open.ts';
@@ -17,7 +17,7 @@ describe.skipIf(redisMissing() !== '')(`the condition of the queue${redisMissing
   async function open() {
     const links = openWithPrefix(await openQueueSetup(redis()));
     const clock = createFakeClock();
-    const keys = createQueueKeys(links);
+    const keys = new QueueKeys(links);
     const connection = links.commands;
     const queue = new Queue(QUEUE_NAME, { connection, prefix: keys.bullPrefix });
     onTestFinished(async () => {

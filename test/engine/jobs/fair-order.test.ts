@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createFairQueue } from '../../../src/engine/jobs/fair-order.ts';
+import { FairQueue } from '../../../src/engine/jobs/fair-order.ts';
 
 type Job = { readonly id: string; readonly user: string; readonly order: number };
 
@@ -10,7 +10,7 @@ function jobs(user: string, count: number, first = 0): Job[] {
 }
 
 function queueOf(...arriving: readonly Job[]) {
-  const queue = createFairQueue<Job>(() => {});
+  const queue = new FairQueue<Job>(() => {});
   for (const job of arriving) queue.add(job);
   return queue;
 }

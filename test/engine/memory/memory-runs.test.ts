@@ -4,7 +4,7 @@ import type { JobRow } from '../../../src/ledger/ledger.ts';
 import { createKeyedMutex } from '../../../src/lib/concurrency.ts';
 import { createLazyJson } from '../../../src/lib/lazy-json.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
-import { createMemoryRuns } from '../../../src/engine/memory/memory-runs.ts';
+import { createLiveJobs, createMemoryRuns } from '../../../src/engine/memory/memory-runs.ts';
 import { type FinalEnd, toEndedJob } from '../../../src/engine/jobs/job-lifecycle.ts';
 import { type LiveJob, newJob } from '../../../src/engine/jobs/live-job.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
@@ -27,20 +27,17 @@ function open() {
   const patches: Partial<JobRow>[] = [];
   const faults: Error[] = [];
   const closing = new AbortController();
+  const jobs = {
+    async update(_id: string, patch: Partial<JobRow>) {
+      const fault = faults.shift();
+      if (fault) throw fault;
+      patches.push(patch);
+    },
+  };
+  const unfinished = { ledger: { jobs } as never, withLock: createKeyedMutex(), live };
   const runs = createMemoryRuns({
-    ledger: {
-      jobs: {
-        async update(_id: string, patch: Partial<JobRow>) {
-          const fault = faults.shift();
-          if (fault) throw fault;
-          patches.push(patch);
-        },
-      },
-    } as never,
-    withLock: createKeyedMutex(),
-    live,
+    ...unfinished,
     closing: closing.signal,
-    assets: { removeAsset: async () => {} },
     clock,
     log: silentLogger(),
   });
@@ -51,7 +48,8 @@ function open() {
     if (claimed.kind !== 'run') throw new Error(claimed.kind);
     return claimed.run;
   };
-  return { clock, job, live, patches, faults, runs, end, claim, closing };
+  const { recordCancel } = createLiveJobs(unfinished);
+  return { clock, job, live, patches, faults, runs, end, claim, closing, recordCancel };
 }
 
 test('the end of a job is written again every second until the ledger takes it', async () => {
@@ -96,10 +94,10 @@ test('subscribers hear of the end only when it is durable', async () => {
 });
 
 test('a job that is over is not written any more', async () => {
-  const { job, live, patches, runs } = open();
+  const { job, live, patches, runs, recordCancel } = open();
   live.clear();
   await runs.begin(job);
-  await runs.recordCancel(job.id);
+  await recordCancel(job.id);
   expect(patches).toEqual([]);
 });
 
