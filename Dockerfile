@@ -13,7 +13,7 @@ WORKDIR /app
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
-COPY fixtures/model-classes.json fixtures/
+COPY fixtures/model-classes.json fixtures/search-words.json fixtures/
 COPY page/extensions page/extensions
 COPY deploy/health.mjs ./
 COPY --from=build --chown=node:node /app/volumes /
