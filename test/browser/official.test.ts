@@ -36,6 +36,7 @@ const ROWS = [
   },
 ] as const;
 
+const STARTER = ['ImageScaleBy', 'Note', 'ReactionDiffusion', 'SaveImage'];
 const IDLE = { queue_running: [], queue_pending: [] };
 
 /** A server with the front end, and a page on it that complains of nothing. */
@@ -93,10 +94,11 @@ function testFrontEnd(row: (typeof ROWS)[number], frontEnd: FrontEndFolder): voi
   const { url, ui, watched } = at;
   const page = () => watched().page;
 
-  test('it loads, is connected and has the nodes', async () => {
+  test('it loads, is connected, has the nodes, and opens a template of ours', async () => {
     await ui().open(url());
     await watched().picture('loaded');
-    await ui().closeTemplates();
+    await ui().openTemplate('Grow a Pattern');
+    await expect.poll(() => ui().shownTypes()).toEqual(STARTER);
     expect(await ui().nodeTypes()).toEqual(
       expect.arrayContaining(['LoadImage', 'SaveImage', 'ReactionDiffusion']),
     );
@@ -213,13 +215,12 @@ function testFrontEnd(row: (typeof ROWS)[number], frontEnd: FrontEndFolder): voi
     asked.catch(() => {});
     await ui().open(url());
     await ui().showAssets();
-    for (const name of [/seen_00001_/, /inverted_00001_/, /later_00001_/]) {
-      await ui().untilAsset(name);
-    }
+    // The newest is on top.
+    for (const name of ['later', 'inverted', 'seen']) await ui().untilAsset(`${name}_00001_`);
     await watched().picture('history');
     await page().getByText('Imported').first().click();
     await asked;
-    await ui().untilAsset(/filename=mine\.png/);
+    await ui().untilAsset('filename=mine.png');
     await watched().picture('imported');
   });
 }

@@ -1,4 +1,5 @@
 import { type Page } from 'playwright-core';
+import { expect } from 'vitest';
 import { type Allowed } from './chromium.ts';
 
 /** Complaints the official front end also makes on its own server. */
@@ -52,6 +53,11 @@ export const RESTARTED: Allowed = {
 
 declare const app: any;
 
+/** A place in the list of files. */
+const IN_SIDEBAR = { x: 215, y: 450 } as const;
+/** Half a row of that list. */
+const SCROLL_PX = 150;
+
 type File = { readonly name: string; readonly mimeType: string; readonly buffer: Buffer };
 
 /** The handles a person has on the official front end. */
@@ -64,12 +70,16 @@ export function createUi(page: Page) {
       await page.getByTestId('queue-button').waitFor();
       await page.evaluate(listen);
     },
-    /** A newcomer is shown templates first. */
-    async closeTemplates() {
-      const close = page.getByRole('button', { name: 'Close dialog' });
-      await close.click();
-      await close.waitFor({ state: 'detached' });
+    /** A newcomer is shown templates first, with pictures 320 pixels wide. */
+    async openTemplate(title: string) {
+      await page.waitForFunction(
+        () => [...document.images].filter(({ naturalWidth }) => naturalWidth === 320).length >= 2,
+      );
+      await page.getByText(title).first().click();
+      await page.getByRole('button', { name: 'Close dialog' }).waitFor({ state: 'detached' });
     },
+    shownTypes: (): Promise<string[]> =>
+      page.evaluate(() => app.graph._nodes.map(({ type }: { type: string }) => type).toSorted()),
     nodeTypes: (): Promise<string[]> =>
       page.evaluate(() => Object.keys((globalThis as any).LiteGraph.registered_node_types)),
     load: (graph: object, name: string) =>
@@ -139,14 +149,21 @@ export function createUi(page: Page) {
       ),
     choices: (node: number): Promise<string[]> =>
       page.evaluate((id) => app.graph.getNodeById(id).widgets[0].options.values, node),
-    untilAsset: (address: RegExp) =>
-      page.waitForFunction(
-        (source) =>
-          [...document.querySelectorAll('img')].some(
-            ({ src, naturalWidth }) => new RegExp(source).test(src) && naturalWidth > 0,
-          ),
-        address.source,
-      ),
+    /** Scrolls down to it: the list draws only the rows in view. */
+    async untilAsset(file: string) {
+      const pictures = page.locator(`img[src*="${file}"]`);
+      const isShown = () =>
+        pictures.evaluateAll((all) =>
+          all.some((img) => (img as HTMLImageElement).naturalWidth > 0),
+        );
+      await page.mouse.move(IN_SIDEBAR.x, IN_SIDEBAR.y);
+      await expect
+        .poll(async () => {
+          if ((await pictures.count()) === 0) await page.mouse.wheel(0, SCROLL_PX);
+          return isShown();
+        })
+        .toBe(true);
+    },
   };
 }
 
