@@ -26,7 +26,7 @@ export type DrawnPicture =
   | { readonly ok: true; readonly bytes: Buffer }
   | { readonly ok: false; readonly reason: string };
 
-export type Draw = (drawing: Drawing) => Promise<DrawnPicture>;
+type Draw = (drawing: Drawing) => Promise<DrawnPicture>;
 
 /** Draws pictures for users, who take turns. */
 export type Pictures = {
@@ -35,11 +35,12 @@ export type Pictures = {
 };
 
 /** Each has its files in memory. They leave threads of Node's own pool for files and names. */
-export const MAX_DRAWINGS = 2;
+const MAX_DRAWINGS = 2;
 
 /**
  * Creates the pictures. All drawings of one time together have at most as many pixels as one
  * picture may have.
+ * @internal
  */
 export function createPictures(draw: Draw): Pictures {
   const inTurn = createFairSemaphore(MAX_DRAWINGS);

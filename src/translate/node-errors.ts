@@ -116,7 +116,7 @@ export function missingFile(file: {
 }
 
 /** Returns the v1 error of a node that refuses an input itself; `''`: it names none. */
-export function ownRefusal(details: string, input: string): NodeErrorEntry {
+function ownRefusal(details: string, input: string): NodeErrorEntry {
   const info = input === '' ? {} : { input_name: input };
   return errorEntry('custom_validation_failed', 'Custom validation failed for node', details, info);
 }

@@ -83,6 +83,7 @@ const CONFLICT = 409;
 /**
  * Repeats calls of the SDK until `retryForMs` has passed. The SDK's own strategies count attempts
  * instead, share a number of retries among all calls, and give up at a conflict of two calls.
+ * @internal
  */
 export function createRetries(retryForMs: number, clock: TimeSource): Retries {
   const tokenOf = (count: number, delayMs: number, untilMs: number): TimedToken => ({

@@ -154,6 +154,7 @@ const MAX_LEVELS = 6;
 /**
  * Returns JSON without the members that name a credential, at any depth, also in texts that are
  * JSON themselves. Without such a member the text stays unchanged. Returns `undefined` when the text is not JSON.
+ * @internal
  */
 export function jsonWithoutCredentials(text: string, level = 0): string | undefined {
   let value: Json;
