@@ -118,12 +118,7 @@ export function publicMiddleware(
   });
   const parts = neededParts(services);
   return [
-    ...(passThrough
-      ? [
-          withRouteLabel('/api/v2/*', passThrough.v2),
-          withRouteLabel('/v1/models/*', passThrough.router),
-        ]
-      : []),
+    ...(passThrough ? [passThrough.serve] : []),
     withRouteLabel(
       '/(healthz|readyz)',
       healthRoutes({ jobs: upstream.runner.jobs, parts, isStopping }),

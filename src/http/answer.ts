@@ -61,7 +61,7 @@ export function privateCaching(hasHeader: (name: string) => boolean): string {
 const EXPOSED_HEADERS = 'Access-Control-Expose-Headers';
 
 /** Lists headers for pages: in CORS mode a page may read only these. */
-export function exposeHeaders(res: ServerResponse, names: readonly string[]): void {
+export function exposeHeaders(res: ServerResponse, names: () => readonly string[]): void {
   const exposed = res.getHeader(EXPOSED_HEADERS);
-  if (typeof exposed === 'string') res.setHeader(EXPOSED_HEADERS, [exposed, ...names].join(', '));
+  if (typeof exposed === 'string') res.setHeader(EXPOSED_HEADERS, [exposed, ...names()].join(', '));
 }

@@ -2,8 +2,10 @@ import {
   type IncomingMessage,
   type RequestListener,
   STATUS_CODES,
+  type Server,
   type ServerResponse,
 } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
 /** The request and the response of a call. */
@@ -46,20 +48,37 @@ export function headerLines(headers: { readonly [name: string]: string }): strin
   );
 }
 
+/** Returns the open connections of a server, from now on. */
+export function connectionsOf(server: Server): ReadonlySet<Socket> {
+  const open = new Set<Socket>();
+  const add = (socket: Socket): void => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  };
+  server.on('connection', add).on('secureConnection', add);
+  return open;
+}
+
 /** When this many calls of one connection wait for their turn, no more are read. */
 const MAX_WAITING = 1000;
 
-type Calls = { last: ServerResponse; beforeLast: ServerResponse | undefined; waiting: number };
+/** The answers of a connection that are not closed yet, in order. */
+type Calls = { readonly answers: ServerResponse[]; waiting: number };
 const callsOf = new WeakMap<Duplex, Calls>();
 
-/** Returns the response to the last call on a connection. */
+/** Returns the responses to the calls on a connection that are not closed yet. */
+export function openAnswers(socket: Duplex): readonly ServerResponse[] {
+  return callsOf.get(socket)?.answers ?? [];
+}
+
+/** Returns the response to the last call on a connection, unless it is closed. */
 export function lastAnswer(socket: Duplex): ServerResponse | undefined {
-  return callsOf.get(socket)?.last;
+  return callsOf.get(socket)?.answers.at(-1);
 }
 
 /** Returns the response that has to end before that to the last call on a connection begins. */
 export function answerBeforeLast(socket: Duplex): ServerResponse | undefined {
-  return callsOf.get(socket)?.beforeLast;
+  return callsOf.get(socket)?.answers.at(-2);
 }
 
 /**
@@ -73,13 +92,14 @@ export function serveInOrder(serve: RequestListener): RequestListener {
   };
   return (request, response) => {
     const { socket } = request;
-    const calls = callsOf.get(socket) ?? { last: response, beforeLast: undefined, waiting: 0 };
-    const earlier = calls.last;
-    calls.last = response;
-    calls.beforeLast = earlier;
+    const calls = callsOf.get(socket) ?? { answers: [], waiting: 0 };
     callsOf.set(socket, calls);
+    const earlier = calls.answers.at(-1);
+    calls.answers.push(response);
+    // A connection that waits for its next call must not keep the last one in memory.
+    response.once('close', () => calls.answers.splice(calls.answers.indexOf(response), 1));
     // Node assigns the connection to a response when the previous response has ended.
-    if (response.socket !== null) return serveIfOpen(request, response);
+    if (response.socket !== null || earlier === undefined) return serveIfOpen(request, response);
     if (++calls.waiting === MAX_WAITING) socket.on('resume', pause).pause();
     const handleTurn = (): void => {
       if (calls.waiting-- === MAX_WAITING) socket.off('resume', pause).resume();

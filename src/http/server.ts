@@ -12,7 +12,13 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Answer, observedAnswer } from './answer.ts';
-import { closingAnswer, serveInOrder, lastAnswer } from './client-connection.ts';
+import {
+  closingAnswer,
+  connectionsOf,
+  lastAnswer,
+  openAnswers,
+  serveInOrder,
+} from './client-connection.ts';
 import { MAX_PARSED_HEAD_BYTES, headFault } from './head-limits.ts';
 import { type DialectOf, earlyRefusal } from './unserved/early-refusal.ts';
 import { answerUnreadable } from './unserved/unreadable-request.ts';
@@ -77,7 +83,7 @@ export function createHttpServer(
   // The handler counts them: Node 20 drops the rest, and Node 24 refuses the request before it knows the address.
   server.maxHeadersCount = 0;
   const { bodyIdleMs } = timeouts;
-  server.on('request', createBodyTimeouts(server, { bodyIdleMs, dialectOf }));
+  endStalledBodies(server, { bodyIdleMs, dialectOf });
   const refuseExpectation = createRefusal(UNKNOWN_EXPECTATION, dialectOf);
   server.on(
     'checkExpectation',
@@ -94,41 +100,26 @@ export function createHttpServer(
  * Ends requests whose body has stopped, as Node does for headers. One timer checks all of them, so
  * a stopped body is noticed after once to twice the time.
  */
-function createBodyTimeouts(
-  server: Server,
-  { bodyIdleMs, dialectOf }: { readonly bodyIdleMs: number; readonly dialectOf: DialectOf },
-): RequestListener {
-  const openBodies = new Map<
-    IncomingMessage,
-    { readonly response: ServerResponse; bytes: number }
-  >();
+function endStalledBodies(server: Server, options: BodyTimeouts): void {
+  const connections = connectionsOf(server);
+  const bytesBefore = new WeakMap<IncomingMessage, number>();
   const timer = setInterval(() => {
-    for (const [request, body] of openBodies) {
-      const { socket } = request;
-      if (request.complete || request.destroyed) {
-        openBodies.delete(request);
-        continue;
-      }
+    for (const socket of connections) {
+      const response = lastAnswer(socket);
+      if (response === undefined || response.req.complete || response.req.destroyed) continue;
+      const { req: request } = response;
       // While the buffer is full, no data is read: then this process is slow, not the client.
       const isBufferFull = request.readableLength >= request.readableHighWaterMark;
       const isHeldUp = isBufferFull || socket.isPaused();
-      const isStalled = socket.bytesRead === body.bytes && !isHeldUp;
-      if (isStalled) endStalledRequest(request, body.response, dialectOf);
-      body.bytes = socket.bytesRead;
+      const isStalled = socket.bytesRead === bytesBefore.get(request) && !isHeldUp;
+      if (isStalled) endStalledRequest(request, response, options.dialectOf);
+      bytesBefore.set(request, socket.bytesRead);
     }
-  }, bodyIdleMs).unref();
+  }, options.bodyIdleMs).unref();
   server.once('close', () => clearInterval(timer));
-  return (request, response) => {
-    const { headers } = request;
-    if (headers['transfer-encoding'] === undefined && !(Number(headers['content-length']) > 0))
-      return;
-    openBodies.set(request, { response, bytes: NOT_YET_READ });
-    request.once('close', () => openBodies.delete(request));
-  };
 }
 
-/** The byte count of a socket that has not been checked yet. */
-const NOT_YET_READ = -1;
+type BodyTimeouts = { readonly bodyIdleMs: number; readonly dialectOf: DialectOf };
 
 const STALLED = { status: 408, message: 'The rest of the body did not come in time.' } as const;
 const UNKNOWN_EXPECTATION = {
@@ -192,7 +183,7 @@ export function onWebSocket(server: Server, onOpen: OnUpgrade): void {
     };
     // Answers must have the order of their requests.
     const earlier = lastAnswer(socket);
-    if (earlier === undefined || earlier.closed) return serve();
+    if (earlier === undefined) return serve();
     // No other code listens meanwhile, and without a listener an error ends the process.
     socket.on('error', destroy);
     earlier.once('close', serve);
@@ -276,13 +267,10 @@ const READING = new Set(['GET', 'HEAD', 'OPTIONS']);
  * this process only.
  */
 export function countChanges(server: Server): () => number {
-  const changes = new Set<IncomingMessage>();
-  server.on('request', (request, response) => {
-    if (READING.has(request.method ?? '')) return;
-    changes.add(request);
-    response.once('close', () => changes.delete(request));
-  });
-  return () => [...changes].filter((request) => request.complete).length;
+  const connections = connectionsOf(server);
+  const isChange = ({ req }: ServerResponse): boolean =>
+    req.complete && !READING.has(req.method ?? '');
+  return () => [...connections].flatMap(openAnswers).filter(isChange).length;
 }
 
 /** Returns the address as a user types it. */

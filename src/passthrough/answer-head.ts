@@ -33,10 +33,7 @@ export function writeAnswerHead(
     setHeaders(res, answerHeaders(raw));
     if (!res.hasHeader(SANDBOX_HEADER)) res.setHeader(SANDBOX_HEADER, SANDBOX_POLICY);
     addHeaders?.(res, status);
-    exposeHeaders(
-      res,
-      res.getHeaderNames().filter((name) => !(name in earlierHeaders)),
-    );
+    exposeHeaders(res, () => res.getHeaderNames().filter((name) => !(name in earlierHeaders)));
     res.writeHead(status, reason);
   } catch {
     for (const name of res.getHeaderNames()) res.removeHeader(name);

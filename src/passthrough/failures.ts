@@ -89,7 +89,7 @@ export const writeRouterFailure: WriteFailure = (ctx, failure) => {
   const [status, bucket] = router;
   const headers = routerHeaders(randomUUID(), bucket);
   ctx.set(headers);
-  exposeHeaders(ctx.res, Object.keys(headers));
+  exposeHeaders(ctx.res, () => Object.keys(headers));
   answer(ctx, { status, failure, json: { detail: message, error_type: bucket } });
 };
 

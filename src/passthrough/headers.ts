@@ -91,14 +91,10 @@ const ALIASES = [
 /** Adds the missing aliases: headers that an answer has under one of the two names, under the other name. */
 export function addAliases(answer: OutgoingMessage): void {
   for (const name of answer.getHeaderNames()) {
-    const alias = aliasOf(name);
-    const value = answer.getHeader(name);
-    if (alias !== undefined && value !== undefined && !answer.hasHeader(alias))
-      answer.setHeader(alias, value);
+    for (const [prefix, other] of ALIASES) {
+      if (!name.startsWith(prefix)) continue;
+      const alias = other + name.slice(prefix.length);
+      if (!answer.hasHeader(alias)) answer.setHeader(alias, answer.getHeader(name) ?? '');
+    }
   }
-}
-
-function aliasOf(name: string): string | undefined {
-  const [prefix, other] = ALIASES.find(([start]) => name.startsWith(start)) ?? [];
-  return prefix && other + name.slice(prefix.length);
 }

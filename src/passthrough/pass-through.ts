@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import type Koa from 'koa';
 import type { Logger } from '../observability/log.ts';
 import type { Caller } from '../protocol/job-api.ts';
-import { readTarget } from '../protocol/request-target.ts';
+import { type RequestTarget, readTarget } from '../protocol/request-target.ts';
 import { withoutLogin } from '../protocol/url-credentials.ts';
 import { addAliases, hasUnsupportedCoding, requestHeaders } from './headers.ts';
 import type { ProxyRequest, ProxyExchange } from './proxy-exchange.ts';
@@ -52,13 +52,11 @@ export type PassThroughOptions = {
 
 /** The APIs of a remote upstream at the address of this server, as the upstream serves them. */
 export type PassThrough = {
-  /** Serves `/api/v2/*`. Other paths continue to the next middleware. */
-  readonly v2: Koa.Middleware;
   /**
-   * Serves `/v1/models`, everything below it, and `/proxy/*`. Other paths continue to the next
-   * middleware.
+   * Serves `/api/v2/*`, `/v1/models` and everything below it, and `/proxy/*`. Other paths continue
+   * to the next middleware.
    */
-  readonly router: Koa.Middleware;
+  readonly serve: Koa.Middleware;
   /** Cuts off the calls in progress. */
   close(): void;
 };
@@ -66,13 +64,15 @@ export type PassThrough = {
 /** The differences between the APIs that are passed through. */
 type Dialect = {
   readonly api: 'v2' | 'router';
+  /** The route in the metrics. */
+  readonly label: string;
   readonly targetOf: TargetOf;
   readonly writeFailure: WriteFailure;
   readonly addHeaders?: NonNullable<ProxyRequest['addHeaders']>;
 };
 
-/** The target of a call. */
-type ProxyRoute = { readonly target: string; readonly dialect: Dialect };
+/** The target of a call, and its path at the upstream. */
+type ProxyRoute = RequestTarget & { readonly upstreamPath: string; readonly dialect: Dialect };
 
 type ProxyResult = { readonly caller?: Caller; readonly failure?: ProxyFailure };
 
@@ -83,7 +83,7 @@ function createForward(options: PassThroughOptions, relay: Relay) {
 
   async function forward(exchange: ProxyExchange, route: ProxyRoute): Promise<ProxyResult> {
     const { req } = exchange;
-    const refused = refusalOf(req);
+    const refused = refusalOf(req, route.path);
     if (refused) return { failure: refused };
     const caller = await options.authenticate(req);
     if (caller === undefined) return { failure: 'unauthorized' };
@@ -94,8 +94,8 @@ function createForward(options: PassThroughOptions, relay: Relay) {
     const { addHeaders, api } = route.dialect;
     const path =
       api === 'v2'
-        ? await withServiceJobId(route.target, caller)
-        : withoutCallerKeys(caller, route.target);
+        ? await withServiceJobId(route.upstreamPath + withoutLogin(route.query), caller)
+        : route.upstreamPath + withoutCallerKeys(caller, route.query);
     const observer = api === 'v2' ? observerFor?.(exchange, path, caller) : undefined;
     const headers = requestHeaders(req, { host, key });
     const request = { path, headers, addHeaders, observer };
@@ -129,9 +129,8 @@ function createForward(options: PassThroughOptions, relay: Relay) {
    * Removes the caller's keys. In a partner's call, a `token` may be something else, such as a
    * signature.
    */
-  function withoutCallerKeys({ credential }: Caller, target: string): string {
-    const { path, query } = readTarget(target);
-    return path + withoutLogin(query, [credential, options.key, options.localToken]);
+  function withoutCallerKeys({ credential }: Caller, query: string): string {
+    return withoutLogin(query, [credential, options.key, options.localToken]);
   }
 
   return forward;
@@ -148,26 +147,21 @@ function saysExpired(body: Buffer): boolean {
   }
 }
 
-function upstreamTarget(
-  { targetOf, api }: Dialect,
-  { url = '' }: IncomingMessage,
-): string | undefined {
-  const { path, query } = readTarget(url);
-  const target = targetOf(path);
-  return target === undefined ? undefined : target + (api === 'v2' ? withoutLogin(query) : query);
-}
-
 export function createPassThrough(options: PassThroughOptions): PassThrough {
   const relay = createRelay(new URL(options.baseUrl).origin, options.limits);
   const forward = createForward(options, relay);
   const mount = mountOf(options.baseUrl);
 
-  const middlewareFor =
-    (dialect: Dialect): Koa.Middleware =>
-    (ctx, next) => {
-      const target = upstreamTarget(dialect, ctx.req);
-      return target === undefined ? next() : forwardOrRefuse(ctx, { target, dialect });
-    };
+  const serve: Koa.Middleware = (ctx, next) => {
+    const { path, query } = readTarget(ctx.url);
+    for (const dialect of dialects) {
+      const upstreamPath = dialect.targetOf(path);
+      if (upstreamPath === undefined) continue;
+      ctx.state.answeredBy = dialect.label;
+      return forwardOrRefuse(ctx, { path, query, upstreamPath, dialect });
+    }
+    return next();
+  };
 
   async function forwardOrRefuse(ctx: Koa.Context, route: ProxyRoute): Promise<void> {
     const { caller, failure } = await forward(ctx, route);
@@ -184,24 +178,17 @@ export function createPassThrough(options: PassThroughOptions): PassThrough {
     route.dialect.writeFailure(ctx, failure);
   }
 
-  const v2: Dialect = { api: 'v2', targetOf: v2TargetOf(mount), writeFailure: writeV2Failure };
-  const models: Dialect = {
+  const router = {
     api: 'router',
-    targetOf: modelTargetOf(mount),
+    label: '/v1/models/*',
     writeFailure: writeRouterFailure,
-    addHeaders: addRouterHeaders,
-  };
-  const partners: Dialect = {
-    ...models,
-    targetOf: partnerTargetOf(mount),
-    addHeaders: addAliases,
-  };
-  const [passModels, passPartners] = [middlewareFor(models), middlewareFor(partners)];
-  return {
-    v2: middlewareFor(v2),
-    router: (ctx, next) => passModels(ctx, () => passPartners(ctx, next)),
-    close: () => relay.close(),
-  };
+  } as const;
+  const dialects: readonly Dialect[] = [
+    { api: 'v2', label: '/api/v2/*', targetOf: v2TargetOf(mount), writeFailure: writeV2Failure },
+    { ...router, targetOf: modelTargetOf(mount), addHeaders: addRouterHeaders },
+    { ...router, targetOf: partnerTargetOf(mount), addHeaders: addAliases },
+  ];
+  return { serve, close: () => relay.close() };
 }
 
 /**
@@ -212,8 +199,8 @@ const CLIENT_CLOSED_REQUEST = 499;
 /**
  * Refuses methods: `TRACE` would return the key that is added, and `OPTIONS` is about this server.
  */
-function refusalOf(req: IncomingMessage): ProxyFailure | undefined {
-  if (hasDotSegments(readTarget(req.url ?? '').path)) return 'bad_path';
+function refusalOf(req: IncomingMessage, path: string): ProxyFailure | undefined {
+  if (hasDotSegments(path)) return 'bad_path';
   if (req.method === 'TRACE' || req.method === 'OPTIONS') return 'bad_method';
   return hasUnsupportedCoding(req) ? 'bad_coding' : undefined;
 }

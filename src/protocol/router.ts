@@ -56,16 +56,14 @@ export function isRouterPath(path: string): boolean {
   return MODEL_PATHS.test(path) || PARTNER_PATHS.test(path);
 }
 
-/** Headers that are sent under two names: the contract's name and the one that clients read. */
-const REQUEST_ID_HEADERS = ['X-Service-Request-Id', 'X-Comfy-Request-Id'] as const;
-/** Sent with every error. On a 422 only this header names the bucket. */
-const ERROR_TYPE_HEADERS = ['X-Service-Error-Type', 'X-Comfy-Error-Type'] as const;
-
-/** Returns the headers of every answer, under both names. With a bucket, the answer is an error. */
+/**
+ * Returns the headers of every answer, under the contract's name and the one that clients read.
+ * With a bucket, the answer is an error: on a 422 only this header names the bucket.
+ */
 export function routerHeaders(requestId: string, bucket?: Bucket): { [name: string]: string } {
-  const ids = REQUEST_ID_HEADERS.map((name) => [name, requestId]);
-  const types = bucket === undefined ? [] : ERROR_TYPE_HEADERS.map((name) => [name, bucket]);
-  return Object.fromEntries([...ids, ...types]) as { [name: string]: string };
+  const ids = { 'X-Service-Request-Id': requestId, 'X-Comfy-Request-Id': requestId };
+  if (bucket === undefined) return ids;
+  return { ...ids, 'X-Service-Error-Type': bucket, 'X-Comfy-Error-Type': bucket };
 }
 
 /** One offending field of a 422; `type` is an open vocabulary, `loc` starts with `body`. */

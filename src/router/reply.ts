@@ -73,5 +73,5 @@ export function writeReply(ctx: Koa.Context, requestId: string, reply: RouterRep
   if (reply.contentType === undefined) ctx.remove('Content-Type');
   else ctx.set('Content-Type', reply.contentType);
   ctx.set(headers);
-  exposeHeaders(ctx.res, Object.keys(headers));
+  exposeHeaders(ctx.res, () => Object.keys(headers));
 }

@@ -37,7 +37,7 @@ export function createApp(options: V1AppOptions): Koa {
   app.use(logRequests(options));
   app.use(renderErrors(options));
   app.use(enforceGuard(options));
-  app.use(cors(options.corsOrigin));
+  if (options.corsOrigin !== undefined) app.use(cors(options.corsOrigin));
   app.use(handleOptions(options.corsOrigin));
   for (const middleware of options.routes.early ?? []) app.use(middleware);
   for (const middleware of options.routes.public ?? []) app.use(middleware);
@@ -165,15 +165,13 @@ const EXPOSED_RESPONSE_HEADERS = [
 ].join(', ');
 
 /** v1's four CORS headers, and the response headers that a page may read. */
-function cors(corsOrigin: string | undefined): Koa.Middleware {
+function cors(corsOrigin: string): Koa.Middleware {
   return (ctx, next) => {
-    if (corsOrigin !== undefined) {
-      ctx.set('Access-Control-Allow-Origin', corsOrigin);
-      ctx.set('Access-Control-Allow-Methods', 'POST, GET, DELETE, PUT, PATCH, OPTIONS');
-      ctx.set('Access-Control-Allow-Headers', ALLOWED_REQUEST_HEADERS);
-      ctx.set('Access-Control-Allow-Credentials', 'true');
-      ctx.set('Access-Control-Expose-Headers', EXPOSED_RESPONSE_HEADERS);
-    }
+    ctx.set('Access-Control-Allow-Origin', corsOrigin);
+    ctx.set('Access-Control-Allow-Methods', 'POST, GET, DELETE, PUT, PATCH, OPTIONS');
+    ctx.set('Access-Control-Allow-Headers', ALLOWED_REQUEST_HEADERS);
+    ctx.set('Access-Control-Allow-Credentials', 'true');
+    ctx.set('Access-Control-Expose-Headers', EXPOSED_RESPONSE_HEADERS);
     return next();
   };
 }

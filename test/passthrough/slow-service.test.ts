@@ -18,7 +18,7 @@ async function startFront(baseUrl: string, ...before: Koa.Middleware[]): Promise
     log: silentLogger(),
   });
   const app = new Koa();
-  for (const each of [...before, passThrough.v2]) app.use(each);
+  for (const each of [...before, passThrough.serve]) app.use(each);
   const handler = app.callback() as RequestListener;
   const server = createHttpServer(handler, { bodyIdleMs: BODY_IDLE_MS });
   onTestFinished(() => {

@@ -65,7 +65,7 @@ export function answerUnreadable({ log, dialectOf }: UnreadableOptions) {
 /** Returns the answer to a complete request before these bytes that has to be sent first. */
 function openAnswer(socket: Duplex): ServerResponse | undefined {
   const last = lastAnswer(socket);
-  if (last === undefined || last.closed) return undefined;
+  if (last === undefined) return undefined;
   const isBegun = last.headersSent && !last.writableEnded;
   if (last.req.complete) return isBegun ? undefined : last;
   return last.socket === null ? answerBeforeLast(socket) : undefined;
@@ -83,7 +83,7 @@ const HEADER_LINE = /^[\w-]+:/;
 /** Returns the facts about the unreadable request that its first line shows. */
 function callOf({ rawPacket, bytesParsed = 0 }: ParserError, socket: Duplex): UnservedCall {
   const last = lastAnswer(socket);
-  if (last && !last.closed) return last.req;
+  if (last) return last.req;
   const text = rawPacket?.toString('latin1') ?? '';
   const end = text.indexOf('\n', bytesParsed);
   const lines = text.slice(0, end < 0 ? undefined : end).split(/\r?\n/);
@@ -99,5 +99,5 @@ function callOf({ rawPacket, bytesParsed = 0 }: ParserError, socket: Duplex): Un
 function canBeAnswered(socket: Duplex): boolean {
   const last = lastAnswer(socket);
   if (!socket.writable) return false;
-  return last === undefined || last.closed || (last.socket === socket && !last.headersSent);
+  return last === undefined || (last.socket === socket && !last.headersSent);
 }
