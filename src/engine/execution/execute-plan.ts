@@ -5,7 +5,7 @@ import type { NodeRecord, NodeRecords } from './node-cache.ts';
 import type { MemoryMeter } from './memory-meter.ts';
 import type { RunPlan, PlannedNode } from './run-plan.ts';
 import { createSchedule } from './schedule.ts';
-import type { FromWorker, StoredOutput } from '../jobs/worker-protocol.ts';
+import type { FromWorker, ShownResult, StoredOutput } from '../jobs/worker-protocol.ts';
 import { toValue } from './node-values.ts';
 
 /** The context of a running call, and the files that it has saved. */
@@ -92,6 +92,9 @@ export async function execute(execution: Execution): Promise<void> {
     schedule.done(node.id);
     if (++nodesRun % NODES_BETWEEN_PAUSES === 0) await execution.handled();
   }
+  for (const node of skipped)
+    if (node.def.hasIntermediateOutput)
+      execution.post({ type: 'shown', ...reusedResult(node, execution) });
 }
 
 /**
@@ -142,16 +145,19 @@ function neededLinks(node: PlannedNode, execution: Execution): readonly Link[] {
 
 async function runOrReuse(node: PlannedNode, execution: Execution): Promise<void> {
   const { post } = execution;
-  const known = execution.records.get(node.signature);
-  if (known) {
-    const reused = known.outputs.map((output) => ({ ...output, node_id: node.id }));
-    post({ type: 'finished', nodeId: node.id, ...uiField(known), reused });
-    return;
-  }
+  if (execution.records.has(node.signature))
+    return post({ type: 'finished', ...reusedResult(node, execution) });
   post({ type: 'started', nodeId: node.id, classType: node.def.name });
   const record = await run(node, execution);
   execution.records.set(node.signature, record);
   post({ type: 'finished', nodeId: node.id, ...uiField(record) });
+}
+
+/** Returns what the node showed when its result was computed. */
+function reusedResult(node: PlannedNode, { records }: Execution): ShownResult {
+  const { outputs = [], uiJson } = records.get(node.signature) ?? {};
+  const reused = outputs.map((output) => ({ ...output, node_id: node.id }));
+  return { nodeId: node.id, ...uiField({ uiJson }), reused };
 }
 
 async function run(node: PlannedNode, execution: Execution): Promise<NodeRecord> {
@@ -195,8 +201,8 @@ function evaluate(
   return Object.fromEntries(inputs);
 }
 
-function uiField(record: NodeRecord): { uiJson?: string } {
-  return record.uiJson === undefined ? {} : { uiJson: record.uiJson };
+function uiField({ uiJson }: { readonly uiJson?: string | undefined }): { uiJson?: string } {
+  return uiJson === undefined ? {} : { uiJson };
 }
 
 /** Runs a node. Throws when it gives fewer outputs than it declares. */

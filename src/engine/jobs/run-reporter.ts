@@ -4,7 +4,7 @@ import type { JobEvent } from '../../protocol/job-api.ts';
 import type { NodeUi, Progress } from '../../protocol/v2.ts';
 import { showOutput } from '../job-links.ts';
 import type { LiveJob } from './live-job.ts';
-import type { FromWorker, StoredOutput } from './worker-protocol.ts';
+import type { FromWorker, ShownResult, StoredOutput } from './worker-protocol.ts';
 
 type WorkerEvent = Exclude<FromWorker, { type: 'end' | 'question' }>;
 
@@ -37,6 +37,12 @@ export function createRunReporter(job: LiveJob, clock: Clock): RunReporter {
     const withStep = stored.x_websocket === true && { x_with_step: true };
     emit({ event: 'output', data: { ...showOutput(stored, job.id, clock.now()), ...withStep } });
   };
+  const show = ({ nodeId, uiJson, reused = [] }: ShownResult): NodeUi | undefined => {
+    for (const stored of reused) output(stored);
+    const ui = uiJson === undefined ? undefined : (parseJson(uiJson) as NodeUi);
+    if (ui) setMember(job.ui, nodeId, ui);
+    return ui;
+  };
   const handlers: {
     readonly [K in WorkerEvent['type']]: (message: Extract<WorkerEvent, { type: K }>) => void;
   } = {
@@ -57,10 +63,9 @@ export function createRunReporter(job: LiveJob, clock: Clock): RunReporter {
     step: ({ step, steps }) => progress({ step, steps }),
     preview: ({ data }) => emit({ event: 'preview', data }),
     text: ({ nodeId, text }) => emit({ event: 'x_text', data: { node_id: nodeId, text } }),
+    shown: show,
     finished(message) {
-      for (const stored of message.reused ?? []) output(stored);
-      const ui = message.uiJson === undefined ? undefined : (parseJson(message.uiJson) as NodeUi);
-      if (ui) setMember(job.ui, message.nodeId, ui);
+      const ui = show(message);
       state.done++;
       // Nodes that lazy inputs ask for are not in the total.
       state.total = Math.max(state.total, state.done);

@@ -96,6 +96,14 @@ export type RunEnd =
   | { readonly kind: 'stopped' }
   | { readonly kind: 'failed'; readonly errorJson: string };
 
+export type ShownResult = {
+  readonly nodeId: string;
+  /** The JSON of the values that the node shows; absent when it shows none. */
+  readonly uiJson?: string;
+  /** Present when the result was reused instead of computed. */
+  readonly reused?: readonly StoredOutput[];
+};
+
 export type FromWorker =
   | {
       readonly type: 'begin';
@@ -112,14 +120,9 @@ export type FromWorker =
     }
   | { readonly type: 'preview'; readonly data: Extract<JobEvent, { event: 'preview' }>['data'] }
   | { readonly type: 'text'; readonly nodeId: string; readonly text: string }
-  | {
-      readonly type: 'finished';
-      readonly nodeId: string;
-      /** The JSON of the values that the node shows; absent when it shows none. */
-      readonly uiJson?: string;
-      /** Present when the result was reused instead of computed. */
-      readonly reused?: readonly StoredOutput[];
-    }
+  | ({ readonly type: 'finished' } & ShownResult)
+  /** The cached result of a node that no other needed. It is shown again at the end. */
+  | ({ readonly type: 'shown' } & ShownResult)
   | ({ readonly type: 'question'; readonly id: number } & WorkerRequest)
   | { readonly type: 'end'; readonly end: RunEnd };
 

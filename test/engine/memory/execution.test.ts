@@ -224,6 +224,19 @@ describe('the cache', () => {
     expect(nodeEvents((await runJob(engine, sink)).events)).toEqual([['finished', '2', null]]);
   });
 
+  test('a cached intermediate output is shown again, without a run of its node', async () => {
+    const engine = await startEngine();
+    const glance = graph({
+      1: ['Number', { value: 5 }],
+      2: ['Glance', { value: ['1', 0] }],
+      3: ['Show', { value: ['2', 0] }],
+    });
+    await runJob(engine, glance);
+    const { job, events } = await runJob(engine, glance);
+    expect(job.x_ui).toEqual({ 2: { text: ['5'] }, 3: { text: ['5'] } });
+    expect(nodeEvents(events)).toEqual([['finished', '3', { text: ['5'] }]]);
+  });
+
   test('a node that always runs does, and all behind it', async () => {
     const engine = await startEngine();
     const workflow = graph({

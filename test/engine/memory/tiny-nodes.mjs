@@ -59,6 +59,13 @@ const NODES = [
       outputNode: true,
     },
   ),
+  node(
+    'Glance',
+    { value: ['*'] },
+    [{ type: 'INT' }],
+    ({ value }) => ({ outputs: [value], ui: { text: [String(value)] } }),
+    { hasIntermediateOutput: true },
+  ),
   node('Sink', { value: ['*'] }, [], () => ({ outputs: [] }), { outputNode: true }),
   node(
     'Save',
