@@ -1,7 +1,7 @@
 import { type JobCalls, type Result, type SubmitRequest, isGone, ok } from '../protocol/job-api.ts';
 import { type Json, isJsonObject } from '../protocol/json.ts';
 import type { Job } from '../protocol/v2.ts';
-import { type Account, withAccount } from './calls/accounts.ts';
+import type { Account } from './calls/accounts.ts';
 import { type ServiceReply, invalidAnswer } from './calls/errors.ts';
 import { redactError } from './calls/redact.ts';
 import { readJob, readWorkflow } from './schemas.ts';
@@ -16,10 +16,9 @@ export function createJobCalls(services: RemoteServices): JobCalls {
   const { calls } = client;
   const { snapshots, sharedStreams } = events;
   const { uploadPaths } = services.files;
-  const forAccount = withAccount(accounts);
   return {
     submit: (caller, request) =>
-      forAccount(caller, async (account) => {
+      accounts.with(caller, async (account) => {
         if (namesNoFile(request)) return submit(services, account, request);
         // The prepared JSON text is that of the old workflow, so it is left out.
         const { workflowJson: _, ...rest } = request;
@@ -27,7 +26,7 @@ export function createJobCalls(services: RemoteServices): JobCalls {
         return submit(services, account, { ...rest, workflow });
       }),
     search: (caller, lost) =>
-      forAccount(caller, async (account) => {
+      accounts.with(caller, async (account) => {
         const searched = await jobSearch.search(account, {
           ...lost,
           workflow: uploadPaths.rewriteWorkflow(lost.workflow, caller.user),
@@ -37,12 +36,12 @@ export function createJobCalls(services: RemoteServices): JobCalls {
         const job = snapshots.storeSecrets(account, searched.value.job, secrets);
         return ok({ kind: 'found', job });
       }),
-    get: (caller, jobId) => forAccount(caller, (account) => snapshots.get(account, jobId)),
-    list: (caller, query) => forAccount(caller, (account) => jobSearch.list(account, query)),
+    get: (caller, jobId) => accounts.with(caller, (account) => snapshots.get(account, jobId)),
+    list: (caller, query) => accounts.with(caller, (account) => jobSearch.list(account, query)),
     events: (caller, jobId, signal) =>
-      forAccount(caller, (account) => sharedStreams.events(account, { caller, jobId, signal })),
+      accounts.with(caller, (account) => sharedStreams.events(account, { caller, jobId, signal })),
     workflow: (caller, jobId) =>
-      forAccount(caller, async (account) => {
+      accounts.with(caller, async (account) => {
         const path = snapshots.workflowTarget(account, jobId);
         const answer = await calls.callIdempotent(account, { method: 'GET', path });
         if (!answer.ok) return answer;
@@ -50,7 +49,7 @@ export function createJobCalls(services: RemoteServices): JobCalls {
         return read ? ok(read) : invalidAnswer();
       }),
     cancel: (caller, jobId) =>
-      forAccount(caller, async (account) => {
+      accounts.with(caller, async (account) => {
         // The job brings its links.
         if (!snapshots.latest(account, jobId)) {
           const read = await snapshots.get(account, jobId);

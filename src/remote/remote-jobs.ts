@@ -20,7 +20,6 @@ import { createJobCalls } from './job-calls.ts';
 import { readJob } from './schemas.ts';
 import { openRemoteContent } from './files/content.ts';
 import type { RemoteClient } from './calls/calls.ts';
-import { withAccount } from './calls/accounts.ts';
 
 /** The port for a remote v2 service. */
 export interface RemoteJobs extends JobApi {
@@ -64,7 +63,7 @@ export function createRemoteJobs(options: RemoteOptions): RemoteJobs {
       // With a fixed key the upstream checks that key, which is not the caller's.
       if (options.service.credential.mode === 'fixed') return true;
       const account = accounts.of(caller);
-      return account.ok && services.credentialCheck.isAccepted(account.value);
+      return account.ok && services.isAccepted(account.value);
     },
     capabilities: () => ({ ...client.capabilities, openStreams: events.streamSlots.openCount() }),
     async close() {
@@ -89,13 +88,12 @@ async function checkHealth({ calls, links }: RemoteClient): Promise<Result<Healt
 function createAssetCalls(services: RemoteServices): AssetCalls {
   const { accounts, client, files } = services;
   const { assets, uploadPaths } = files;
-  const forAccount = withAccount(accounts);
   return {
     async createAsset(caller, upload) {
       try {
         const { filePath, file } = upload;
         const uploadPath = uploadPaths.pathOf({ user: caller.user, filePath, hash: file.hash });
-        return await forAccount(caller, (account) =>
+        return await accounts.with(caller, (account) =>
           assets.create(account, { ...upload, filePath: uploadPath }),
         );
       } finally {
@@ -108,16 +106,16 @@ function createAssetCalls(services: RemoteServices): AssetCalls {
       const uploadPath = filePath && {
         filePath: uploadPaths.pathOf({ user: caller.user, filePath, hash }),
       };
-      return forAccount(caller, (account) =>
+      return accounts.with(caller, (account) =>
         assets.fromHash(account, { ...request, ...uploadPath }),
       );
     },
-    hasBlob: (caller, hash) => forAccount(caller, (account) => assets.hasBlob(account, hash)),
-    asset: (caller, assetId) => forAccount(caller, (account) => assets.get(account, assetId)),
+    hasBlob: (caller, hash) => accounts.with(caller, (account) => assets.hasBlob(account, hash)),
+    asset: (caller, assetId) => accounts.with(caller, (account) => assets.get(account, assetId)),
     deleteAsset: (caller, assetId) =>
-      forAccount(caller, (account) => assets.remove(account, assetId)),
+      accounts.with(caller, (account) => assets.remove(account, assetId)),
     content: (caller, assetId, range) =>
-      forAccount(caller, (account) =>
+      accounts.with(caller, (account) =>
         openRemoteContent({ ...client, ...files }, { account, assetId, ...(range && { range }) }),
       ),
   };

@@ -1,7 +1,7 @@
 import { type Clock, monotonicClock } from '../lib/clock.ts';
 import { createTurnQueue } from '../lib/rate-limiter.ts';
 import type { Logger } from '../observability/log.ts';
-import { type Credential, createAccounts } from './calls/accounts.ts';
+import { Accounts, type Credential } from './calls/accounts.ts';
 import { createCredentialCheck } from './calls/credential-check.ts';
 import { createAssets } from './files/assets.ts';
 import { type RemoteClient, createCalls } from './calls/calls.ts';
@@ -64,11 +64,11 @@ export function createRemoteServices(options: RemoteOptions) {
   return {
     client,
     connections,
-    accounts: createAccounts(service.credential, {
+    accounts: new Accounts(service.credential, {
       clock,
       maxConcurrentSubmissions: limits.submitsAtOnce,
     }),
-    credentialCheck: createCredentialCheck(client),
+    isAccepted: createCredentialCheck(client),
     jobSearch: createJobSearch(client, snapshots),
     files: {
       outputIds,

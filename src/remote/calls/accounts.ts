@@ -32,10 +32,6 @@ export type CredentialRefusal = {
   isBeingChecked: boolean;
 };
 
-export interface Accounts {
-  of(caller: Caller): Result<Account>;
-}
-
 const MAX_BYTES = 32 * 1024 * 1024;
 /** The assumed memory of an account beside its key. */
 const ACCOUNT_BYTES = 2000;
@@ -43,79 +39,83 @@ const ACCOUNT_BYTES = 2000;
 /** The characters that a header value may contain. */
 const HEADER_VALUE = /^[\x21-\x7e]+$/;
 
-export function createAccounts(
-  credential: Credential,
-  options: { readonly clock: Clock; readonly maxConcurrentSubmissions: number },
-): Accounts {
-  const secret = randomBytes(32);
-  const accounts = new LRUCache<string, Account>({
+/** The accounts of the upstream, by the keys of the callers. */
+export class Accounts {
+  readonly #credential: Credential;
+  readonly #options: AccountOptions;
+  readonly #secret = randomBytes(32);
+  readonly #accounts = new LRUCache<string, Account>({
     maxSize: MAX_BYTES,
     sizeCalculation: ({ key = '' }) => ACCOUNT_BYTES + 2 * key.length,
   });
-  const createAccount = (id: string, key: string | undefined): Account => ({
-    id,
-    key,
-    gate: createRateGate(options.clock),
-    submissions: {
-      gate: createRateGate(options.clock),
-      semaphore: createAdaptiveSemaphore(options.maxConcurrentSubmissions),
-    },
-    credentialRefusal: undefined,
-  });
-  return {
-    of(caller) {
-      const key = credential.mode === 'fixed' ? credential.key : caller.credential;
-      if (key !== undefined && !HEADER_VALUE.test(key)) {
-        return refuse(401, 'unauthorized', 'This key has characters that a header cannot carry.');
-      }
-      const id =
-        key === undefined ? 'no-key' : createHmac('sha256', secret).update(key).digest('hex');
-      const account = accounts.get(id) ?? createAccount(id, key);
-      accounts.set(id, account);
-      return { ok: true, value: account };
-    },
-  };
-}
 
-/** Runs work with the account of a caller. A caller without a usable key is refused. */
-export function withAccount(accounts: Accounts) {
-  return async <T>(
+  constructor(credential: Credential, options: AccountOptions) {
+    this.#credential = credential;
+    this.#options = options;
+  }
+
+  /** Runs work with the account of a caller. A caller without a usable key is refused. */
+  async with<T>(
     caller: Caller,
     work: (account: Account) => Promise<Result<T>>,
-  ): Promise<Result<T>> => {
-    const account = accounts.of(caller);
+  ): Promise<Result<T>> {
+    const account = this.of(caller);
     return account.ok ? work(account.value) : account;
-  };
+  }
+
+  of(caller: Caller): Result<Account> {
+    const key = this.#credential.mode === 'fixed' ? this.#credential.key : caller.credential;
+    if (key !== undefined && !HEADER_VALUE.test(key)) {
+      return refuse(401, 'unauthorized', 'This key has characters that a header cannot carry.');
+    }
+    const digest = (text: string) => createHmac('sha256', this.#secret).update(text).digest('hex');
+    const id = key === undefined ? 'no-key' : digest(key);
+    const account = this.#accounts.get(id) ?? this.#create(id, key);
+    this.#accounts.set(id, account);
+    return { ok: true, value: account };
+  }
+
+  #create(id: string, key: string | undefined): Account {
+    const { clock, maxConcurrentSubmissions } = this.#options;
+    const semaphore = createAdaptiveSemaphore(maxConcurrentSubmissions);
+    const submissions = { gate: new RateGate(clock), semaphore };
+    return { id, key, gate: new RateGate(clock), submissions, credentialRefusal: undefined };
+  }
 }
 
-/** Stops the calls of an account until the upstream accepts them again. */
-interface RateGate {
-  readonly waitMs: () => number;
-  readonly closeFor: (forMs: number) => void;
-  /** Waits until the gate is open, with a little jitter. False when that would take too long. */
-  waitUntilOpen(options: {
-    readonly budgetMs: number;
-    readonly signal?: AbortSignal;
-  }): Promise<boolean>;
-}
+type AccountOptions = { readonly clock: Clock; readonly maxConcurrentSubmissions: number };
 
 /** Waiting calls continue spread over a fifth of the wait, not all at once. */
 const JITTER = 0.2;
 
-/** @internal */
-export function createRateGate(clock: Clock): RateGate {
-  let opensAtMs = Number.NEGATIVE_INFINITY;
-  const waitMs = (): number => Math.max(0, opensAtMs - clock.now());
-  return {
-    waitMs,
-    closeFor: (forMs) => void (opensAtMs = Math.max(opensAtMs, clock.now() + forMs)),
-    async waitUntilOpen({ budgetMs, signal }) {
-      const deadlineMs = clock.now() + budgetMs;
-      for (let ms = waitMs(); ms > 0; ms = waitMs()) {
-        if (clock.now() + ms > deadlineMs) return false;
-        await clock.sleep(ms * (1 + Math.random() * JITTER), signal);
-      }
-      return true;
-    },
-  };
+/**
+ * Stops the calls of an account until the upstream accepts them again.
+ *
+ * @internal
+ */
+export class RateGate {
+  readonly #clock: Clock;
+  #opensAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  waitMs(): number {
+    return Math.max(0, this.#opensAtMs - this.#clock.now());
+  }
+
+  closeFor(forMs: number): void {
+    this.#opensAtMs = Math.max(this.#opensAtMs, this.#clock.now() + forMs);
+  }
+
+  /** Waits until the gate is open, with a little jitter. False when that would take too long. */
+  async waitUntilOpen({ budgetMs }: { readonly budgetMs: number }): Promise<boolean> {
+    const deadlineMs = this.#clock.now() + budgetMs;
+    for (let ms = this.waitMs(); ms > 0; ms = this.waitMs()) {
+      if (this.#clock.now() + ms > deadlineMs) return false;
+      await this.#clock.sleep(ms * (1 + Math.random() * JITTER));
+    }
+    return true;
+  }
 }

@@ -7,9 +7,8 @@ import {
   AnswerTooLarge,
   type HttpAnswer,
   type WholeAnswer,
-  WholeExchange,
-  createByteBudget,
   openAnswer,
+  readWhole,
 } from './exchange.ts';
 
 export type { HttpAnswer } from './exchange.ts';
@@ -37,6 +36,23 @@ export interface Connections {
   close(): Promise<void>;
 }
 
+type Sent = Dispatcher.RequestOptions & { readonly onSent?: () => void };
+
+/** Tells when a request has a connection: before, it was not sent, whatever its error says. */
+const tellWhenSent: Dispatcher.DispatcherComposeInterceptor =
+  (dispatch) =>
+  ({ onSent, ...options }: Sent, handler) =>
+    dispatch(options, {
+      onRequestStart(...request) {
+        onSent?.();
+        handler.onRequestStart?.(...request);
+      },
+      onResponseStart: (...head) => handler.onResponseStart?.(...head),
+      onResponseData: (...chunk) => handler.onResponseData?.(...chunk),
+      onResponseEnd: (...end) => handler.onResponseEnd?.(...end),
+      onResponseError: (...error) => handler.onResponseError?.(...error),
+    });
+
 /** Opens connections. This client follows no redirects, so credentials cannot leave the origin. */
 export function createConnections(
   origin: string,
@@ -51,34 +67,36 @@ export function createConnections(
   };
   const bounds: AnswerBounds = {
     maxBytes: limits.maxAnswerBytes,
-    budget: createByteBudget(limits.maxAnswersBytes),
+    maxBytesTogether: limits.maxAnswersBytes,
+    bytesTogether: 0,
     maxBodyMs: limits.readTimeoutMs * 2,
   };
   function optionsOf(request: HttpRequest) {
-    const { method, path, headers, body = null, headersTimeoutMs, bodyTimeoutMs } = request;
+    const { method, path, headers, body = null, signal = null } = request;
     return {
       method,
       path,
       headers: traceHeaders ? { ...headers, ...traceHeaders() } : headers,
-      headersTimeout: headersTimeoutMs,
-      bodyTimeout: bodyTimeoutMs,
+      headersTimeout: request.headersTimeoutMs,
+      bodyTimeout: request.bodyTimeoutMs,
+      signal,
       body: body as NonNullable<Dispatcher.DispatchOptions['body']>,
     };
   }
   return {
-    send: (request) => {
-      const { pool, signal = null } = request;
-      return openAnswer(pools[pool], { ...optionsOf(request), signal });
+    send: (request) => openAnswer(pools[request.pool], optionsOf(request)),
+    async sendAndCollect(request) {
+      let wasSent = false;
+      const options: Sent = { ...optionsOf(request), onSent: () => (wasSent = true) };
+      const answer = await openAnswer(pools[request.pool].compose(tellWhenSent), options);
+      if (!answer.ok) return { ...answer, wasSent };
+      const { status, headers } = answer;
+      try {
+        return { ok: true, status, headers, text: await readWhole(answer, bounds) };
+      } catch (cause) {
+        return { ok: false, wasSent, cause: cause as Error };
+      }
     },
-    sendAndCollect: (request) =>
-      new Promise((resolve) => {
-        const exchange = new WholeExchange(resolve, request.signal, bounds);
-        try {
-          pools[request.pool].dispatch(optionsOf(request), exchange);
-        } catch (error) {
-          exchange.fail(error instanceof Error ? error : new Error(String(error)));
-        }
-      }),
     async close() {
       await Promise.all([pools.calls.destroy(), pools.bodies.destroy()]);
     },

@@ -12,48 +12,35 @@ const ACCEPTED_TTL_MS = 5 * 60_000;
 const UNREACHABLE_TTL_MS = 5_000;
 const MAX_ACCOUNTS = 10_000;
 
-/** Checks if the upstream accepts an account. The answer is cached, so that not every call asks. */
-export function createCredentialCheck({ calls, links, clock, limits }: RemoteClient) {
-  const accepted = new LRUCache<string, true>({
+/**
+ * Returns a check if the upstream accepts an account. The answer is cached, so that not every call
+ * asks.
+ */
+export function createCredentialCheck({
+  calls,
+  links,
+  clock,
+  limits,
+}: RemoteClient): (account: Account) => Promise<boolean> {
+  const path = links.target('jobs', UNKNOWN_JOB_ID);
+  const call = { method: 'GET', path, timeoutMs: limits.discoverTimeoutMs } as const;
+  const accepted = new LRUCache<string, true, Account>({
     ...atMost(MAX_ACCOUNTS),
     // Without this, each look-up starts a timer, to read the clock less often.
     ttlResolution: 0,
-  });
-  const pendingChecks = new Map<string, Promise<boolean>>();
-
-  async function check(account: Account): Promise<boolean> {
-    const path = links.target('jobs', UNKNOWN_JOB_ID);
-    const exchange = await calls.once(account, {
-      method: 'GET',
-      path,
-      timeoutMs: limits.discoverTimeoutMs,
-    });
-    if (exchange.kind === 'lost') {
-      accepted.set(account.id, true, { ttl: UNREACHABLE_TTL_MS });
-      return true;
-    }
-    if (exchange.reply.status === 401) {
+    async fetchMethod(_id, _stale, { options, context: account }) {
+      const exchange = await calls.once(account, call);
+      options.ttl = exchange.kind === 'lost' ? UNREACHABLE_TTL_MS : ACCEPTED_TTL_MS;
+      if (exchange.kind === 'lost' || exchange.reply.status !== 401) return true;
       calls.recordRefusal(account, exchange.reply);
-      return false;
-    }
-    accepted.set(account.id, true, { ttl: ACCEPTED_TTL_MS });
-    return true;
-  }
-
-  return {
-    async isAccepted(account: Account): Promise<boolean> {
-      if (account.credentialRefusal?.error.status === 401) {
-        if (clock.now() < account.credentialRefusal.untilMs) return false;
-        accepted.delete(account.id);
-      }
-      if (accepted.has(account.id)) return true;
-      const pendingCheck = pendingChecks.get(account.id) ?? check(account);
-      pendingChecks.set(account.id, pendingCheck);
-      try {
-        return await pendingCheck;
-      } finally {
-        pendingChecks.delete(account.id);
-      }
+      return undefined;
     },
+  });
+  return async (account) => {
+    const refusal = account.credentialRefusal;
+    const wasRefused = refusal?.error.status === 401;
+    if (wasRefused && clock.now() < refusal.untilMs) return false;
+    const options = { context: account, forceRefresh: wasRefused };
+    return (await accepted.fetch(account.id, options)) === true;
   };
 }
