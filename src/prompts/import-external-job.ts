@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { createLazyJson } from '../lib/lazy-json.ts';
 import { NEW_PROMPT, type PromptRow } from '../ledger/columns.ts';
 import { BackgroundTasks } from '../lib/concurrency.ts';
 import { outputNodes } from '../translate/file-mentions.ts';
@@ -110,8 +111,10 @@ export class ExternalJobImporter {
         number,
         clientId: null,
         createdAtMs,
-        graph,
-        extraData: { ...extraData, create_time: createdAtMs },
+        lazy: {
+          graph: createLazyJson(graph),
+          extraData: createLazyJson({ ...extraData, create_time: createdAtMs }),
+        },
         targets: [],
         isV2Job: true,
       },

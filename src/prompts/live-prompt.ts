@@ -3,7 +3,7 @@ import type { Caller } from '../protocol/job-api.ts';
 import type { Graph, JobStatus } from '../protocol/v2.ts';
 import type { Channel } from '../sockets/channel.ts';
 import type { NodeRun } from '../translate/progress/progress-state.ts';
-import { type LazyJson, createLazyJson, readValue, setValue } from '../lib/lazy-json.ts';
+import { type LazyJson, readValue, setValue } from '../lib/lazy-json.ts';
 import type { WaitReason } from './pending-reason.ts';
 
 /**
@@ -15,12 +15,8 @@ export type NewLivePrompt = {
   readonly number: number;
   readonly clientId: string | null;
   readonly createdAtMs: number;
-  readonly graph: Graph;
-  readonly extraData: JsonObject;
+  readonly lazy: { readonly graph: LazyJson<Graph>; readonly extraData: LazyJson<JsonObject> };
   readonly targets: readonly string[];
-  /** The JSON of the graph and the extra data, where it exists already. */
-  readonly graphJson?: string;
-  readonly extraDataJson?: string;
   /** True when the job was submitted through v2: its caller follows v2 events. */
   readonly isV2Job?: boolean;
 };
@@ -36,7 +32,7 @@ export class LivePrompt {
   readonly number: number;
   readonly clientId: string | null;
   readonly createdAtMs: number;
-  readonly lazy: { readonly graph: LazyJson<Graph>; readonly extraData: LazyJson<JsonObject> };
+  readonly lazy: NewLivePrompt['lazy'];
   targets: readonly string[];
   /** True when the process that accepted the prompt has ended. */
   isTakenOver = false;
@@ -74,10 +70,7 @@ export class LivePrompt {
     this.number = newPrompt.number;
     this.clientId = newPrompt.clientId;
     this.createdAtMs = newPrompt.createdAtMs;
-    this.lazy = {
-      graph: createLazyJson(newPrompt.graph, newPrompt.graphJson),
-      extraData: createLazyJson(newPrompt.extraData, newPrompt.extraDataJson),
-    };
+    this.lazy = newPrompt.lazy;
     this.targets = newPrompt.targets;
     this.isV2Job = newPrompt.isV2Job ?? false;
     this.caller = caller;

@@ -1,3 +1,4 @@
+import { createLazyJson } from '../lib/lazy-json.ts';
 import type { PromptRow } from '../ledger/ledger.ts';
 import { type JsonObject, parseJson } from '../protocol/json.ts';
 import type { Graph } from '../protocol/v2.ts';
@@ -227,10 +228,10 @@ function toNewLivePrompt(row: PromptRow): NewLivePrompt {
     number,
     clientId,
     createdAtMs,
-    graph: parseJson(row.graphJson) as Graph,
-    graphJson: row.graphJson,
-    extraData: parseJson(row.extraDataJson) as JsonObject,
-    extraDataJson: row.extraDataJson,
+    lazy: {
+      graph: createLazyJson<Graph>(undefined, row.graphJson),
+      extraData: createLazyJson<JsonObject>(undefined, row.extraDataJson),
+    },
     targets: parseJson(row.targetsJson) as readonly string[],
     isV2Job: !isSubmittedThroughV1(row),
   };

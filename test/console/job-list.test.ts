@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { createLazyJson } from '../../src/lib/lazy-json.ts';
 import { type JobPageQuery, createJobList } from '../../src/console/job-list.ts';
 import { NEW_PROMPT, type PromptRow } from '../../src/ledger/columns.ts';
 import type { PromptOutline } from '../../src/ledger/ledger.ts';
@@ -101,7 +102,8 @@ describe('the list of jobs', () => {
   test('a live job is of the API that it was submitted through', async () => {
     const liveOf = (key: string, isV2Job: boolean): LivePrompt => {
       const identity = { key, promptId: key, number: 1, clientId: null, createdAtMs: 1 };
-      const content = { graph: {}, extraData: {}, targets: [], isV2Job };
+      const lazy = { graph: createLazyJson({}), extraData: createLazyJson({}) };
+      const content = { lazy, targets: [], isV2Job };
       return new LivePrompt({ ...identity, ...content }, { user: 'local' }, undefined as never);
     };
     const { ask } = listOf(0, [liveOf('one', false), liveOf('two', true)]);

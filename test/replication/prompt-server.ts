@@ -1,5 +1,6 @@
 // A server without HTTP and jobs, over Redis: its event log, ledger, sockets and prompts.
 import { onTestFinished } from 'vitest';
+import { createLazyJson } from '../../src/lib/lazy-json.ts';
 import { Keyring } from '../../src/auth/keyring.ts';
 import { NEW_PROMPT } from '../../src/ledger/columns.ts';
 import type { PromptRow, PromptStore } from '../../src/ledger/ledger.ts';
@@ -68,7 +69,11 @@ export async function openPromptServer(
       await promptEventLog.claim({ key, user: USER });
       const row = rowOf(key);
       const prompt = follower.trackPrompt(
-        { ...row, graph: NO_GRAPH, extraData: {}, targets: [] },
+        {
+          ...row,
+          lazy: { graph: createLazyJson(NO_GRAPH), extraData: createLazyJson({}) },
+          targets: [],
+        },
         { user: USER },
       );
       await ledger.prompts.insert(row);

@@ -1,3 +1,4 @@
+import { readValue } from '../../lib/lazy-json.ts';
 import { BackgroundTasks } from '../../lib/concurrency.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
 import type { Caller } from '../../protocol/job-api.ts';
@@ -192,12 +193,9 @@ export class Follower {
     await this.#tasks.close();
   }
 
-  #openChannel(
-    { key, clientId, promptId, extraData, isV2Job }: NewLivePrompt,
-    user: string,
-  ): Channel {
+  #openChannel({ key, clientId, promptId, lazy, isV2Job }: NewLivePrompt, user: string): Channel {
     const { frames, records } = this.#ports;
-    const previewMethod = previewMethodIn(extraData.preview_method);
+    const previewMethod = previewMethodIn(readValue(lazy.extraData).preview_method);
     const address = { user, clientId, promptId, isV2Job: isV2Job ?? false, previewMethod };
     return frames.hub.channels.open(address, (group, position) => {
       const applier = this.#followed.get(key)?.entryApplier;

@@ -1,3 +1,4 @@
+import { createLazyJson } from '../../lib/lazy-json.ts';
 import type { PromptRow } from '../../ledger/columns.ts';
 import type { Job } from '../../protocol/v2.ts';
 import { type V1Refusal, submitUnknown } from '../../translate/prompt-refusal.ts';
@@ -93,11 +94,15 @@ export class ClientAnswers {
   }
 
   #track(draft: SubmissionDraft, promptId: string): LivePrompt {
-    const { plan, createdAtMs, caller, graphJson, extraDataJson } = draft;
+    const { plan, createdAtMs, caller } = draft;
     const { number, clientId } = draft.submission;
-    const { promptKey: key, graph, extraData, outputs: targets } = plan;
-    const identity = { key, promptId, number, clientId, createdAtMs };
-    const content = { graph, graphJson, extraData, extraDataJson, targets };
-    return this.#follower.trackPrompt(Object.assign(identity, content), caller);
+    const { promptKey: key, outputs: targets } = plan;
+    const graph = createLazyJson(plan.graph, draft.graphJson);
+    const extraData = createLazyJson(plan.extraData, draft.extraDataJson);
+    const lazy = { graph, extraData };
+    return this.#follower.trackPrompt(
+      { key, promptId, number, clientId, createdAtMs, lazy, targets },
+      caller,
+    );
   }
 }

@@ -1,5 +1,6 @@
 // Jobs that ended while no process followed them stand in the history in the order in which they ran.
 import { expect, onTestFinished, test } from 'vitest';
+import { createLazyJson } from '../../../src/lib/lazy-json.ts';
 import { Follower } from '../../../src/prompts/follow/follower.ts';
 import { LivePrompts } from '../../../src/prompts/live-prompts.ts';
 import { createLocalEventLog } from '../../../src/prompts/prompt-event-log.ts';
@@ -50,8 +51,8 @@ async function open({ isTakenOver }: { readonly isTakenOver: boolean }) {
   });
   for (const key of ['a', 'b', 'c']) {
     const identity = { key, promptId: key, number: 1, clientId: null, createdAtMs: 0 };
-    const content = { graph: GRAPH, extraData: {}, targets: ['1'] };
-    const prompt = follower.trackPrompt({ ...identity, ...content }, { user: 'u' });
+    const lazy = { graph: createLazyJson(GRAPH), extraData: createLazyJson({}) };
+    const prompt = follower.trackPrompt({ ...identity, lazy, targets: ['1'] }, { user: 'u' });
     prompt.isTakenOver = isTakenOver;
     follower.releaseFrames(prompt);
     follower.openEventStream(prompt, { jobId: key, graph: GRAPH, targets: ['1'] });

@@ -1,5 +1,6 @@
 // A follower consumes a prompt's events only after its client was answered, and goes on until its history is written.
 import { expect, onTestFinished, test } from 'vitest';
+import { createLazyJson } from '../../../src/lib/lazy-json.ts';
 import { Follower } from '../../../src/prompts/follow/follower.ts';
 import { LivePrompts } from '../../../src/prompts/live-prompts.ts';
 import {
@@ -106,8 +107,7 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
       number: 1,
       clientId: 'c',
       createdAtMs: 0,
-      graph: GRAPH,
-      extraData: {},
+      lazy: { graph: createLazyJson(GRAPH), extraData: createLazyJson({}) },
       targets: ['1'],
     },
     { user: 'u' },

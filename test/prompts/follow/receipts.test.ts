@@ -1,6 +1,7 @@
 // Other servers keep no frame that counts as received here, so an entry counts when all of its frames were sent.
 import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
+import { createLazyJson } from '../../../src/lib/lazy-json.ts';
 import { createDeferred } from '../../../src/lib/concurrency.ts';
 import { Follower } from '../../../src/prompts/follow/follower.ts';
 import { LivePrompts } from '../../../src/prompts/live-prompts.ts';
@@ -64,8 +65,10 @@ function open() {
       number: 1,
       clientId: 'c',
       createdAtMs: 0,
-      graph: { '1': { class_type: 'SaveImageWebsocket', inputs: {} } },
-      extraData: {},
+      lazy: {
+        graph: createLazyJson({ '1': { class_type: 'SaveImageWebsocket', inputs: {} } }),
+        extraData: createLazyJson({}),
+      },
       targets: ['1'],
     },
     { user: 'u' },

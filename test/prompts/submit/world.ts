@@ -1,3 +1,4 @@
+import { createLazyJson } from '../../../src/lib/lazy-json.ts';
 import { NEW_PROMPT, type PromptRow } from '../../../src/ledger/columns.ts';
 import type { JobSearch, Result, SubmitRequest } from '../../../src/protocol/job-api.ts';
 import { ok } from '../../../src/protocol/job-api.ts';
@@ -394,7 +395,8 @@ function draftOf(key: string, createdAtMs: number, more: object): SubmissionDraf
 function liveOf(row: PromptRow): NewLivePrompt {
   const { key, promptId, number, clientId, createdAtMs } = row;
   const known = { key, promptId, number, clientId, createdAtMs };
-  return { ...known, graph: GRAPH, extraData: {}, targets: ['1'] };
+  const lazy = { graph: createLazyJson(GRAPH), extraData: createLazyJson({}) };
+  return { ...known, lazy, targets: ['1'] };
 }
 
 /** The record of a prompt in this state, as another process left it. */
