@@ -175,7 +175,8 @@ const READERS = {
   'INT,FLOAT,STRING,BOOLEAN': readAny,
   /** Absent members have v1's defaults. */
   BOUNDING_BOX(name: string, value: Given): BoundingBox {
-    if (!isJsonObject(value as Json)) return wrong(name, 'a region', value);
+    if (!isJsonObject(value as Json))
+      throw new NodeFailure('AttributeError', `${name}: ${describe(value)} is no region`);
     const { x = 0, y = 0, width = 512, height = 512 } = value as JsonObject;
     const read = (member: Json): number => READERS.INT(name, Number(stringifyJson(member)));
     return { x: read(x), y: read(y), width: read(width), height: read(height) };

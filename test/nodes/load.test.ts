@@ -1,3 +1,4 @@
+import { deflateSync } from 'node:zlib';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { LOAD_NODES } from '../../src/nodes/image/load.ts';
@@ -22,6 +23,19 @@ describe('LoadImage', () => {
     const keyed = writePng([header!, key, ...rest]);
     const [, mask] = await loadImage(keyed);
     expect([mask.width, mask.height, new Set(mask.data)]).toEqual([4, 2, new Set([1])]);
+  });
+
+  test('ignores the colour key of a PNG with one bit', async () => {
+    const [size, depth] = [words(8, 1), Buffer.from([1, 0, 0, 0, 0])];
+    const [image, mask] = await loadImage(
+      writePng([
+        { type: 'IHDR', data: Buffer.concat([size, depth]) },
+        { type: 'tRNS', data: Buffer.from([0, 1]) },
+        { type: 'IDAT', data: deflateSync(Buffer.from([0, 0b10100000])) },
+        { type: 'IEND', data: Buffer.alloc(0) },
+      ]),
+    );
+    expect([image.data[0], image.data[3], mask.width, mask.height]).toEqual([1, 0, 64, 64]);
   });
 
   test.each([
@@ -82,6 +96,17 @@ test.each(['alpha', 'blue'])('LoadImageMask takes %s of every frame', async (cha
 });
 
 describe('an animated PNG is composed', () => {
+  test('with the colours below a low alpha, where a frame replaces what was there', async () => {
+    const [header, ...rest] = readPngChunks(await rgba(1, '#c8643203'));
+    const rules = Buffer.concat([words(0, 1, 1, 0, 0), Buffer.from([0, 1, 0, 10, 0, 0])]);
+    const animated = { type: 'acTL', data: words(1, 0) };
+    const [image, mask] = await loadImage(
+      writePng([header!, animated, { type: 'fcTL', data: rules }, ...rest]),
+    );
+    const levels = [...image.data, ...mask.data].map((level) => Math.round(level * 255));
+    expect(levels).toEqual([200, 100, 50, 252]);
+  });
+
   /** `third`: the colours of the third frame; the second frame had drawn over the middle. */
   const cases = [
     { what: 'over what stays', dispose: 0, third: ['red', 'green', 'green', 'blue'] },

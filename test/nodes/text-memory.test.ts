@@ -93,8 +93,10 @@ describe('a long text', () => {
     await same('lowercase', text.toLowerCase());
     await same('UPPERCASE', text.toUpperCase());
     const capital = (word: string) => {
-      const [first = '', ...rest] = word;
-      return first.toUpperCase() + rest.join('').toLowerCase();
+      const [first = ''] = word;
+      const [head = '', ...tail] = first.toUpperCase();
+      const rest = word.toLowerCase().slice(first.toLowerCase().length);
+      return head + tail.join('').toLowerCase() + rest;
     };
     await same('Title Case', text.replaceAll(/\p{Cased}+/gu, capital));
   });

@@ -57,6 +57,7 @@ describe('text nodes behave as Python does', () => {
     ['CaseConverter', { string: 'aßÉ', mode: 'UPPERCASE' }, 'ASSÉ'],
     ['CaseConverter', { string: 'AÉ', mode: 'lowercase' }, 'aé'],
     ['CaseConverter', { string: 'hello WORLD', mode: 'Capitalize' }, 'Hello world'],
+    ['CaseConverter', { string: 'ßa ΑΣ ﬁN', mode: 'Title Case' }, 'Ssa Ας Fin'],
     ['CaseConverter', { string: "they're BIG", mode: 'Title Case' }, "They'Re Big"],
     ['StringReplace', { string: 'a.a', find: '.', replace: '$&' }, 'a$&a'],
     ['StringReplace', { string: 'a🐈', find: '', replace: '-' }, '-a-🐈-'],

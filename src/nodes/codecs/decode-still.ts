@@ -53,8 +53,9 @@ const OPTIONS = { failOn: 'none', ignoreIcc: true, limitInputPixels: false } as 
 export async function decodeStill(bytes: Uint8Array): Promise<DecodedPicture> {
   const { default: sharp } = await import('sharp');
   const image = sharp(completed(bytes), OPTIONS);
-  const { width, height, hasAlpha } = await image.metadata();
+  const { width, height, ...facts } = await image.metadata();
   refuseTooManyPixels(width * height);
+  const hasAlpha = facts.hasAlpha && !isBilevelPng(bytes);
   const upright = image.autoOrient();
   const pixels = hasAlpha ? upright.ensureAlpha() : upright.removeAlpha();
   const { data, info } = await pixels.raw().toBuffer({ resolveWithObject: true });
@@ -93,6 +94,11 @@ function completed(bytes: Uint8Array): Uint8Array {
 }
 
 const PNG_PALETTE = 3;
+
+/** True for a PNG of one bit without a palette. v1 ignores its colour key. */
+function isBilevelPng(bytes: Uint8Array): boolean {
+  return isPng(bytes) && bytes[24] === 1 && bytes[25] === 0;
+}
 
 /**
  * True for a file that v1 decodes with alpha, even when every pixel is opaque: a GIF, a WEBP without

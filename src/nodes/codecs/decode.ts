@@ -116,8 +116,7 @@ async function decodeApng(bytes: Uint8Array): Promise<readonly DecodedPicture[]>
   const pictures: DecodedPicture[] = [];
   for (const frame of frames) {
     const source = await decodeStill(frameFile(header, shared, frame));
-    const under = frame.blend === BLEND_OVER ? canvas : cleared(canvas, frame);
-    const shown = await drawOver(under, frame, pixelsWith(4, source));
+    const shown = drawOver(canvas, frame, pixelsWith(4, source));
     pictures.push({ width, height, hasAlpha: source.hasAlpha, ...pixelsOf(shown, source) });
     if (frame.dispose === DISPOSE.none) canvas = shown;
     if (frame.dispose === DISPOSE.background) canvas = cleared(shown, frame);
@@ -172,14 +171,26 @@ function frameFile(header: Uint8Array, shared: readonly PngChunk[], frame: Frame
 
 type Canvas = { readonly width: number; readonly height: number; readonly rgba: Uint8Array };
 
-async function drawOver(canvas: Canvas, frame: Frame, rgba: Uint8Array): Promise<Canvas> {
-  const { default: sharp } = await import('sharp');
-  const rawOf = ({ width, height }: Canvas | Frame) => ({ width, height, channels: 4 }) as const;
-  const { left, top } = frame;
-  const drawn = sharp(canvas.rgba, { raw: rawOf(canvas) }).composite([
-    { input: Buffer.from(rgba), raw: rawOf(frame), left, top },
-  ]);
-  return { ...canvas, rgba: await drawn.raw().toBuffer() };
+/** Lays a frame over the canvas, or puts it in the place of what was there, alpha included. */
+function drawOver({ width, height, rgba }: Canvas, frame: Frame, source: Uint8Array): Canvas {
+  if (frame.left + frame.width > width || frame.top + frame.height > height)
+    throw new RangeError('a frame leaves the canvas');
+  const drawn = Uint8Array.from(rgba);
+  for (let from = 0; from < source.length; from += 4) {
+    const pixel = from / 4;
+    const line = frame.top + Math.floor(pixel / frame.width);
+    const to = (line * width + frame.left + (pixel % frame.width)) * 4;
+    const alpha = source[from + 3] as number;
+    const above = frame.blend === BLEND_OVER ? alpha : 255;
+    const below = ((255 - above) * (drawn[to + 3] as number)) / 255;
+    if (above === 0) continue;
+    for (let c = 0; c < 3; c++) {
+      const sum = (source[from + c] as number) * above + (drawn[to + c] as number) * below;
+      drawn[to + c] = Math.round(sum / (above + below));
+    }
+    drawn[to + 3] = Math.round(alpha + below);
+  }
+  return { width, height, rgba: drawn };
 }
 
 /** Makes the area of a frame transparent. */

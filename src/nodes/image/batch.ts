@@ -1,5 +1,5 @@
 import { fitted, fittedMask } from '../resample/resample.ts';
-import type { ImageValue, MaskValue, NodeContext, NodeDef } from '../node.ts';
+import type { ImageValue, InputSpec, MaskValue, NodeContext, NodeDef } from '../node.ts';
 import { fillAlpha, newImage, newMask } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
@@ -8,6 +8,12 @@ const BATCH = { pythonModule: 'comfy_extras.nodes_post_processing', style: 'v3' 
 /** How v1 brings the later ones to the size of the first. */
 const TO_FIRST = { method: 'bilinear', crop: 'center' } as const;
 
+/** An input that grows to 50 pictures or masks. */
+const severalOf = <const Input extends { readonly [name: string]: InputSpec }>(
+  prefix: string,
+  required: Input,
+) => ['COMFY_AUTOGROW_V3', { template: { input: { required }, prefix, min: 1, max: 50 } }] as const;
+
 /** The nodes that put several pictures or masks into one batch. */
 export const BATCH_NODES: readonly NodeDef[] = [
   typedNode({
@@ -15,19 +21,7 @@ export const BATCH_NODES: readonly NodeDef[] = [
     name: 'BatchImagesNode',
     displayName: 'Batch Images',
     category: 'image/batch',
-    required: {
-      images: [
-        'COMFY_AUTOGROW_V3',
-        {
-          template: {
-            input: { required: { image: ['IMAGE', {}] } },
-            prefix: 'image',
-            min: 1,
-            max: 50,
-          },
-        },
-      ],
-    },
+    required: { images: severalOf('image', { image: ['IMAGE', {}] }) },
     outputs: [{ type: 'IMAGE' }],
     run: ({ images }, context) => ({ outputs: [batchOf(context, Object.values(images))] }),
   }),
@@ -36,19 +30,7 @@ export const BATCH_NODES: readonly NodeDef[] = [
     name: 'BatchMasksNode',
     displayName: 'Batch Masks',
     category: 'image/mask',
-    required: {
-      masks: [
-        'COMFY_AUTOGROW_V3',
-        {
-          template: {
-            input: { required: { mask: ['MASK', {}] } },
-            prefix: 'mask',
-            min: 1,
-            max: 50,
-          },
-        },
-      ],
-    },
+    required: { masks: severalOf('mask', { mask: ['MASK', {}] }) },
     outputs: [{ type: 'MASK' }],
     run: ({ masks }, context) => ({ outputs: [maskBatchOf(context, Object.values(masks))] }),
   }),

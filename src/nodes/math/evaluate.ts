@@ -55,7 +55,8 @@ const PARTS: { readonly [name: string]: ReadPart } = {
   UnaryExpression([operator, operand], { node, text, read }) {
     if (operator?.name === 'not') return readLogic(tokensOf(node), read);
     const value = plain(numberIn(read(operand)));
-    if (text[0] === '~') return notAvailable('~');
+    // `~x` is `x ^ -1`.
+    if (text[0] === '~') return OPERATORS['^']?.(value, -1n) ?? value;
     return text[0] === '-' ? -value : value;
   },
   BinaryExpression([left, operator, right], { node, scope, read }) {

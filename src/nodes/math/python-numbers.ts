@@ -1,14 +1,16 @@
 import { NodeFailure } from '../node.ts';
+import { fixed } from '../text/format-spec.ts';
 
 /** A number as Python has it: an int has all its digits, and a bool counts as 0 or 1. */
 export type PythonNumber = bigint | number | boolean;
 
-const MOST_DIGITS = 100;
 /** Doubles of usual size have no more. */
 const MAX_ROUNDED_DIGITS = 22;
 
 /** Python has no limit; a longer int is beyond every FLOAT and takes long to compute. */
 const MAX_INT_BITS = 65_536n;
+
+const MAX_SHIFT = 10_000n;
 
 type Operator = (a: PythonNumber, b: PythonNumber) => PythonNumber;
 
@@ -33,6 +35,13 @@ export const power = arithmetic(
 
 const divideFloats = (a: number, b: number): number => a / nonZero(b);
 
+/** An operator on the bits of two ints. */
+const bitwise = (ints: (a: bigint, b: bigint) => bigint): Operator =>
+  arithmetic(ints, () => fail('TypeError', 'unsupported operand type(s): float'));
+
+const places = (shift: bigint): bigint =>
+  shift < 0n || shift > MAX_SHIFT ? fail('ValueError', `Cannot shift by ${shift}`) : shift;
+
 export const OPERATORS: { readonly [operator: string]: Operator } = {
   '+': add,
   '-': arithmetic(
@@ -56,6 +65,11 @@ export const OPERATORS: { readonly [operator: string]: Operator } = {
     },
   ),
   '**': power,
+  '&': bitwise((a, b) => a & b),
+  '|': bitwise((a, b) => a | b),
+  '^': bitwise((a, b) => a ^ b),
+  '<<': bitwise((a, b) => a << places(b)),
+  '>>': bitwise((a, b) => a >> places(b)),
 };
 
 /** An int as a bigint, a float as a number. */
@@ -76,12 +90,8 @@ export function rounded(value: PythonNumber, digits: number): PythonNumber {
   if (typeof number === 'bigint')
     return digits < 0 ? roundedTo(number, 10n ** BigInt(-digits)) : number;
   if (digits < 0) return Number(roundedTo(truncated(number), 10n ** BigInt(-digits)));
-  if (digits > MAX_ROUNDED_DIGITS || !Number.isFinite(number)) return number;
-  // `toFixed` reads the exact digits of a double, and rounds a tie away from zero.
-  const nearest = number.toFixed(digits);
-  const isTie = /^50*$/.test(number.toFixed(MOST_DIGITS).split('.')[1]?.slice(digits) ?? '');
-  if (!isTie || Number(nearest.at(-1)) % 2 === 0) return Number(nearest);
-  return Number((Number(nearest) - Math.sign(number) * 10 ** -digits).toFixed(digits));
+  const isLong = digits > MAX_ROUNDED_DIGITS || !Number.isFinite(number);
+  return isLong ? number : Number(fixed(number, digits));
 }
 
 function roundedTo(value: bigint, unit: bigint): bigint {

@@ -6,17 +6,7 @@ const SPEC =
   /^(?:(?<fill>.)?(?<align>[<>=^]))?(?<sign>[+\- ])?(?<alternate>#)?(?<zero>0)?(?<width>\d+)?(?<group>[,_])?(?:\.(?<precision>\d+))?(?<type>[a-zA-Z%])?$/su;
 
 /** The parts of a format specification that are given. */
-type Spec = {
-  readonly fill?: string;
-  readonly align?: string;
-  readonly sign?: string;
-  readonly alternate?: string;
-  readonly zero?: string;
-  readonly width?: string;
-  readonly group?: string;
-  readonly precision?: string;
-  readonly type?: string;
-};
+type Spec = { readonly [part: string]: string | undefined };
 
 /** The most digits that are written after a decimal point. */
 const MAX_PRECISION = 100;
@@ -29,94 +19,112 @@ export function formatInSpec(
 ): string {
   const spec = SPEC.exec(text)?.groups as Spec | undefined;
   if (!spec) throw new NodeFailure('ValueError', 'Invalid format specifier');
-  reserveText(context, Number(spec.width ?? 0));
-  if (typeof value === 'string') return padded(['', cutText(value, spec)], spec, '<');
+  reserveText(context, Number(spec['width'] ?? 0));
+  const { align = '<' } = spec;
+  if (typeof value === 'string') return padded('', cutText(value, spec), { ...spec, align });
   if (value === null || typeof value === 'object') {
     const type = value === null ? 'NoneType' : (value.kind ?? 'dict');
     const message = `unsupported format string passed to ${type}.__format__`;
     throw new NodeFailure('TypeError', message);
   }
   const isWhole = typeof value !== 'number' || (Number.isInteger(value) && !isFloat);
-  const wholeNumber = isWhole && !FLOAT_TYPES.test(spec.type ?? '');
-  const digits = wholeNumber ? intDigits(BigInt(value), spec) : floatDigits(Number(value), spec);
-  return padded(withSign(digits, spec), spec, '>');
+  const isInt = isWhole && !/^[eEfFgG%]$/.test(spec['type'] ?? '');
+  return numberText(isInt ? intParts(BigInt(value), spec) : floatParts(Number(value), spec), spec);
 }
 
-const FLOAT_TYPES = /^[eEfFgG%]$/;
-const RADIX = { b: 2, o: 8, x: 16, X: 16 } as const;
-
-function cutText(value: string, { precision, type = 's' }: Spec): string {
+function cutText(value: string, spec: Spec): string {
+  const { type = 's', precision, align, sign, alternate, group } = spec;
   if (type !== 's') throw unknownType(type, 'str');
+  const refused = sign ?? alternate ?? group ?? (align === '=' ? align : undefined);
+  if (refused !== undefined) throw notAllowed(`'${refused}'`, 'string');
   return precision === undefined ? value : Array.from(value).slice(0, Number(precision)).join('');
 }
 
-function intDigits(value: bigint, { type = 'd', precision, alternate, group = '' }: Spec): string {
-  if (precision !== undefined)
-    throw new NodeFailure('ValueError', 'Precision not allowed in integer format specifier');
+/** A number that is not yet grouped and padded. */
+type NumberParts = {
+  /** The sign and the prefix of the base. */
+  readonly head: string;
+  readonly whole: string;
+  readonly rest: string;
+  /** The digits of a group. */
+  readonly size: 3 | 4;
+};
+
+const RADIX = { b: 2, o: 8, x: 16, X: 16 } as const;
+
+function intParts(value: bigint, { type = 'd', precision, alternate, group }: Spec): NumberParts {
+  if (precision !== undefined) throw notAllowed('Precision', 'integer');
   const sign = value < 0n ? '-' : '';
   const size = value < 0n ? -value : value;
-  if (type === 'd') return sign + grouped(size.toString(), group, 3);
+  if (type === 'd' || type === 'n')
+    return { head: sign, whole: size.toString(), rest: '', size: 3 };
   if (!Object.hasOwn(RADIX, type)) throw unknownType(type, 'int');
-  const digits = grouped(size.toString(RADIX[type as keyof typeof RADIX]), group, 4);
-  const all = (alternate ? `0${type.toLowerCase()}` : '') + digits;
-  return sign + (type === 'X' ? all.toUpperCase() : all);
+  if (group === ',') throw new NodeFailure('ValueError', `Cannot specify ',' with '${type}'.`);
+  const digits = size.toString(RADIX[type as keyof typeof RADIX]);
+  const whole = type === 'X' ? digits.toUpperCase() : digits;
+  return { head: sign + (alternate ? `0${type}` : ''), whole, rest: '', size: 4 };
 }
 
-function floatDigits(value: number, spec: Spec): string {
-  const { type, group = '' } = spec;
-  if (type !== undefined && !FLOAT_TYPES.test(type)) throw unknownType(type, 'float');
+function floatParts(value: number, spec: Spec): NumberParts {
+  const { type = '', alternate } = spec;
+  if (!/^[eEfFgGn%]?$/.test(type)) throw unknownType(type, 'float');
   const text = Number.isFinite(value) ? finiteDigits(value, spec) : pythonFloat(value);
-  const [signed = ''] = /^-?\d*/.exec(text) ?? [];
-  const whole = signed.replace('-', '');
-  const sign = signed.slice(0, signed.length - whole.length);
-  const rest = text.slice(signed.length) + (type === '%' ? '%' : '');
-  const all = sign + grouped(whole, group, 3) + rest;
-  return type === 'E' || type === 'G' || type === 'F' ? all.toUpperCase() : all;
+  const [start = '', head = '', whole = ''] = /^(-?)(\d*)/.exec(text) ?? [];
+  const digits = text.slice(start.length);
+  const point = alternate && whole !== '' && !digits.startsWith('.') ? '.' : '';
+  const rest = point + digits + (type === '%' ? '%' : '');
+  const shown = /[EFG]/.test(type) ? rest.toUpperCase() : rest;
+  return { head, whole, rest: shown, size: 3 };
 }
 
-function finiteDigits(value: number, { type, precision }: Spec): string {
+function finiteDigits(value: number, spec: Spec): string {
+  const { type = '', precision } = spec;
   const places = Number(precision ?? 6);
   if (places > MAX_PRECISION)
     throw new NodeFailure('ValueError', 'Too many decimal digits in format string');
-  switch (type?.toLowerCase()) {
-    case undefined:
-      return precision === undefined ? pythonFloat(value) : withPoint(general(value, places));
-    case 'e':
-      return exponent(value.toExponential(places));
-    case 'g':
-      return general(value, places);
-    case '%':
-      return fixed(value * 100, places);
-    default:
-      return fixed(value, places);
-  }
+  if (type === '' && precision === undefined) return pythonFloat(value);
+  if (/[eE]/.test(type)) return exponent(exponential(value, places));
+  if (/^[gGn]?$/.test(type)) return general(value, places, spec);
+  return fixed(type === '%' ? value * 100 : value, places);
 }
 
-/** Rounds halves to the even digit, as Python does. */
-function fixed(value: number, places: number): string {
+/** Writes a number with so many digits behind the point. */
+export function fixed(value: number, places: number): string {
   const sign = value < 0 || Object.is(value, -0) ? '-' : '';
   const size = Math.abs(value);
   // Beyond this `toFixed` writes an exponent.
   if (size >= 1e21)
     return sign + BigInt(size).toString() + (places > 0 ? `.${'0'.repeat(places)}` : '');
   const exact = size.toFixed(Math.min(MAX_PRECISION, places + 30));
-  const point = exact.indexOf('.');
-  const kept = exact.slice(0, point + (places > 0 ? 1 + places : 0)).replace(/\.$/, '');
-  const isHalf = /^50*$/.test(exact.slice(point + 1 + places));
-  const isEven = Number(kept.at(-1)) % 2 === 0;
-  return sign + (isHalf && isEven ? kept : size.toFixed(places));
+  return sign + halfToEven(size.toFixed(places), exact, places);
 }
 
-/** At most so many digits, without zeros at the end. */
-function general(value: number, places: number): string {
+function exponential(value: number, places: number): string {
+  return halfToEven(value.toExponential(places), value.toExponential(MAX_PRECISION), places);
+}
+
+/** JavaScript rounds halves up, Python to the even digit. `exact` has all digits. */
+function halfToEven(rounded: string, exact: string, places: number): string {
+  const end = exact.indexOf('.') + 1 + places;
+  const kept = exact.slice(0, places > 0 ? end : end - 1);
+  const half = /^50*(?<power>e.*)?$/.exec(exact.slice(end));
+  const isEven = Number(kept.at(-1)) % 2 === 0;
+  return half && isEven ? kept + (half.groups?.['power'] ?? '') : rounded;
+}
+
+/** At most so many digits, without zeros at the end unless the alternate form is asked for. */
+function general(value: number, places: number, { type, alternate }: Spec): string {
   const digits = Math.max(1, places);
-  const rounded = value.toExponential(digits - 1);
+  const rounded = exponential(value, digits - 1);
   const power = Number(rounded.slice(rounded.indexOf('e') + 1));
-  const isSmall = power >= -4 && power < digits;
-  const text = isSmall ? value.toFixed(Math.min(MAX_PRECISION, digits - 1 - power)) : rounded;
+  // Without a type a digit stands behind the point.
+  const isSmall = power >= -4 && power < (type === undefined ? digits - 1 : digits);
+  const text = isSmall ? fixed(value, Math.min(MAX_PRECISION, digits - 1 - power)) : rounded;
   const [mantissa = '', exponentPart] = text.split('e');
-  const short = mantissa.includes('.') ? withoutZeros(mantissa) : mantissa;
-  return exponentPart === undefined ? short : exponent(`${short}e${exponentPart}`);
+  const isCut = mantissa.includes('.') && alternate === undefined;
+  const short = isCut ? withoutZeros(mantissa) : mantissa;
+  if (exponentPart !== undefined) return exponent(`${short}e${exponentPart}`);
+  return type === undefined && !short.includes('.') ? `${short}.0` : short;
 }
 
 function withoutZeros(text: string): string {
@@ -125,13 +133,20 @@ function withoutZeros(text: string): string {
   return text.slice(0, end).replace(/\.$/, '');
 }
 
-function withPoint(text: string): string {
-  return /[.e]/.test(text) ? text : `${text}.0`;
-}
-
 /** Writes an exponent of at least two digits. */
 function exponent(text: string): string {
   return text.replace(/e([+-])(\d)$/, 'e$10$2');
+}
+
+function numberText({ head, whole, rest, size }: NumberParts, spec: Spec): string {
+  const { zero, sign = '-', group = '' } = spec;
+  const { align = zero ? '=' : '>', fill = zero ?? ' ' } = spec;
+  const signed = sign === '-' || head.startsWith('-') ? head : sign + head;
+  const room = Math.max(0, Number(spec['width'] ?? 0) - signed.length - rest.length);
+  const separators = group === '' ? 0 : Math.floor(Math.max(0, room - 1) / (size + 1));
+  // Zeros before a number are grouped with it.
+  const digits = align === '=' && fill === '0' ? whole.padStart(room - separators, '0') : whole;
+  return padded(signed, grouped(digits, group, size) + rest, { ...spec, align });
 }
 
 function grouped(digits: string, separator: string, size: number): string {
@@ -142,25 +157,22 @@ function grouped(digits: string, separator: string, size: number): string {
   return groups.join(separator);
 }
 
-function withSign(digits: string, { sign = '-' }: Spec): readonly [sign: string, digits: string] {
-  if (digits.startsWith('-')) return ['-', digits.slice(1)];
-  return [sign === '-' ? '' : sign, digits];
-}
-
 function padded(
-  [sign, text]: readonly [sign: string, text: string],
-  { fill, align, zero, width }: Spec,
-  usual: '<' | '>',
+  head: string,
+  text: string,
+  { align, width, zero = ' ', fill = zero }: Spec,
 ): string {
-  const side = align ?? (zero === undefined || usual === '<' ? usual : '=');
-  const missing = Math.max(0, Number(width ?? 0) - Array.from(sign + text).length);
-  const filler = fill ?? (zero === undefined ? ' ' : '0');
-  const left = side === '^' ? Math.floor(missing / 2) : side === '<' ? 0 : missing;
-  const [before, after] = [filler.repeat(left), filler.repeat(missing - left)];
-  return side === '=' ? sign + before + text : before + sign + text + after;
+  const missing = Math.max(0, Number(width ?? 0) - Array.from(head + text).length);
+  const left = align === '^' ? Math.floor(missing / 2) : align === '<' ? 0 : missing;
+  const [before, after] = [fill.repeat(left), fill.repeat(missing - left)];
+  return align === '=' ? head + before + text : before + head + text + after;
 }
 
 function unknownType(type: string, of: string): NodeFailure {
   const message = `Unknown format code '${type}' for object of type '${of}'`;
   return new NodeFailure('ValueError', message);
+}
+
+function notAllowed(what: string, of: string): NodeFailure {
+  return new NodeFailure('ValueError', `${what} not allowed in ${of} format specifier`);
 }

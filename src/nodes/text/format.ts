@@ -1,11 +1,17 @@
-import type { Json } from '../../protocol/json.ts';
+import { type Json, isJsonObject } from '../../protocol/json.ts';
 import { pythonRepr } from '../../protocol/python-text.ts';
 import { pythonFloat } from '../../protocol/python-json.ts';
-import { type NodeContext, type NodeDef, NodeFailure, type Value } from '../node.ts';
+import {
+  type ImageValue,
+  type NodeContext,
+  type NodeDef,
+  NodeFailure,
+  type Value,
+} from '../node.ts';
 import { LETTERS, typedNode } from '../typed-node.ts';
 import { formatInSpec } from './format-spec.ts';
-import { createTextPieces } from './pieces.ts';
-import { TEXT } from './text-node.ts';
+import { countChars, createTextPieces, offsetOf } from './pieces.ts';
+import { TEXT, isPixels, sizeOf } from './text-node.ts';
 
 /** The node that fills values into a text. */
 export const FORMAT_NODE: NodeDef = typedNode({
@@ -72,14 +78,30 @@ function valueOf(name: string, { values }: FormatValues): Value {
   throw new NodeFailure('KeyError', pythonRepr(name));
 }
 
-/** Reads `[member]` of an object; no value has other parts. */
+const PART = /\[(?<key>[^\]]+)\]|\.[^.[]+/gy;
+
+/** Reads parts such as `[name]` of an object or `[0]` of a text. No value has parts after a point. */
 function member(value: Value, path: string): Value {
-  if (path === '') return value;
-  const [, key] = /^\[([^\]]+)\]$/.exec(path) ?? [];
-  const isObject = typeof value === 'object' && value !== null && value.kind === undefined;
-  if (key !== undefined && isObject && Object.hasOwn(value, key))
-    return (value as unknown as { [key: string]: Value })[key] as Value;
-  throw new NodeFailure('AttributeError', `The value has no part ${path}`);
+  const parts = Array.from(path.matchAll(PART));
+  if (parts.map(([part]) => part).join('') !== path)
+    throw valueError('Empty or unfinished part in format string');
+  return parts.reduce((whole, { 0: part, groups }) => partOf(whole, part, groups?.['key']), value);
+}
+
+function partOf(whole: Value, part: string, key: string | undefined): Value {
+  if (key === undefined) throw new NodeFailure('AttributeError', `The value has no part ${part}`);
+  const index = /^\d+$/.test(key) ? Number(key) : undefined;
+  if (typeof whole === 'string') {
+    if (index === undefined) throw new NodeFailure('TypeError', 'indices must be integers');
+    if (index < countChars(whole))
+      return whole.slice(...[index, index + 1].map((at) => offsetOf(whole, at)));
+    throw new NodeFailure('IndexError', 'string index out of range');
+  }
+  if (!isJsonObject(whole as Json) || isPixels(whole as Json))
+    throw new NodeFailure('TypeError', 'the value is not subscriptable');
+  const members = whole as unknown as { readonly [name: string]: Value };
+  if (index === undefined && Object.hasOwn(members, key)) return members[key] as Value;
+  throw new NodeFailure('KeyError', index === undefined ? pythonRepr(key) : key);
 }
 
 type Shown = { readonly value: Value; readonly isFloat: boolean };
@@ -111,9 +133,7 @@ function plainText({ value, isFloat }: Shown): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'bigint') return value.toString();
   if (typeof value === 'number' && isFloat) return pythonFloat(value);
-  if (typeof value === 'object' && value?.kind !== undefined)
-    return `${value.kind} ${value.width}×${value.height}, batch of ${value.batch}`;
-  return pythonRepr(value as Json);
+  return isPixels(value as Json) ? sizeOf(value as ImageValue) : pythonRepr(value as Json);
 }
 
 function valueError(message: string): NodeFailure {

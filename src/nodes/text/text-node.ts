@@ -66,7 +66,8 @@ function addLines(
 ): void {
   const isList = Array.isArray(value);
   const items = isList ? value.map((item: Json) => ['', item] as const) : namedItems(value);
-  if (items === undefined) return add(leafText(value));
+  if (items === undefined)
+    return add(typeof value === 'string' ? JSON.stringify(value) : pythonJson(value));
   if (items.length === 0) return add(isList ? '[]' : '{}');
   const itemStart = lineStart + gap;
   for (const [index, [name, item]] of items.entries()) {
@@ -82,10 +83,6 @@ function namedItems(value: Json): readonly (readonly [name: string, item: Json])
   return entriesInOrder(value).map(([key, item]) => [`${JSON.stringify(key)}: `, item]);
 }
 
-function leafText(value: Json): string {
-  return typeof value === 'string' ? JSON.stringify(value) : pythonJson(value);
-}
-
 /** True for a FLOAT. A whole number may be one: only the type of its output tells. */
 function isFloat(value: number, context: NodeContext): boolean {
   return context.inputTypes?.['source'] === 'FLOAT' || !Number.isInteger(value);
@@ -95,11 +92,11 @@ function isFloat(value: number, context: NodeContext): boolean {
  * True for pixels. An input of type `*` also accepts a literal object or array, which arrives as it
  * is in the workflow.
  */
-function isPixels(value: ImageValue | MaskValue | Json): value is ImageValue | MaskValue {
+export function isPixels(value: ImageValue | MaskValue | Json): value is ImageValue | MaskValue {
   return isJsonObject(value as Json) && (value as Partial<ImageValue>).data instanceof Float32Array;
 }
 
 /** Returns the size of a picture. v1 prints its numbers, but the size says more. */
-function sizeOf({ kind, batch, height, width }: ImageValue | MaskValue): string {
+export function sizeOf({ kind, batch, height, width }: ImageValue | MaskValue): string {
   return `${kind} ${width}×${height}, batch of ${batch}`;
 }

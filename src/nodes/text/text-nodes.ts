@@ -134,7 +134,10 @@ function lowered([one, other]: TextPair, context: NodeContext): TextPair {
 /** Returns the text with its first character in upper case and all others in lower case. */
 function capitalised(text: string): string {
   const [first = ''] = text;
-  return first.toUpperCase() + text.slice(first.length).toLowerCase();
+  const [head = '', ...tail] = first.toUpperCase();
+  // The whole is lowered: a sigma at the end depends on what is before it.
+  const rest = text.toLowerCase().slice(first.toLowerCase().length);
+  return head + tail.join('').toLowerCase() + rest;
 }
 
 /** Returns the entry of the mode. v1 accepts any text as a mode. */
