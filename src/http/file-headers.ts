@@ -12,7 +12,10 @@ export type RequestHead = {
 const UNKNOWN_TYPE = 'application/octet-stream';
 
 /** The types for which v1's table differs from the library's. */
-const V1_TYPES: { readonly [extension: string]: string } = { '.flac': 'audio/flac' };
+const V1_TYPES: { readonly [extension: string]: string } = {
+  '.flac': 'audio/flac',
+  '.wav': 'audio/x-wav',
+};
 
 /**
  * The types that a browser may run: v1's list of five, those of newer servers, and further ones.

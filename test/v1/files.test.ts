@@ -124,6 +124,7 @@ test.each([
   ['a.webp', 'image/webp'],
   ['a.mp4', 'video/mp4'],
   ['a.flac', 'audio/flac'],
+  ['a.wav', 'audio/x-wav'],
   ['a.glb', 'model/gltf-binary'],
   ['a.txt', 'text/plain'],
   ['a.latent', undefined],
