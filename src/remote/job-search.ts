@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import {
   type JobListQuery,
+  type JobPage,
   type JobSearch,
   type LostSubmission,
   type Result,
@@ -17,13 +18,11 @@ import type { Snapshots } from './events/snapshots.ts';
 import { inAssetMode, isSameWorkflow } from './files/file-references.ts';
 import { atMost } from '../lib/lru-size.ts';
 
-type JobList = { readonly jobs: readonly Job[]; readonly next_cursor?: string };
-
 type Labels = LostSubmission['metadata'];
 
 /** Lists jobs, and finds them by the content of their submission. */
 export type RemoteJobSearch = {
-  list(account: Account, query: JobListQuery): Promise<Result<JobList>>;
+  list(account: Account, query: JobListQuery): Promise<Result<JobPage>>;
   /** Searches once for the job of a lost submission. */
   search(account: Account, lost: LostSubmission): Promise<Result<JobSearch>>;
   /** Records that a job belongs to the submission with these labels: no other one gets it. */
@@ -71,7 +70,7 @@ export function createJobSearch(client: RemoteClient, snapshots: Snapshots): Rem
     return ok({ jobs, nextCursor, hasMore });
   }
 
-  async function list(account: Account, query: JobListQuery): Promise<Result<JobList>> {
+  async function list(account: Account, query: JobListQuery): Promise<Result<JobPage>> {
     const read = await page(account, query);
     if (!read.ok) return read;
     const { jobs, nextCursor } = read.value;

@@ -58,7 +58,7 @@ export function jobQueueSuite(name: string, open: () => Promise<JobQueue>): void
         await untilBegun(ids.slice(0, i + 1));
         end(ids[i] ?? '');
       }
-      await expect.poll(() => queue.waiting()).toBe(0);
+      await expect.poll(() => queue.waiting('anna')).toMatchObject({ all: 0 });
     });
 
     test('lets users take turns, and gives a free slot to the one with fewer jobs', async () => {
@@ -80,12 +80,12 @@ export function jobQueueSuite(name: string, open: () => Promise<JobQueue>): void
       worker.start();
       await untilBegun(['a', 'b']);
       await add('a');
-      expect([await queue.waiting(), await queue.waitingOf('anna')]).toEqual([1, 1]);
+      expect(await queue.waiting('anna')).toEqual({ all: 1, own: 1 });
       end('b');
       await untilBegun(['a', 'b', 'c']);
       end('a');
       end('c');
-      await expect.poll(() => queue.waiting()).toBe(0);
+      await expect.poll(() => queue.waiting('anna')).toMatchObject({ all: 0 });
       expect(begun).toEqual(['a', 'b', 'c']);
     });
 

@@ -7,6 +7,7 @@ import type {
   JobQueueWorker,
   JobQueueWorkerOptions,
   QueuedJob,
+  WaitingJobs,
 } from '../jobs/job-queue.ts';
 import type { RedisSubscriber } from '../../redis/redis-subscriber.ts';
 import { QUEUE_NAME } from './redis-keys.ts';
@@ -80,12 +81,13 @@ export class BullJobQueue implements JobQueue {
     return ids.map((id) => positions.get(id) ?? null);
   }
 
-  waiting(): Promise<number> {
-    return this.#withTimeout(this.#queue.getJobCountByTypes('wait', 'prioritized', 'delayed'));
-  }
-
-  waitingOf(user: string): Promise<number> {
-    return this.#withTimeout(this.#scripts.waitingOf<number>(user));
+  async waiting(user: string): Promise<WaitingJobs> {
+    const counts = Promise.all([
+      this.#queue.getJobCountByTypes('wait', 'prioritized', 'delayed'),
+      this.#scripts.waitingOf<number>(user),
+    ]);
+    const [all, own] = await this.#withTimeout(counts);
+    return { all, own };
   }
 
   async nextOrder(): Promise<number> {

@@ -80,7 +80,7 @@ function createReservations(queue: JobQueue, limit: number) {
     reserved.push(user);
     const release = (): void => void reserved.splice(reserved.indexOf(user), 1);
     try {
-      const [all, own] = await Promise.all([queue.waiting(), queue.waitingOf(user)]);
+      const { all, own } = await queue.waiting(user);
       const hasWaiting = own > 0 || others.includes(user);
       const allowed = hasWaiting ? limit : limit + Math.ceil(limit / 10);
       if (all + others.length < allowed) return { release };

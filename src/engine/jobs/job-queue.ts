@@ -30,6 +30,8 @@ export type JobQueueWorkerOptions = {
 /** Runs the jobs of a queue until it is closed. Closing stops them. */
 export type JobQueueWorker = { start(): void; close(): Promise<void> };
 
+export type WaitingJobs = { readonly all: number; readonly own: number };
+
 /**
  * The waiting jobs, and the workers that take them. Users take turns: a free slot goes to the user
  * with the fewest running jobs, among equals to the one who has waited longest.
@@ -46,13 +48,11 @@ export type JobQueue = {
    * wait.
    */
   positions(ids: readonly string[]): Promise<readonly (number | null)[]>;
-  /** Returns the number of waiting jobs. */
-  waiting(): Promise<number>;
   /**
-   * Returns the number of waiting jobs of a user. Of many, a shared queue may count only some, but
-   * at least one.
+   * Returns the number of waiting jobs, and of those of a user. Of many, a shared queue may count
+   * only some of the user's, but at least one.
    */
-  waitingOf(user: string): Promise<number>;
+  waiting(user: string): Promise<WaitingJobs>;
   /** Returns an order after all jobs that were queued so far. */
   nextOrder(): Promise<number>;
   worker(options: JobQueueWorkerOptions): JobQueueWorker;

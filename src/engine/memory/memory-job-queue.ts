@@ -6,6 +6,7 @@ import type {
   JobQueueWorkerOptions,
   QueuedJob,
   QueueStop,
+  WaitingJobs,
 } from '../jobs/job-queue.ts';
 
 /** The queue of a single process. Its calls take effect before they return. */
@@ -46,12 +47,8 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
     return ids.map((id) => places.get(id) ?? null);
   }
 
-  async waiting(): Promise<number> {
-    return this.#queue.waiting().length;
-  }
-
-  async waitingOf(user: string): Promise<number> {
-    return this.#queue.countOf(user);
+  async waiting(user: string): Promise<WaitingJobs> {
+    return { all: this.#queue.waiting().length, own: this.#queue.countOf(user) };
   }
 
   async nextOrder(): Promise<number> {

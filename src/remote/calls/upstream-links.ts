@@ -23,7 +23,7 @@ export function createLinks(baseUrl: string): UpstreamLinks {
     targetOf(link) {
       // `//host/…` names another host, and the contract has no other forms.
       if (link === undefined || !/^(https?:\/\/|\/(?!\/))/i.test(link)) return undefined;
-      const url = resolveUrl(link, base.origin);
+      const url = parseUrl(link, base.origin);
       if (!url || !isPlainHttp(url) || url.origin !== base.origin) return undefined;
       return url.pathname + url.search;
     },
@@ -35,12 +35,8 @@ export function createLinks(baseUrl: string): UpstreamLinks {
  */
 export function redirectTarget(location: string | undefined, origin: string): string | undefined {
   if (location === undefined) return undefined;
-  const url = resolveUrl(location, origin);
+  const url = parseUrl(location, origin);
   return url && isPlainHttp(url) ? url.href : undefined;
-}
-
-function resolveUrl(link: string, origin: string): URL | undefined {
-  return parseUrl(link, origin);
 }
 
 function isPlainHttp({ protocol, username, password }: URL): boolean {

@@ -24,8 +24,7 @@ describe.skipIf(redisMissing() !== '')(`the queue of BullMQ${redisMissing()}`, (
       },
       cancel: (id) => queue.cancel(id),
       positions: (ids) => queue.positions(ids),
-      waiting: () => queue.waiting(),
-      waitingOf: (user) => queue.waitingOf(user),
+      waiting: (user) => queue.waiting(user),
       nextOrder: () => queue.nextOrder(),
       close: () => queue.close(),
       worker: (options) =>
@@ -46,10 +45,10 @@ describe.skipIf(redisMissing() !== '')(`the queue of BullMQ${redisMissing()}`, (
 
   test('a submission does not wait for a stalled Redis', async () => {
     const queue = await openQueue({ timeoutMs: 200 });
-    expect(await queue.waitingOf('ann')).toBe(0);
+    expect((await queue.waiting('ann')).own).toBe(0);
     redis().pause();
     onTestFinished(() => redis().resume());
-    for (const ask of [queue.waiting(), queue.waitingOf('ann'), queue.nextOrder()])
+    for (const ask of [queue.waiting('ann'), queue.nextOrder()])
       await expect(ask).rejects.toThrow('timed out');
   });
 

@@ -107,7 +107,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     await raw.persist(run);
     await queue.add([{ id: job.id, user: ANNA.user, order: 0 }]);
     await expect.poll(() => raw.pttl(run)).toBeGreaterThan(0);
-    await expect.poll(() => queue.waiting()).toBe(0);
+    await expect.poll(() => queue.waiting(ANNA.user)).toMatchObject({ all: 0 });
   });
 
   test('a job that kills every worker fails with worker_lost', async () => {
