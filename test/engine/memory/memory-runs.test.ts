@@ -48,8 +48,8 @@ function open() {
     if (claimed.kind !== 'run') throw new Error(claimed.kind);
     return claimed.run;
   };
-  const { recordCancel } = createLiveJobs(unfinished);
-  return { clock, job, live, patches, faults, runs, end, claim, closing, recordCancel };
+  const liveJobs = createLiveJobs(unfinished);
+  return { clock, job, live, patches, faults, runs, end, claim, closing, liveJobs };
 }
 
 test('the end of a job is written again every second until the ledger takes it', async () => {
@@ -94,10 +94,10 @@ test('subscribers hear of the end only when it is durable', async () => {
 });
 
 test('a job that is over is not written any more', async () => {
-  const { job, live, patches, runs, recordCancel } = open();
+  const { job, live, patches, runs, liveJobs } = open();
   live.clear();
   await runs.begin(job);
-  await recordCancel(job.id);
+  await liveJobs.recordCancel(job.id);
   expect(patches).toEqual([]);
 });
 
