@@ -403,6 +403,11 @@ describe('bad input', () => {
     expect(made.body.name).toBe('../../etc/passwd');
     expect(made.body.display_name).toMatch(/^[0-9a-f]{64}\.txt$/);
   });
+
+  test('the name of the file has the limits of a given one', async () => {
+    const made = await post([], { bytes: 'l', name: `${longTag}.txt` });
+    expect(made).toMatchObject({ status: 400, body: { error: { code: 'INVALID_BODY' } } });
+  });
 });
 
 describe('scans', () => {

@@ -42,7 +42,8 @@ export async function uploadAsset(
       if (hash !== undefined && hash !== part.file.hash)
         throw assetError('HASH_MISMATCH', 'The file has another hash.');
       const file = { ...part.file, filename: part.filename };
-      await answer(await storeAsset(services, request, { file, body }));
+      const named = { name: part.filename, ...body };
+      await answer(await storeAsset(services, request, { file, body: named }));
     },
   });
 }
