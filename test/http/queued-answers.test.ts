@@ -5,6 +5,7 @@ import { connect } from 'node:net';
 import { type RequestListener, type ServerResponse, get } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
+import { lastAnswer } from '../../src/http/client-connection.ts';
 import { type HttpTimeouts, createHttpServer, onWebSocket } from '../../src/http/server.ts';
 
 async function open(handler: RequestListener, timeouts: Partial<HttpTimeouts> = {}) {
@@ -49,6 +50,17 @@ test('a call is served when the answer before it has ended', async () => {
   await expect.poll(() => answers.length).toBe(2);
   answers[1]?.end('three');
   expect(await received).toMatch(/ 200 OK\r\n[^]*one[^]* 417 [^]* 200 OK\r\n[^]*three/);
+});
+
+test('a connection that waits for its next call keeps none that has ended', async () => {
+  const answers: ServerResponse[] = [];
+  const { server, socket } = await open((_, res) => void answers.push(res));
+  const [[peer]] = await Promise.all([once(server, 'connection'), once(socket, 'connect')]);
+  socket.write(callOf('/1'));
+  await expect.poll(() => answers.length).toBe(1);
+  expect(lastAnswer(peer)).toBe(answers[0]);
+  answers[0]?.end();
+  await expect.poll(() => lastAnswer(peer)).toBeUndefined();
 });
 
 test('bytes that are no request are not answered into an answer that has begun', async () => {
