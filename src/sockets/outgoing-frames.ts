@@ -127,6 +127,11 @@ export class OutgoingFrames {
     if (frame) this.sendText(frame());
   }
 
+  /** Drops a delayed `progress_state` that is older than a step. A later one follows. */
+  discardState(promptId: string): void {
+    this.#pendingStates.delete(promptId);
+  }
+
   /** Drops a delayed preview: its node has ended. */
   discardPreview(promptId: string): void {
     if (this.#pendingPreview?.promptId === promptId) this.#dropPendingPreview();

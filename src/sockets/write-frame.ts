@@ -64,6 +64,7 @@ function writeStep(
   const isFirst = sendsMetadata(connection, scope);
   const form = rulesOf(connection.dialect).nodeStates;
   if (state) connection.sendState(context.promptId, state[form]);
+  else connection.discardState(context.promptId);
   if (picture && isFirst) writePicture(connection, picture, scope, context);
   connection.sendText(progress());
   if (picture && !isFirst) writePicture(connection, picture, scope, context);

@@ -233,6 +233,13 @@ describe('the nodes of a progress_state', () => {
   });
 });
 
+test('a delayed progress_state does not follow a later step', () => {
+  const socket = openFake(hub, { dialect: 'local', clientId: 'id' });
+  Object.assign(socket.connection.ws, { bufferedAmount: 300 * 1024 });
+  run(submit('id'), [STATE, STEP, INTERRUPTED]);
+  expect(socket.heard()).toEqual(['progress:1/2', 'execution_interrupted']);
+});
+
 describe('a late local socket', () => {
   const open = (clientId: string) => openFake(hub, { dialect: 'local', clientId });
 
