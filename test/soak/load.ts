@@ -34,7 +34,7 @@ export type Load = {
   readonly sent: Sent[];
   readonly countingSockets: readonly CountingSocket[];
   readonly problems: string[];
-  /** When a tenth of the prompts had been sent: a minute of ten, or later on a slow machine. */
+  /** When a third of the prompts had been sent: memory still grows by some 20 MB once during the first 600. */
   readonly warmAtMs: () => number;
   /** Posts everything; resolves when all that was sent has ended or is missing. */
   run(): Promise<void>;
@@ -109,7 +109,7 @@ export async function openLoad(holdover: Holdover, size: Size): Promise<Load> {
         // A slow machine does not catch up on late prompts: the load is the same to the end.
         await delay(Math.max(0, dueAtMs - performance.now()));
         dueAtMs = Math.max(dueAtMs, performance.now()) + everyMs;
-        if (index === Math.floor(size.jobs / 10)) warmAtMs = performance.now();
+        if (index === Math.floor(size.jobs / 3)) warmAtMs = performance.now();
         while (live.size >= size.atOnce) await Promise.race(live);
         const task = send(index)
           .catch((error: unknown) => void problems.push(`soak-${index}: ${String(error)}`))

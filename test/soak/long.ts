@@ -1,6 +1,6 @@
 // `npm run soak -- --minutes M --upstream NAME`: everything at once on each upstream.
 // Accounts must add up, and a process may hold at the end what it held
-// after its first minute. Not in CI.
+// after a third of the load. Not in CI.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
@@ -112,7 +112,7 @@ function report(
   console.log(`\n${upstream}: ${load.sent.length} prompts, ${previews} previews heard`);
   console.table(
     Object.entries(verdicts).flatMap(([process, { first, last }]) => [
-      { process, when: 'after the first minute', ...first },
+      { process, when: 'after a third of the load', ...first },
       { process, when: 'at the end of the load', ...last },
       { process, when: 'when all have gone', ...shown(left[process]) },
     ]),

@@ -1,6 +1,6 @@
 import { type Sample, median } from './watch.ts';
 
-/** A process after its first minute and at the end of the load, and what of that is too much. */
+/** A process after a third of the load and at its end, and what of that is too much. */
 export type MemoryVerdict = {
   readonly first: Figures;
   readonly last: Figures;
@@ -31,11 +31,13 @@ export function judge(name: string, samples: readonly Sample[], warmAtMs: number
   const last = figuresOf(samples, endMs - WINDOW_MS);
   const problems: string[] = [];
   if (!(last.rssMb <= first.rssMb * RSS_GROWTH)) {
-    problems.push(`${name}: ${last.rssMb} MB at the end, ${first.rssMb} MB after the first minute`);
+    problems.push(
+      `${name}: ${last.rssMb} MB at the end, ${first.rssMb} MB after a third of the load`,
+    );
   }
   for (const kind of ['files', 'sockets', 'resources'] as const) {
     if (last[kind] <= first[kind] + MORE[kind]) continue;
-    problems.push(`${name}: ${last[kind]} ${kind} at the end, ${first[kind]} after a minute`);
+    problems.push(`${name}: ${last[kind]} ${kind} at the end, ${first[kind]} after a third`);
   }
   return { first, last, problems };
 }
