@@ -48,9 +48,14 @@ export function headerLines(headers: { readonly [name: string]: string }): strin
   );
 }
 
-/** Returns the open connections of a server, from now on. */
+const connectionsOfServers = new WeakMap<Server, ReadonlySet<Socket>>();
+
+/** Returns the open connections of a server: all from the first call of this function on. */
 export function connectionsOf(server: Server): ReadonlySet<Socket> {
+  const known = connectionsOfServers.get(server);
+  if (known !== undefined) return known;
   const open = new Set<Socket>();
+  connectionsOfServers.set(server, open);
   const add = (socket: Socket): void => {
     open.add(socket);
     socket.once('close', () => open.delete(socket));

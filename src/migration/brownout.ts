@@ -68,7 +68,7 @@ function windowOf(
 
 /** The time between the notice to open sockets and the brownout. */
 const NOTICE_MS = 10 * 60_000;
-const CHECK_INTERVAL_MS = 60_000;
+const CHECK_INTERVAL_MS = 10_000;
 
 type ScheduledBrownout = Brownout & { readonly fromMs: number };
 

@@ -47,7 +47,7 @@ const ROWS = contractRows({
       400,
       {
         operations: ['GET /api/jobs', 'POST /api/assets'],
-        body: /"message": "(Invalid status value|user_metadata must be)/,
+        body: /"message": "(Invalid status value|user_metadata must be|preview_id names no asset)/,
         isRare: true,
       },
     ],
