@@ -48,15 +48,12 @@ export function headerLines(headers: { readonly [name: string]: string }): strin
   );
 }
 
-const connectionsOfServers = new WeakMap<Server, ReadonlySet<Socket>>();
-
-/** Returns the open connections of a server: all from the first call of this function on. */
+/** Returns the open connections of a server, from now on. */
 export function connectionsOf(server: Server): ReadonlySet<Socket> {
-  const known = connectionsOfServers.get(server);
-  if (known !== undefined) return known;
   const open = new Set<Socket>();
-  connectionsOfServers.set(server, open);
   const add = (socket: Socket): void => {
+    // A socket comes back when its offer of another protocol was not taken.
+    if (open.has(socket)) return;
     open.add(socket);
     socket.once('close', () => open.delete(socket));
   };
