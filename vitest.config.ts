@@ -31,7 +31,7 @@ export default defineConfig({
     // A second, the default, is too short for a prompt on a busy machine.
     expect: { poll: { timeout: 15_000 } },
     // Most of the time is other processes starting and clocks running out, not this one at work.
-    maxWorkers: 5,
+    maxWorkers: 4,
     // A worker runs file after file: a process for each, with the modules of `src`, takes half a second of processor time.
     isolate: false,
     sequence: { sequencer: LongestFirst },
