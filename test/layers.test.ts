@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /** A folder imports only from folders with a lower number. docs/architecture.md says what is in each. */
-const FLOORS: Readonly<Record<string, number>> = {
+const LAYERS: Readonly<Record<string, number>> = {
   main: 12,
   demo: 12,
   cli: 11,
@@ -100,17 +100,17 @@ const FOLDERS = [...new Set(SOURCES.map(({ name }) => dirname(name)))].filter(
 );
 
 describe('the three rules of the map', () => {
-  test('imports are found, and every folder has a floor', () => {
+  test('imports are found, and every folder has a layer', () => {
     expect(SOURCES.flatMap(({ imports }) => imports).length).toBeGreaterThan(1000);
     expect([...new Set(SOURCES.map(({ name }) => topOf(name)))].toSorted()).toEqual(
-      Object.keys(FLOORS).toSorted(),
+      Object.keys(LAYERS).toSorted(),
     );
   });
 
-  test('a folder imports only from folders on lower floors', () => {
-    const floor = (name: string) => FLOORS[topOf(name)] ?? 0;
+  test('a folder imports only from folders on lower layers', () => {
+    const layer = (name: string) => LAYERS[topOf(name)] ?? 0;
     const isUp = (from: string, to: string) =>
-      topOf(from) !== topOf(to) && floor(to) >= floor(from);
+      topOf(from) !== topOf(to) && layer(to) >= layer(from);
     expect(wrongImports(isUp)).toEqual([]);
   });
 
