@@ -121,7 +121,7 @@ export type FromWorker =
   | { readonly type: 'preview'; readonly data: Extract<JobEvent, { event: 'preview' }>['data'] }
   | { readonly type: 'text'; readonly nodeId: string; readonly text: string }
   | ({ readonly type: 'finished' } & ShownResult)
-  /** What a cached node that did not run showed; only of a class with an intermediate output. */
+  /** The shown values of a cached node that did not run; only of a class with an intermediate output. */
   | ({ readonly type: 'shown' } & ShownResult)
   | ({ readonly type: 'question'; readonly id: number } & WorkerRequest)
   | { readonly type: 'end'; readonly end: RunEnd };
