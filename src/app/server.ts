@@ -94,7 +94,7 @@ function createServer(services: Services, mounts: Mounts): Server {
     tls: config.tls,
     log: observers.log,
     dialectOf: auth.dialects.ofCall,
-    beforeAnswer: (request) => prompts.sockets.sendFirstFrames(() => auth.identify(request)?.user),
+    onAnswered: (request) => prompts.sockets.sendFirstFrames(() => auth.identify(request)?.user),
   });
 }
 

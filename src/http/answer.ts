@@ -39,11 +39,11 @@ export class Answer<
   }
 }
 
-/** Returns a class of answers that call this before their head is written. */
-export function observedAnswer(beforeAnswer: (request: IncomingMessage) => void): typeof Answer {
+/** Returns a class of answers that call this in the turn that writes their head, after it is written. */
+export function observedAnswer(onAnswered: (request: IncomingMessage) => void): typeof Answer {
   return class<Request extends IncomingMessage> extends Answer<Request> {
     override writeHead(status: number, ...rest: unknown[]): this {
-      beforeAnswer(this.req);
+      process.nextTick(onAnswered, this.req);
       return super.writeHead(status, ...rest);
     }
   };

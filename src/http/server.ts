@@ -49,8 +49,8 @@ type ServerParts = {
   readonly log?: Logger;
   /** Returns the dialect of calls that no handler sees. */
   readonly dialectOf?: DialectOf;
-  /** Called before the head of an answer is written. */
-  readonly beforeAnswer?: ((request: IncomingMessage) => void) | undefined;
+  /** Called when the head of an answer has been written, in the same turn. */
+  readonly onAnswered?: ((request: IncomingMessage) => void) | undefined;
 };
 
 const local: DialectOf = () => 'local';
@@ -63,10 +63,10 @@ export function createHttpServer(
   handler: RequestListener,
   options: Partial<HttpTimeouts> & ServerParts = {},
 ): Server {
-  const { tls, log, dialectOf = local, beforeAnswer, ...given } = options;
+  const { tls, log, dialectOf = local, onAnswered, ...given } = options;
   const timeouts = { ...DEFAULT_TIMEOUTS, ...given };
   const limits: ServerOptions<typeof IncomingMessage, typeof Answer> = {
-    ServerResponse: beforeAnswer ? observedAnswer(beforeAnswer) : Answer,
+    ServerResponse: onAnswered ? observedAnswer(onAnswered) : Answer,
     maxHeaderSize: MAX_PARSED_HEAD_BYTES,
     headersTimeout: timeouts.headersMs,
     connectionsCheckingInterval: Math.min(5000, timeouts.headersMs),

@@ -149,8 +149,9 @@ export class Hub {
   }
 
   /**
-   * Sends the delayed frames of the user's new sockets: an answer to a call of the user is about to
-   * be written, and clients that opened a socket before that call expect its `status` first.
+   * Sends the delayed frames of the user's new sockets: an answer to a call of the user was written,
+   * and clients that opened a socket before that call expect its `status` now, and no frame before
+   * the answer. A busy client reads the connection first that became readable first.
    * `userOf` is called only if any socket is new.
    */
   sendFirstFrames(userOf: () => string | undefined): void {

@@ -137,7 +137,7 @@ export class OutgoingFrames {
     if (this.#pendingPreview?.promptId === promptId) this.#dropPendingPreview();
   }
 
-  /** Writes delayed first frames now, before anything else that this turn writes elsewhere. */
+  /** Writes delayed first frames now. */
   flush(): void {
     this.#firstFrames?.flush();
   }

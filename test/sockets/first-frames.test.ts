@@ -1,4 +1,4 @@
-// The first frame after an upgrade leaves later than the 101, but before the next answer to its user.
+// The first frame after an upgrade leaves later than the 101, but with the next answer to its user.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { type Server, createServer } from 'node:http';
@@ -12,6 +12,7 @@ import { createDialects } from '../../src/dialects/dialect.ts';
 import { Hub } from '../../src/sockets/hub.ts';
 import { Deprecation } from '../../src/migration/deprecation.ts';
 import { createUpgrade } from '../../src/v1/upgrade.ts';
+import { createHttpServer } from '../../src/http/server.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { startHoldover } from '../support/processes/holdover.ts';
 import { useHoldover } from '../support/processes/use-holdover.ts';
@@ -242,6 +243,26 @@ describe('on a server', () => {
     await new Promise((resolve) => setImmediate(resolve));
     expect(String(await socket.received(0))).toContain('"sid"');
   });
+});
+
+test('they are due in the turn of the answer, after its bytes', async () => {
+  const written: number[] = [];
+  let turns = 0;
+  const server = createHttpServer(
+    (_request, response) => {
+      response.end('{}');
+      setImmediate(() => turns++);
+    },
+    { onAnswered: ({ socket }) => written.push(socket.bytesWritten, turns) },
+  );
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const caller = await dial((server.address() as AddressInfo).port);
+  opened.wires.push(caller);
+  caller.send(requestText('/'));
+  const { raw } = await caller.until('{}');
+  server.close();
+  expect(written).toEqual([raw.length, 0]);
 });
 
 /** A busy machine may let a client sleep for longer than any server waits; not three times. */
