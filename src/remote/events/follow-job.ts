@@ -1,5 +1,5 @@
 import { type JobEvent, isGone } from '../../protocol/job-api.ts';
-import { IS_TERMINAL } from '../../protocol/v2.ts';
+import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
 import type { Account } from '../calls/accounts.ts';
 import type { TurnQueue } from '../../lib/rate-limiter.ts';
 import type { Subscribers } from './subscribers.ts';
@@ -51,11 +51,11 @@ export class JobFollower implements StreamCandidate {
   #reconnectMs: number;
   #noStreamUntilMs = 0;
   #tooLargeCount = 0;
-  #cycles = 0;
   #polls = 0;
   /** The number of events that streams have brought. */
   #events = 0;
-  #isEndReported = false;
+  /** True at first, and when another call has reported the end of the job: it has just read it. */
+  #mayUseSnapshot = true;
   /** True when the stream has reported the end of the job alone. */
   #isEndStreamed = false;
 
@@ -85,9 +85,9 @@ export class JobFollower implements StreamCandidate {
     const { stop, subscribers } = this.#job;
     try {
       while (stop.reason === undefined) {
-        const waitMs = await this.#cycle();
-        if (waitMs === undefined) return;
-        await this.#pause.sleep(waitMs);
+        const reconnectMs = this.#takeSlot() ? await this.#readStreamUntilEnd() : undefined;
+        if (stop.reason !== undefined || (await this.#readUnlessFresh())) return;
+        await this.#pause.sleep(this.#waitMs(reconnectMs));
       }
     } catch (error) {
       if (stop.reason === undefined) throw error;
@@ -97,58 +97,62 @@ export class JobFollower implements StreamCandidate {
     }
   }
 
-  /**
-   * Reads one stream, or polls once. Returns the wait before the next time; `undefined` when the
-   * job is over.
-   */
-  async #cycle(): Promise<number | undefined> {
+  /** Takes a slot for a stream. False when the job is to be polled. */
+  #takeSlot(): boolean {
     const { streamSlots } = this.#options.sharing;
-    const mayStream = this.#mayStream();
-    if (!mayStream) streamSlots.remove(this);
-    const waitMs =
-      mayStream && streamSlots.acquire(this) ? await this.#readStreamUntilEnd() : undefined;
-    if (this.#job.stop.reason !== undefined) return undefined;
-    if (await this.#readUnlessFresh()) return undefined;
-    const failedMs = this.#failedReadMs();
-    const nextMs =
-      failedMs === undefined
-        ? (waitMs ?? this.#nextPollMs())
-        : Math.min(failedMs, waitMs ?? failedMs);
+    if (this.#mayStream()) return streamSlots.acquire(this);
+    streamSlots.remove(this);
+    return false;
+  }
+
+  /** The wait before the next stream or poll. `reconnectMs`: the wait that the last stream asks for. */
+  #waitMs(reconnectMs: number | undefined): number {
+    const waitsMs = [reconnectMs, this.#failedReadMs()].filter((ms) => ms !== undefined);
+    const nextMs = waitsMs.length > 0 ? Math.min(...waitsMs) : this.#nextPollMs();
     return Math.max(jittered(nextMs), this.#reads.refusedForMs());
   }
 
   /** Reads the job now: another call has reported its end. */
   reportEnd(): void {
-    this.#isEndReported = true;
+    this.#mayUseSnapshot = true;
     this.#reads.skipTurn();
     this.#pause.interrupt();
     this.#stream?.abort();
   }
 
-  /** Reads the job, unless it was just read. After a pause it is read again. */
+  /**
+   * Shows the job as another call has just read it, else reads it at its turn, or at once when its
+   * stream has just reported its end. True when it has ended.
+   */
   async #readUnlessFresh(): Promise<boolean> {
-    const { account, jobId, subscribers } = this.#job;
-    const isFresh = this.#cycles++ === 0 || this.#isEndReported;
-    this.#isEndReported = false;
-    const freshJob = isFresh ? this.#options.snapshots.fresh(account, jobId) : undefined;
-    if (freshJob === undefined) return this.#readAtTurn();
-    subscribers.publishSnapshot(freshJob);
-    return IS_TERMINAL[freshJob.status];
-  }
-
-  /** Reads the job at its turn, or at once when its stream has just reported its end. */
-  async #readAtTurn(): Promise<boolean> {
-    if (!this.#isEndStreamed) await this.#reads.waitForTurn();
+    let known = this.#knownJob();
+    if (!known && !this.#isEndStreamed) {
+      await this.#reads.waitForTurn();
+      known = this.#knownJob();
+    }
     this.#isEndStreamed = false;
     if (this.#job.stop.reason !== undefined) return false;
-    return this.#isEndReported ? this.#readUnlessFresh() : this.#readAndPublish();
+    return known ? this.#show(known) : this.#readAndShow();
+  }
+
+  /** The job as another call has just read it, if that will do. */
+  #knownJob(): Job | undefined {
+    const mayUse = this.#mayUseSnapshot;
+    this.#mayUseSnapshot = false;
+    return mayUse ? this.#options.snapshots.fresh(this.#job.account, this.#job.jobId) : undefined;
+  }
+
+  /** Shows the job. True when it has ended. */
+  #show(job: Job): boolean {
+    this.#job.subscribers.publishSnapshot(job);
+    return IS_TERMINAL[job.status];
   }
 
   /**
    * Reads the job and shows it. True when it has ended. An answer is out of date when an event
    * arrives before it.
    */
-  async #readAndPublish(): Promise<boolean> {
+  async #readAndShow(): Promise<boolean> {
     const { subscribers } = this.#job;
     const eventsBefore = this.#events;
     const read = await this.#reads.read();
@@ -156,9 +160,9 @@ export class JobFollower implements StreamCandidate {
     if (!read.ok) return isGone(read.error);
     if (this.#events !== eventsBefore && !IS_TERMINAL[read.value.status]) return false;
     const before = subscribers.status();
-    subscribers.publishSnapshot(read.value);
+    const hasEnded = this.#show(read.value);
     if (subscribers.status() !== before) this.#polls = 0;
-    return IS_TERMINAL[read.value.status];
+    return hasEnded;
   }
 
   /**
@@ -182,7 +186,7 @@ export class JobFollower implements StreamCandidate {
 
   /** Reads the job while its stream is open: even a working stream may have missed the end. */
   #readBesideStream(current: AbortController, silence: SilenceWatch): void {
-    this.#readAndPublish().then(
+    this.#readAndShow().then(
       (isOver) => {
         const failedMs = this.#failedReadMs();
         if (isOver) current.abort();
