@@ -48,9 +48,14 @@ export function headerLines(headers: { readonly [name: string]: string }): strin
   );
 }
 
-/** Returns the open connections of a server, from now on. */
+const connectionsByServer = new WeakMap<Server, ReadonlySet<Socket>>();
+
+/** Returns the open connections of a server, from the first call on. */
 export function connectionsOf(server: Server): ReadonlySet<Socket> {
+  const known = connectionsByServer.get(server);
+  if (known) return known;
   const open = new Set<Socket>();
+  connectionsByServer.set(server, open);
   const add = (socket: Socket): void => {
     // A socket comes back when its offer of another protocol was not taken.
     if (open.has(socket)) return;

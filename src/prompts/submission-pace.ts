@@ -66,3 +66,8 @@ export function withJitter(ms: number): number {
 export function backoffMs({ notSentMs }: SubmissionPace, failures: number): number {
   return Math.min(notSentMs.last, notSentMs.first * 2 ** Math.min(failures, 10));
 }
+
+/** Returns the wait before the next search, which grows with each search. */
+export function nextSearchWaitMs({ searchMs }: SubmissionPace, lastMs: number): number {
+  return Math.min(searchMs.last, Math.max(searchMs.first, lastMs * 1.5));
+}

@@ -9,7 +9,7 @@ import {
 import { type FrameScope, frameScopeFor, isInScope } from './frame-scope.ts';
 import { type Frame, activeNodeIn, encodeFrame } from './frame.ts';
 import type { PreviewMethod } from './preview-method.ts';
-import { type FrameBatch, type FrameLoader, UndeliveredFrames } from './undelivered-frames.ts';
+import { type FrameLoader, UndeliveredFrames } from './undelivered-frames.ts';
 import { type FrameContext, writeFrame } from './write-frame.ts';
 
 /** The prompt that the frames belong to, and the `client_id` that it named. */
@@ -49,9 +49,9 @@ export class Channel {
   #currentFrames: Map<Frame['kind'], Frame> | undefined;
   #hasStarted = false;
   #isSuperseded = false;
-  #isFetched = false;
   /**
    * The sockets that connected after the result was fetched: they get no more frames of the prompt.
+   * `undefined`: the result was not fetched.
    */
   #afterFetch: WeakSet<SocketConnection> | undefined;
   #activeNode: string | null = null;
@@ -119,24 +119,24 @@ export class Channel {
 
   /** Sends a socket that has connected the frames it missed, or the running node. */
   replayTo(connection: SocketConnection): void {
-    if (connection.watches) {
-      for (const frame of this.#currentFrames?.values() ?? []) this.#write(connection, frame);
-    }
+    if (connection.watches) return this.#writeAll(connection, this.#currentFrames?.values() ?? []);
     const group = this.#groupOf(connection);
-    if (this.#isFetched && group !== undefined) {
-      this.#afterFetch ??= new WeakSet();
-      this.#afterFetch.add(connection);
-      return;
-    }
-    const batch = group && this.#takeUndelivered(connection, group);
-    if (group === undefined || batch === undefined) return;
-    const { frames, position } = batch;
+    if (group === undefined) return;
+    if (this.#afterFetch) this.#afterFetch.add(connection);
+    else if (this.#mayReplay(connection, group)) this.#replayUndelivered(connection, group);
+  }
+
+  #replayUndelivered(connection: SocketConnection, group: ReceiverGroup): void {
+    const isLastReceiver = group === 'client' || this.address.clientId === null;
+    const { frames, position } = isLastReceiver
+      ? this.#undelivered.takeAll()
+      : this.#undelivered.takeUnsent();
     // A socket that returns to a run it already knows gets a bare `executing`, as in v1.
     const node = frames.length === 0 ? this.#activeNode : this.#nodeBeforeUndelivered;
     if (node !== null && group === 'client') {
       connection.sendText(encodeMessage({ type: 'executing', data: { node } }));
     }
-    for (const frame of frames) this.#write(connection, frame);
+    this.#writeAll(connection, frames);
     if (frames.length > 0) this.#delivery.noteReached(connection.sid);
     if (position > 0) this.#options.onCaughtUp?.(group, position);
   }
@@ -164,7 +164,7 @@ export class Channel {
 
   /** Marks that a client has fetched the result: late sockets get no frames of the prompt. */
   markFetched(): void {
-    this.#isFetched = true;
+    this.#afterFetch ??= new WeakSet();
     this.#undelivered.takeAll();
   }
 
@@ -215,27 +215,22 @@ export class Channel {
   /** True when a socket may connect that needs the frame at this position. */
   #isNeeded(position: number, groups: ReadonlySet<ReceiverGroup>): boolean {
     const { clientId, isV2Job } = this.address;
-    if (this.#isFetched || isV2Job) return false;
+    if (this.#afterFetch || isV2Job) return false;
     const isObsolete = clientId === null && this.#isSuperseded && this.#delivery.isUnreached();
     return !isObsolete && this.#delivery.mayBeLacking(position, groups);
   }
 
-  /**
-   * Returns the frames for a socket that connects, by the rule of its dialect. `undefined`: the
-   * socket gets no frame of this prompt.
-   */
-  #takeUndelivered(connection: SocketConnection, group: ReceiverGroup): FrameBatch | undefined {
+  /** True when a socket that connects gets the frames it missed, by the rule of its dialect. */
+  #mayReplay({ sid }: SocketConnection, group: ReceiverGroup): boolean {
     const isLastPrompt = this.#delivery.isUnreached() && !this.#isSuperseded;
     // A returning socket gets the frames that it missed, also of a prompt that is not the newest.
-    const isReturning = this.#delivery.hasReached(connection.sid);
-    if (group !== 'client' && !isReturning && !isLastPrompt) return undefined;
-    const isLastReceiver = group === 'client' || this.address.clientId === null;
-    return isLastReceiver ? this.#undelivered.takeAll() : this.#undelivered.takeUnsent();
+    return group === 'client' || isLastPrompt || this.#delivery.hasReached(sid);
   }
 
-  #write(connection: SocketConnection, frame: Frame): void {
-    const encoded = encodeFrame(frame, this.#context.promptId);
-    writeFrame(connection, encoded, this.#scopeOf(connection), this.#context);
+  #writeAll(connection: SocketConnection, frames: Iterable<Frame>): void {
+    const scope = this.#scopeOf(connection);
+    for (const frame of frames)
+      writeFrame(connection, encodeFrame(frame, this.#context.promptId), scope, this.#context);
   }
 
   #scopeOf(connection: SocketConnection): FrameScope {

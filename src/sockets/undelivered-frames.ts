@@ -2,7 +2,7 @@ import { encodeMessage } from './connection.ts';
 import { type Frame, activeNodeIn } from './frame.ts';
 
 /** Frames in order, and the position of the last frame. */
-export type FrameBatch = { readonly frames: readonly Frame[]; readonly position: number };
+type FrameBatch = { readonly frames: readonly Frame[]; readonly position: number };
 
 export type FrameLoader = () => Promise<Frame | undefined>;
 

@@ -54,9 +54,12 @@ const CHARS_AROUND = 8;
 /** Returns the errors of the nodes on a cycle, each of which names the whole cycle. */
 function cycleErrors(cycle: readonly string[], workflow: Graph): (id: string) => NodeErrorEntry {
   let leftChars = MAX_NAMES_CHARS / cycle.length;
-  const isTooMany = (id: string): boolean => (leftChars -= id.length + CHARS_AROUND) < 0;
-  const firstLeftOut = cycle.findIndex(isTooMany);
-  const named = firstLeftOut < 0 ? cycle : cycle.slice(0, firstLeftOut);
+  const named: string[] = [];
+  for (const id of cycle) {
+    leftChars -= id.length + CHARS_AROUND;
+    if (leftChars < 0) break;
+    named.push(id);
+  }
   const steps = [...named, ...named.slice(0, 1)].map(
     (step) => `${step} (${classOf(workflow, step)})`,
   );

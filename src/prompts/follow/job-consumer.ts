@@ -100,13 +100,17 @@ export class JobConsumer {
     }
   }
 
-  /** Reads the job, unless the stream has brought its end. True when the job has ended. */
+  /**
+   * Reads the job, unless the stream has brought its end. True when it is followed no longer: it has
+   * ended, or was lost and another job takes its place.
+   */
   async poll(jobId: string): Promise<boolean> {
-    if (this.#entryApplier.hasEnded()) return true;
-    return this.#receiveRead(await this.#ports.jobs.api.get(this.#prompt.caller, jobId));
+    if (!this.#entryApplier.hasEnded())
+      await this.#receiveRead(await this.#ports.jobs.api.get(this.#prompt.caller, jobId));
+    return this.#entryApplier.hasEnded() || this.#prompt.jobId !== jobId;
   }
 
-  async #receiveRead(read: Result<Job>): Promise<boolean> {
+  async #receiveRead(read: Result<Job>): Promise<void> {
     const { clock } = this.#ports.policy;
     const job = read.ok ? read.value : undefined;
     const isMissing = read.ok ? read.value.status === 'expired' : isGone(read.error);
@@ -117,13 +121,11 @@ export class JobConsumer {
     }
     if (isMissing || (job && wasLostWhileQueued(job))) {
       const missing = { job, lastQueuedAtMs: this.#lastQueuedAtMs };
-      const result = await this.#options.replaceLostJob(this.#prompt, missing);
-      if (result !== 'final') return result === 'sent';
+      if ((await this.#options.replaceLostJob(this.#prompt, missing)) !== 'final') return;
     } else if (job) this.#lastQueuedAtMs = clock.now();
-    if (read.ok) return this.#receiveJob(read.value);
-    if (!isMissing) return false;
-    await this.#receive({ kind: 'lost', reason: read.error.message, atMs: clock.now() });
-    return true;
+    if (read.ok) await this.#receiveJob(read.value);
+    else if (isMissing)
+      await this.#receive({ kind: 'lost', reason: read.error.message, atMs: clock.now() });
   }
 
   async endWithoutJob(ending: EndWithoutJob): Promise<void> {
@@ -190,7 +192,7 @@ export class JobConsumer {
     await this.#receive({ kind: 'output', output, file, atMs });
   }
 
-  async #receiveJob(received: Job): Promise<boolean> {
+  async #receiveJob(received: Job): Promise<void> {
     const job = await this.#uploadsNamed.inJob(received);
     await this.#outputNames.removeReplaced(job);
     if (this.#ports.policy.traits.isService && this.#prompt.isTakenOver) {
@@ -199,7 +201,6 @@ export class JobConsumer {
     const kind = IS_TERMINAL[job.status] ? 'settled' : 'snapshot';
     const files = await this.#outputNames.nameAll(job);
     await this.#receive({ kind, job, files, atMs: this.#ports.policy.clock.now() });
-    return this.#entryApplier.hasEnded();
   }
 
   async #receive(input: ProgressInput): Promise<void> {

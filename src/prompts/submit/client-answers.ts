@@ -69,11 +69,11 @@ export class ClientAnswers {
 
   /** Answers when another process has taken the prompt over: that one finds the job. */
   async #answerForOtherProcess(submission: PendingSubmission): Promise<void> {
-    const { client, draft, key, lastAttempt } = submission;
+    const { client, draft, key, foundJob } = submission;
     if (!client || !draft) return;
     const row = await this.#records.prompts.get(key);
     const prompt = this.#trackAs(draft, row);
-    const hasJob = lastAttempt?.input === 'accepted' || (row !== undefined && row.jobId !== null);
+    const hasJob = foundJob !== undefined || (row !== undefined && row.jobId !== null);
     if (prompt && hasJob) return this.accept(submission, prompt);
     const promptId = prompt?.promptId ?? initialPromptId(draft);
     this.#reject(submission, toV1Error(submitUnknown(promptId)));

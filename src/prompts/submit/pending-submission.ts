@@ -4,7 +4,7 @@ import type { NodeErrors } from '../../protocol/v1.ts';
 import type { Job } from '../../protocol/v2.ts';
 import type { LivePrompt } from '../live-prompt.ts';
 import type { Accepted } from './answer.ts';
-import type { Attempt } from './attempt.ts';
+import type { FailedAttempt } from './attempt.ts';
 import type { SubmissionDraft } from './draft.ts';
 import type { SubmissionPlan } from './plan.ts';
 import { SubmissionFacts } from './submission-facts.ts';
@@ -28,9 +28,10 @@ export class PendingSubmission {
   /** `undefined`: no client knows the prompt. */
   prompt: LivePrompt | undefined;
   client: WaitingClient | undefined;
-  /** True when the record of a new prompt has its first plan, and that is not sent yet. */
-  isPlanRecorded = false;
-  lastAttempt: Attempt | undefined;
+  /** True until the first send of a new prompt: the insertion of the prompt has recorded its plan. */
+  isFirstSend = false;
+  /** The last attempt, unless it made a job. */
+  failedAttempt: FailedAttempt | undefined;
   foundJob: Job | undefined;
   /** The errors of outputs that the plan lacks. */
   nodeErrors: NodeErrors = {};

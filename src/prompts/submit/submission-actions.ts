@@ -17,7 +17,7 @@ import type { Outbox } from './outbox.ts';
 import type { PendingSubmission } from './pending-submission.ts';
 import { withNewKey } from './plan.ts';
 import { SubmissionCalls } from './submission-calls.ts';
-import { backoffMs, retryAfterMs, withJitter } from '../submission-pace.ts';
+import { backoffMs, nextSearchWaitMs, retryAfterMs, withJitter } from '../submission-pace.ts';
 import { type Action, type Input, isSearchResult } from './submission-table.ts';
 
 /** Follows a prompt, and links it to its job. */
@@ -144,19 +144,20 @@ export class SubmissionActions {
 
   #waitMs(submission: PendingSubmission, input: Input): number {
     const { pace } = this.#ports.policy;
-    const { facts, lastAttempt, searchWaitMs, state } = submission;
-    const { answering, searchMs } = pace;
-    if (state === 'submitting') {
-      if (input === 'not sent') return answering.notSentMs[facts.notSent - 1] ?? answering.searchMs;
-      if (input !== 'unknown') return answering.searchMs;
-      return answering.unknownMs[facts.unknown - 1] ?? 0;
-    }
+    const { facts, failedAttempt, state } = submission;
+    if (state === 'submitting') return this.#answeringWaitMs(submission, input);
     if (input === 'not sent') return backoffMs(pace, facts.notSent);
-    if (input === 'full' && lastAttempt && 'error' in lastAttempt)
-      return retryAfterMs(pace, lastAttempt.error.retryAfterSeconds);
+    if (input === 'full') return retryAfterMs(pace, failedAttempt?.error.retryAfterSeconds);
     if (!facts.mayHaveJob) return pace.notSentMs.last;
-    submission.searchWaitMs = Math.min(searchMs.last, Math.max(searchMs.first, searchWaitMs * 1.5));
+    submission.searchWaitMs = nextSearchWaitMs(pace, submission.searchWaitMs);
     return submission.searchWaitMs;
+  }
+
+  /** The wait while the client of the prompt waits for its answer. */
+  #answeringWaitMs({ facts }: PendingSubmission, input: Input): number {
+    const { notSentMs, unknownMs, searchMs } = this.#ports.policy.pace.answering;
+    if (input === 'not sent') return notSentMs[facts.notSent - 1] ?? searchMs;
+    return input === 'unknown' ? (unknownMs[facts.unknown - 1] ?? 0) : searchMs;
   }
 
   async #queue(submission: PendingSubmission, input: Input): Next {
@@ -196,9 +197,9 @@ export class SubmissionActions {
   }
 
   async #refuse(submission: PendingSubmission): Next {
-    const { lastAttempt } = submission;
-    const isRefusal = lastAttempt && 'refusal' in lastAttempt && REFUSALS.has(lastAttempt.input);
-    await this.#answers.refuse(submission, isRefusal ? lastAttempt.refusal : unreachableUpstream());
+    const { failedAttempt: failed } = submission;
+    const isRefusal = failed && REFUSALS.has(failed.input);
+    await this.#answers.refuse(submission, isRefusal ? failed.refusal : unreachableUpstream());
     return this.#ended(submission);
   }
 
@@ -211,11 +212,8 @@ export class SubmissionActions {
   }
 
   async #fail(submission: PendingSubmission): Next {
-    const { lastAttempt } = submission;
-    const error =
-      lastAttempt && 'error' in lastAttempt
-        ? jobErrorOf(lastAttempt.error, lastAttempt.refusal, submission.plan.graph)
-        : SECRETS_GONE;
+    const { failedAttempt: failed, plan } = submission;
+    const error = failed ? jobErrorOf(failed.error, failed.refusal, plan.graph) : SECRETS_GONE;
     return this.#end(submission, (prompt) =>
       this.#follower.finishWithoutJob(prompt, { kind: 'failed', error }),
     );

@@ -43,9 +43,9 @@ export class SubmissionCalls {
     const { facts, plan } = submission;
     const state = submission.state === 'outbox' ? 'sent' : submission.state;
     if (state === 'done') throw new Error('a prompt that has ended is not sent');
-    const isNew = submission.isPlanRecorded;
-    submission.isPlanRecorded = false;
-    if (!isNew) await this.record(submission, state, plan);
+    const { isFirstSend } = submission;
+    submission.isFirstSend = false;
+    if (!isFirstSend) await this.record(submission, state, plan);
     if (submission.isCancelRequested) return 'cancelled';
     const sending = this.#send(submission, (changed) => this.record(submission, state, changed));
     submission.isBusy = !facts.mayHaveJob;
@@ -53,7 +53,7 @@ export class SubmissionCalls {
       ? await leftOnCancel(submission, sending, jobOfAttempt)
       : await sending.finally(() => (submission.isBusy = false));
     this.#noteAttempt(submission, sent);
-    if (isNew) reached('after-submit');
+    if (isFirstSend) reached('after-submit');
     return sent.input;
   }
 
@@ -81,9 +81,9 @@ export class SubmissionCalls {
     const isAboutContent = isContentRefused(sent);
     const nowMs = this.#ports.policy.deadlineClock.now();
     submission.facts.noteAttempt({ input, isEngineDown, isAboutContent }, nowMs);
-    submission.lastAttempt = sent;
     submission.plan = plan;
     submission.nodeErrors = { ...submission.nodeErrors, ...nodeErrors };
+    submission.failedAttempt = sent.input === 'accepted' ? undefined : sent;
     if (sent.input === 'accepted') submission.foundJob = sent.job;
   }
 

@@ -97,7 +97,7 @@ export class Submissions {
       // Another process took the prompt over before it was recorded.
       throw error instanceof LeadershipLost ? toV1Error(serverStalled()) : error;
     }
-    submission.isPlanRecorded = !isBehind;
+    submission.isFirstSend = !isBehind;
     if (!isBehind) reached('after-intent');
   }
 
