@@ -87,8 +87,7 @@ function toFloat(value: Json): Coerced {
     .replace(/(?<=\d)_(?=\d)/g, '');
   // `Number` reads `0x10`, `0b1` and `0o7`, too; Python does not.
   const number = text === '' || /^0[box]/i.test(text) ? Number.NaN : Number(text);
-  if (Number.isFinite(number))
-    return { ok: true, value: typeof value === 'string' ? number : value };
+  if (Number.isFinite(number)) return { ok: true, value: number };
   return refuseValue(
     `could not convert string to float: ${pythonRepr(shownText(typeof value === 'string' ? value : text))}`,
   );

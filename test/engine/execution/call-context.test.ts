@@ -20,7 +20,6 @@ function contextWith(ask: (request: WorkerRequest) => Promise<unknown>) {
     meter: createMemoryMeter(Infinity),
     textBudget: { left: 0 },
     metadata: { promptText: null, extraPngInfo: null },
-    inputTypes: {},
     ask: ask as never,
     post() {},
   });
