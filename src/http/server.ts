@@ -156,11 +156,21 @@ function createRefusal(
   };
 }
 
-/** Refuses a target that is neither a path nor an address, on which the framework would fail. */
+const ESCAPED_PATH = /^[^?]*%[^?]*/;
+/** The escapes of letters, digits, `-`, `_` and `~`: an address means the same without them. */
+const NEEDLESS = /%(?:2d|3\d|[46][1-9a-f]|[57][\da]|5f|7e)/gi;
+
+/**
+ * Removes needless escapes from the path, and refuses a target that is neither a path nor an
+ * address, on which the framework would fail.
+ */
 function withReadableTarget(handler: RequestListener, dialectOf: DialectOf): RequestListener {
   const refuse = createRefusal(NO_TARGET, dialectOf);
   return (request, response) => {
     const { url = '' } = request;
+    request.url = url.replace(ESCAPED_PATH, (path) =>
+      path.replaceAll(NEEDLESS, decodeURIComponent),
+    );
     const isReadable = url.startsWith('/') || url === '*' || URL.canParse(url);
     (isReadable ? handler : refuse)(request, response);
   };

@@ -40,8 +40,9 @@ export type Value =
   | boolean
   | null;
 
-/** Returns the value that nodes see for a literal. */
+/** Returns the value that nodes see for a literal. The text of a FLOAT is its infinity or NaN. */
 export function toValue(json: Json, type?: InputSpec[0]): Value {
+  if (type === 'FLOAT' && typeof json === 'string') return Number(json);
   if (typeof json !== 'number' && !(json instanceof LosslessNumber)) return json as Value;
   const token = json.toString();
   return type !== 'FLOAT' && /^-?\d+$/.test(token) ? BigInt(token) : Number(token);

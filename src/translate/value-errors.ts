@@ -1,7 +1,7 @@
 import { type Json, type JsonObject } from '../protocol/json.ts';
 import { errorEntry, notInListError } from '../protocol/node-errors.ts';
 import { pythonFloat } from '../protocol/python-json.ts';
-import { pythonRepr } from '../protocol/python-text.ts';
+import { pythonRepr, pythonStr } from '../protocol/python-text.ts';
 import { comboOptions, type NodeErrorEntry } from '../protocol/v1.ts';
 import { shownValue } from './shown-value.ts';
 
@@ -60,11 +60,11 @@ function compareNumbers(a: Json, b: Json): number {
 }
 
 function exactNumber(value: Json): number | bigint {
-  const text = pythonRepr(value);
+  const text = pythonStr(value);
   return /^-?\d+$/.test(text) ? BigInt(text) : Number(text);
 }
 
 /** Returns a limit or value as v1 prints it: floats keep their decimal point. */
 function numberText(type: 'INT' | 'FLOAT', value: Json): string {
-  return type === 'FLOAT' ? pythonFloat(Number(pythonRepr(value))) : pythonRepr(value);
+  return type === 'FLOAT' ? pythonFloat(Number(pythonStr(value))) : pythonStr(value);
 }

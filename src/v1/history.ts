@@ -116,10 +116,10 @@ const UNKNOWN_BYTES = BATCH_BYTES;
  */
 export function paginate<T>(all: readonly T[], { maxItems, offset }: HistoryQuery): readonly T[] {
   if (maxItems === undefined) return all.slice(Math.max(0, offset ?? 0));
-  if (maxItems <= 0) return [];
   // v1 takes the newest when only a maximum is given; a negative offset counts as none.
-  if (offset === undefined || offset < 0) return all.slice(-maxItems);
-  return all.slice(offset, offset + maxItems);
+  if (offset === undefined || offset < 0) return maxItems > 0 ? all.slice(-maxItems) : [];
+  // It looks at the maximum after it has taken an entry.
+  return all.slice(offset, offset + Math.max(1, maxItems));
 }
 
 /**

@@ -185,6 +185,7 @@ describe('/userdata/{file}/move/{dest}', () => {
     expect([answer.status, answer.text]).toEqual([200, '"new/folder/to.json"']);
     expect((await ask('GET', '/userdata/from.json')).status).toBe(404);
     expect((await ask('GET', '/userdata/new%2Ffolder%2Fto.json')).text).toBe('moved');
+    expect((await ask('GET', '/userdata/new%2Ffolder')).status).toBe(403);
     const info = await move('new/folder/to.json', 'from.json', '?full_info=true');
     expect(JSON.parse(info.text)).toMatchObject({ path: 'from.json', size: 5 });
   });

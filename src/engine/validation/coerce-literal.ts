@@ -69,10 +69,7 @@ function intFromText(text: string): Coerced {
     : refuseValue(`invalid literal for int() with base 10: ${pythonRepr(shownText(text))}`);
 }
 
-/**
- * Converts to a float. Not-a-number is refused: it would pass every limit and make `/history`
- * invalid JSON.
- */
+/** Converts to a float. JSON has no infinity and no NaN, so these become their texts. */
 function toFloat(value: Json): Coerced {
   if (typeof value === 'boolean') return { ok: true, value: Number(value) };
   if (value !== null && typeof value === 'object' && !(value instanceof LosslessNumber)) {
@@ -85,12 +82,20 @@ function toFloat(value: Json): Coerced {
   const text = String(value)
     .trim()
     .replace(/(?<=\d)_(?=\d)/g, '');
-  // `Number` reads `0x10`, `0b1` and `0o7`, too; Python does not.
-  const number = text === '' || /^0[box]/i.test(text) ? Number.NaN : Number(text);
-  if (Number.isFinite(number)) return { ok: true, value: number };
+  const number = floatOf(text);
+  if (number !== undefined)
+    return { ok: true, value: Number.isFinite(number) ? number : String(number) };
   return refuseValue(
     `could not convert string to float: ${pythonRepr(shownText(typeof value === 'string' ? value : text))}`,
   );
+}
+
+function floatOf(text: string): number | undefined {
+  if (/^[+-]?nan$/i.test(text)) return Number.NaN;
+  if (/^[+-]?inf(inity)?$/i.test(text)) return text.startsWith('-') ? -Infinity : Infinity;
+  // `Number` reads `0x10`, `0b1` and `0o7`, too; Python does not.
+  const number = text === '' || /^0[box]/i.test(text) ? Number.NaN : Number(text);
+  return Number.isNaN(number) ? undefined : number;
 }
 
 function toJsonInteger(text: string): Json {

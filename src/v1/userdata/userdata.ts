@@ -60,6 +60,7 @@ export const userDataRoutes = routesFor<UserDataServices>({
   async 'GET /userdata/:file'({ userData }, { ctx, caller, params }) {
     const path = pathOf(params['file']);
     const status = await userData.look(caller.user, path);
+    if (status.kind === 'folder') throw emptyError(403, 'This is a folder.');
     if (status.kind !== 'file') throw emptyError(404, FILE_NOT_FOUND);
     ctx.set(headersOf(path));
     if (userData.content) return sendObject(ctx, status, await userData.content(caller.user, path));

@@ -92,18 +92,18 @@ describe('literals', () => {
     );
   });
 
-  test.each(['nan', 'inf', '1e999', '', '0x10', '0b1', '0O7'])(
-    'FLOAT %j is refused: Python does not read it, or it would make history invalid JSON',
-    (text) => {
-      const graph = {
-        '1': node('PrimitiveFloat', { value: text }),
-        '2': node('PreviewAny', { source: ['1', 0] }),
-      };
-      expect(refusalOf(graph).node_errors).toMatchObject({
-        '1': { errors: [{ type: 'invalid_input_type' }] },
-      });
-    },
-  );
+  test.each([
+    ...['', '0x10', '0b1', '0O7', 'nano'].map((text) => [text, 'invalid_input_type'] as const),
+    [' Inf', 'value_bigger_than_max'],
+    ['1e999', 'value_bigger_than_max'],
+    ['-infinity', 'value_smaller_than_min'],
+  ])('FLOAT %j is refused with %s', (text, type) => {
+    const graph = {
+      '1': node('PrimitiveFloat', { value: text }),
+      '2': node('PreviewAny', { source: ['1', 0] }),
+    };
+    expect(refusalOf(graph).node_errors).toMatchObject({ '1': { errors: [{ type }] } });
+  });
 });
 
 describe('graphs', () => {

@@ -26,9 +26,10 @@ const thumbnail = async ({ width, height, channels, data }) => {
   return new Uint8Array(await picture.resize(64, 64, { fit: 'inside' }).jpeg().toBuffer());
 };
 
-const steps = async ({ image, steps: count, delay_ms: delayMs, preview }, context) => {
+const steps = async ({ image, steps: given, delay_ms: delayMs, preview }, context) => {
+  const count = Number(given);
   for (let step = 1; step <= count; step++) {
-    await sleep(delayMs);
+    await sleep(Number(delayMs));
     context.check();
     if (preview) context.preview(await thumbnail(image), 'image/jpeg');
     context.progress(step, count);
@@ -43,7 +44,7 @@ const expand = ({ image }, context) => {
 };
 
 const after = async ({ image, delay_ms: delayMs }) => {
-  await sleep(delayMs);
+  await sleep(Number(delayMs));
   return { outputs: [image] };
 };
 
