@@ -42,6 +42,7 @@ describe('LoadImage', () => {
     ['bitmap with a palette', paletteBmp(), [2, 1]],
     ['TIFF with a palette', paletteTiff(), [2, 1]],
     ['bitmap of OS/2 without one', os2Bmp(), [64, 64]],
+    ['bitmap with a mask of alpha bits', alphaBmp(), [2, 1]],
   ])('gives the mask of a %s its size', async (_what, bytes, size) => {
     const [image, mask] = await loadImage(bytes);
     expect([...image.data].map(Math.round)).toEqual([1, 0, 0, 0, 0, 1]);
@@ -161,6 +162,17 @@ function os2Bmp(): Uint8Array {
   for (const [at, value] of [2, 1, 1, 24].entries()) bytes.writeUInt16LE(value, 18 + at * 2);
   bytes.set([0, 0, 255, 255, 0, 0], 26);
   return bytes;
+}
+
+/** The same, with places for red, green, blue and alpha. */
+function alphaBmp(): Uint8Array {
+  const head = Buffer.alloc(70);
+  head.write('BM');
+  head.writeUInt32LE(70, 10);
+  for (const [i, value] of [56, 2, 1].entries()) head.writeUInt32LE(value, 14 + i * 4);
+  head.set([1, 0, 32, 0, 3], 26);
+  head.set(Buffer.from('0000ff0000ff0000ff000000000000ff', 'hex'), 54);
+  return Buffer.concat([head, Buffer.from('0000ffffff0000ff', 'hex')]);
 }
 
 /** A red pixel and a blue one, by their numbers. */

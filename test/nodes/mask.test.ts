@@ -98,6 +98,20 @@ describe('MaskComposite', () => {
     expect(rowsOf(await laid({ ...layers, x, y, operation: 'add' }))).toBe(rows);
   });
 
+  test.each([
+    ['x', 3, 'fails'],
+    ['x', 4, 'works'],
+    ['y', 2, 'fails'],
+  ])('beyond the edge, at %s %i, it %s', async (side, at, how) => {
+    const [row, three] = [[0, 0], Array(3).fill([1, 1, 1]) as number[][]];
+    const layers = { destination: maskOf([row]), source: maskOf(three), operation: 'add' };
+    const result = laid({ ...layers, [side]: at }).then(
+      () => 'works',
+      () => 'fails',
+    );
+    expect(await result).toBe(how);
+  });
+
   test('clips also what nothing was laid over', async () => {
     const layers = { destination: maskOf([[7, -7, 0.5]]), source: maskOf([[0]]) };
     expect(rowsOf(await laid({ ...layers, x: 2, operation: 'add' }))).toBe('1 0 0.5');

@@ -143,7 +143,18 @@ export async function decodeBmp(bytes: Uint8Array): Promise<DecodedPicture> {
   const { width, height, data } = decode(bytes);
   const rgba = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   const bits = viewOf(bytes).getUint16(isOfOs2(bytes) ? 24 : 28, true);
-  return { width, height, hasAlpha: bits <= MAX_PALETTE_BITS, channels: 4, bytes: rgba };
+  const hasAlpha = bits <= MAX_PALETTE_BITS || hasAlphaMask(viewOf(bytes));
+  return { width, height, hasAlpha, channels: 4, bytes: rgba };
+}
+
+const BIT_FIELDS = 3;
+/** The length of the first header that names the bits of the alpha. */
+const ALPHA_HEADER_BYTES = 56;
+
+function hasAlphaMask(view: DataView): boolean {
+  const hasMasks =
+    view.getUint32(14, true) >= ALPHA_HEADER_BYTES && view.getUint32(30, true) === BIT_FIELDS;
+  return hasMasks && view.getUint32(66, true) !== 0;
 }
 
 /** Returns the number of pixels in the header of a Windows bitmap. */

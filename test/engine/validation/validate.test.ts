@@ -93,7 +93,10 @@ describe('literals', () => {
   });
 
   test.each([
-    ...['', '0x10', '0b1', '0O7', 'nano'].map((text) => [text, 'invalid_input_type'] as const),
+    ['', 'invalid_input_type'],
+    ['0x10', 'invalid_input_type'],
+    ['0O7', 'invalid_input_type'],
+    ['nano', 'invalid_input_type'],
     [' Inf', 'value_bigger_than_max'],
     ['1e999', 'value_bigger_than_max'],
     ['-infinity', 'value_smaller_than_min'],
