@@ -11,6 +11,7 @@ import {
   cutOut,
   eachCoveredRow,
   greyPicture,
+  refuseBeyond,
   spanWithin,
 } from './region.ts';
 import { frameOf, newMask, roundHalfEven } from '../tensor.ts';
@@ -203,8 +204,7 @@ const maskComposite = typedNode({
     // Other words can come through a link only. They change nothing, as in v1.
     const operation = OPERATIONS.get(inputs.operation) ?? ((level: number) => level);
     fittingBatches(destination, source);
-    refuseBeyond(x - destination.width, source.width);
-    refuseBeyond(y - destination.height, source.height);
+    refuseBeyond({ x, y }, destination, source);
     const { data } = destination;
     const covered = { target: destination, source, at: { x, y } };
     eachCoveredRow(context, covered, ({ width, to, from: fromIn }) => {
@@ -218,12 +218,6 @@ const maskComposite = typedNode({
     return { outputs: [destination] };
   },
 });
-
-/** v1 fails between the edge and the place where the rest of the source would not fit beside it. */
-function refuseBeyond(distance: number, sourceSize: number): void {
-  if (distance > 0 && distance < sourceSize - 1)
-    throw new NodeFailure('RuntimeError', `Cannot lay a mask ${distance} pixels beyond the edge`);
-}
 
 const fittingBatches = (destination: MaskValue, source: MaskValue): void => {
   if (source.batch === 1 || source.batch === destination.batch) return;

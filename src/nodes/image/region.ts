@@ -144,6 +144,14 @@ export const eachCoveredRow = (
   });
 };
 
+/** Fails as v1's slices do, whose end comes before the edge when the offset is a little beyond it. */
+export const refuseBeyond = (at: Point, target: Size, source: Size): void => {
+  const [right, below] = [at.x - target.width, at.y - target.height];
+  const isBeyond = (by: number, size: number): boolean => by > 0 && by < size - 1;
+  if (isBeyond(right, source.width) || isBeyond(below, source.height))
+    throw new NodeFailure('RuntimeError', 'Cannot lay a mask beyond the edge');
+};
+
 const pixelAt = ({ height, width }: Size, frame: number, { x, y }: Point): number =>
   (frame * height + y) * width + x;
 
