@@ -21,6 +21,7 @@ import {
   closeCode,
   dial,
   requestText,
+  say,
   upgradeText,
   wsFrame,
 } from '../support/clients/raw-socket.ts';
@@ -240,6 +241,8 @@ describe('on a server', () => {
     await socket.until('\r\n\r\n');
     caller.send(requestText(path, call));
     await caller.until('\r\n\r\n');
+    // Written before this answer, which is another user's and sends nothing to the socket.
+    await say(holdover.port, requestText('/prompt', { headers: ['X-API-Key: another'] }));
     await new Promise((resolve) => setImmediate(resolve));
     expect(String(await socket.received(0))).toContain('"sid"');
   });
