@@ -1,4 +1,4 @@
-import { type Json, type JsonObject, LosslessNumber } from '../protocol/json.ts';
+import { type Json, type JsonObject } from '../protocol/json.ts';
 import { errorEntry, notInListError } from '../protocol/node-errors.ts';
 import { pythonFloat } from '../protocol/python-json.ts';
 import { pythonRepr, pythonStr } from '../protocol/python-text.ts';
@@ -66,6 +66,5 @@ function exactNumber(value: Json): number | bigint {
 
 /** Returns a limit or value as v1 prints it: floats keep their decimal point. */
 function numberText(type: 'INT' | 'FLOAT', value: Json): string {
-  const isExact = type === 'INT' || value instanceof LosslessNumber;
-  return isExact ? pythonStr(value) : pythonFloat(Number(value));
+  return type === 'FLOAT' ? pythonFloat(Number(pythonStr(value))) : pythonStr(value);
 }
