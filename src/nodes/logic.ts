@@ -78,7 +78,7 @@ function branchOf(inputs: Inputs): 'on_true' | 'on_false' {
 }
 
 function isTrue(value: Value): boolean {
-  if (typeof value === 'bigint') return value !== 0n;
+  if (typeof value === 'bigint') return true;
   if (typeof value === 'object' && value?.kind !== undefined) {
     const message = 'Boolean value of Tensor with more than one value is ambiguous';
     throw new NodeFailure('RuntimeError', message);
@@ -86,7 +86,7 @@ function isTrue(value: Value): boolean {
   return isTruthyInPython(value as Json);
 }
 
-type Numbers = readonly [float: number, int: bigint];
+type Numbers = readonly [float: number, int: number | bigint];
 
 /** Returns a value as a FLOAT and as an INT, which keeps all its digits. */
 function toNumbers(value: Value): Numbers {
@@ -103,7 +103,8 @@ const NO_NUMBER = /^[+-]?(inf|infinity|nan)$/i;
 function numbersIn(value: string): Numbers {
   const text = value.trim().replaceAll(/(?<=\d)_(?=\d)/g, '');
   if (text === '') throw new NodeFailure('ValueError', 'Cannot convert empty string to number.');
-  if (/^[+-]?\d+$/.test(text)) return [cutOff(Number(text))[0], BigInt(text.replace(/^\+/, ''))];
+  if (/^[+-]?\d+$/.test(text))
+    return [cutOff(Number(text))[0], exactInt(BigInt(text.replace(/^\+/, '')))];
   if (NUMBER.test(text)) return cutOff(Number(text));
   if (NO_NUMBER.test(text)) return cutOff(Number.NaN);
   const message = `Cannot convert string to number: ${pythonRepr(value)}`;
@@ -111,7 +112,13 @@ function numbersIn(value: string): Numbers {
 }
 
 function cutOff(float: number): Numbers {
-  if (Number.isFinite(float)) return [float, BigInt(Math.trunc(float))];
+  if (Number.isFinite(float)) return [float, exactInt(BigInt(Math.trunc(float)))];
   const message = `Cannot convert non-finite value to number: ${pythonFloat(float)}`;
   throw new NodeFailure('ValueError', message);
+}
+
+/** An INT as it is on a link. */
+export function exactInt(int: bigint): number | bigint {
+  const number = Number(int);
+  return Number.isSafeInteger(number) ? number : int;
 }

@@ -1,4 +1,4 @@
-import { type Json, type JsonObject, LosslessNumber } from '../protocol/json.ts';
+import type { JsonObject } from '../protocol/json.ts';
 import type { NodeUi } from '../protocol/v2.ts';
 
 /** A batch of pictures in float32 from 0 to 1, in the order batch × height × width × channels. */
@@ -29,7 +29,7 @@ export type BoundingBox = {
   readonly height: number;
 };
 
-/** A value on a link: an INT is a bigint, a FLOAT a number. */
+/** A value on a link. An INT is a number if a double holds it exactly, otherwise a bigint. */
 export type Value =
   | ImageValue
   | MaskValue
@@ -39,14 +39,6 @@ export type Value =
   | string
   | boolean
   | null;
-
-/** Returns the value that nodes see for a literal. The text of a FLOAT is its infinity or NaN. */
-export function toValue(json: Json, type?: InputSpec[0]): Value {
-  if (type === 'FLOAT' && typeof json === 'string') return Number(json);
-  if (typeof json !== 'number' && !(json instanceof LosslessNumber)) return json as Value;
-  const token = json.toString();
-  return type !== 'FLOAT' && /^-?\d+$/.test(token) ? BigInt(token) : Number(token);
-}
 
 /** The evaluated inputs of one call, by name. An omitted optional input is absent. */
 export type Inputs = { readonly [name: string]: Value };
@@ -82,6 +74,11 @@ export type SavedFile = {
 /** The operations of a running node. Every method throws `Cancelled` when the job is cancelled. */
 export type NodeContext = {
   readonly nodeId: string;
+  /**
+   * The declared type of the output behind each linked input: it tells FLOAT 3.0 from INT 3.
+   * Literals are absent.
+   */
+  readonly inputTypes?: { readonly [name: string]: string };
   /** Throws if the job is cancelled. Call it often: between steps, rows and frames. */
   check(): void;
   progress(step: number, steps: number): void;

@@ -58,7 +58,7 @@ type TypedNode<Required extends Specs, Optional extends Specs> = Omit<
 > & {
   readonly required: Required;
   readonly optional?: Optional;
-  /** `given`: the values before conversion, where an INT is a bigint. */
+  /** `given`: the values before conversion, where an INT beyond a double is a bigint. */
   run(
     inputs: ValuesOf<Required> & Partial<ValuesOf<Optional>>,
     context: NodeContext,
@@ -196,7 +196,6 @@ function wrong(name: string, expected: string, value: Given): never {
 function describe(value: Given): string {
   if (value === undefined || value === null) return 'nothing';
   if (typeof value === 'string') return `the text ${JSON.stringify(value.slice(0, 80))}`;
-  if (typeof value === 'boolean') return `the boolean ${value}`;
-  if (typeof value !== 'object') return `the number ${value}`;
+  if (typeof value !== 'object') return `the ${typeof value} ${String(value)}`;
   return typeof value.kind === 'string' ? `a ${value.kind}` : 'a list or an object';
 }

@@ -3,13 +3,13 @@ import { escapeUnit } from './python-json-text.ts';
 
 /**
  * Returns the text that Python's `json.dumps` writes and v1 puts into saved files: `, ` and `: `
- * between items, characters outside ASCII as `\uXXXX`.
+ * between items, characters outside ASCII as `\uXXXX`, numbers as they were read.
  */
 export function pythonJson(value: Json): string {
   if (typeof value === 'string') return asciiString(value);
   if (typeof value === 'number') return pythonNumber(value);
   if (value === null || typeof value === 'boolean') return String(value);
-  if (value instanceof LosslessNumber) return pythonNumberText(value.toString());
+  if (value instanceof LosslessNumber) return value.toString();
   if (isArray(value)) return `[${value.map(pythonJson).join(', ')}]`;
   const items = entriesInOrder(value).map(
     ([key, item]) => `${asciiString(key)}: ${pythonJson(item)}`,
@@ -31,12 +31,10 @@ function pythonExponent(value: number): string {
   return value.toExponential().replace(/e([+-])(\d)$/, 'e$10$2');
 }
 
-/** Returns the text of a JSON number as Python writes the number again. */
-export function pythonNumberText(token: string): string {
-  const number = Number(token);
-  return /^-?\d+$/.test(token) || !Number.isFinite(number) ? token : pythonFloat(number);
-}
-
+/**
+ * Writes a number. One that reads as an integer shows no fraction; v1 would keep `5.0`, while
+ * Holdover reads it as 5.
+ */
 function pythonNumber(value: number): string {
   return Number.isSafeInteger(value) ? String(value) : pythonFloat(value);
 }

@@ -1,5 +1,5 @@
 import { type Json, LosslessNumber, isJsonObject } from './json.ts';
-import { pythonFloat, pythonNumberText } from './python-json.ts';
+import { pythonFloat } from './python-json.ts';
 
 /**
  * Returns a JSON value as Python's `str()` shows it, which is how v1 writes values into its
@@ -16,7 +16,7 @@ export function pythonRepr(value: Json): string {
   if (typeof value === 'string') return quoted(value);
   if (typeof value === 'number')
     return Number.isInteger(value) ? String(value) : pythonFloat(value);
-  if (value instanceof LosslessNumber) return pythonNumberText(value.toString());
+  if (value instanceof LosslessNumber) return value.toString();
   if (Array.isArray(value)) return `[${(value as readonly Json[]).map(pythonRepr).join(', ')}]`;
   const items = Object.entries(value).map(([key, item]) => `${quoted(key)}: ${pythonRepr(item)}`);
   return `{${items.join(', ')}}`;

@@ -1,7 +1,7 @@
 import { type Json, type JsonObject } from '../protocol/json.ts';
 import { errorEntry, notInListError } from '../protocol/node-errors.ts';
 import { pythonFloat } from '../protocol/python-json.ts';
-import { pythonRepr, pythonStr } from '../protocol/python-text.ts';
+import { pythonStr } from '../protocol/python-text.ts';
 import { comboOptions, type NodeErrorEntry } from '../protocol/v1.ts';
 import { shownValue } from './shown-value.ts';
 
@@ -41,15 +41,8 @@ export function listError(
   const options = comboOptions(spec);
   if (options === undefined) return undefined;
   const values = spec[1].multiselect === true && Array.isArray(value) ? value : [value];
-  if (values.every((one: Json) => isListed(one, options) || isAllowed(one))) return undefined;
+  if (values.every((one: Json) => options.includes(one) || isAllowed(one))) return undefined;
   return notInListError(name, { options, config: spec }, shownValue(value));
-}
-
-/** True for one of the options. A float is equal to a whole number. */
-function isListed(value: Json, options: readonly Json[]): boolean {
-  if (typeof value === 'string') return options.includes(value);
-  const number = Number(pythonRepr(value));
-  return options.some((option) => Number(pythonRepr(option)) === number);
 }
 
 /** Compares two numbers: -1, 0 or 1. Exact for integers beyond a double. */

@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import type { Form } from '../http/multipart.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { type AssetUpload, type JobApi, type Result, ok, refuse } from '../protocol/job-api.ts';
-import { type Json, type JsonObject, LosslessNumber } from '../protocol/json.ts';
+import type { Json, JsonObject } from '../protocol/json.ts';
 import { refuseControlCharacter } from './read-body.ts';
 import { badField } from './reply.ts';
 
@@ -39,7 +39,7 @@ export function readFromHash(body: JsonObject): Result<FromHash> {
     hash,
     ...(filePath !== undefined && { filePath }),
     ...(tags && { tags }),
-    ...(expiresIn !== undefined && { expiresInSeconds: Number(String(expiresIn)) }),
+    ...(expiresIn !== undefined && { expiresInSeconds: expiresIn }),
   });
 }
 
@@ -101,8 +101,8 @@ function isText(value: Json): value is string {
   return typeof value === 'string';
 }
 
-function isNumber(value: Json): value is number | LosslessNumber {
-  return typeof value === 'number' || value instanceof LosslessNumber;
+function isNumber(value: Json): value is number {
+  return typeof value === 'number';
 }
 
 function isTexts(value: Json): value is readonly string[] {

@@ -17,7 +17,7 @@ test('GetImageSize sends the size as text and puts out width, height and batch s
   const texts: string[] = [];
   const context = fakeContext({ onText: (text) => texts.push(text) });
   const image = picture({ width: 5, height: 3, batch: 2 });
-  expect(await runNode(node('GetImageSize'), { image }, context)).toEqual([5n, 3n, 2n]);
+  expect(await runNode(node('GetImageSize'), { image }, context)).toEqual([5, 3, 2]);
   expect(texts).toEqual(['width: 5, height: 3\n batch size: 2']);
 });
 

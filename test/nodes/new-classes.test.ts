@@ -119,15 +119,16 @@ describe('logic', () => {
 });
 
 test.each([
-  [true, 1, 1n],
+  [true, 1, 1],
   ['18446744073709551615', 18446744073709552000, 18446744073709551615n],
-  [' +1_000 ', 1000, 1000n],
-  ['-0.9', -0.9, 0n],
-  ['.5e1', 5, 5n],
+  [' +1_000 ', 1000, 1000],
+  ['-0.9', -0.9, 0],
+  ['.5e1', 5, 5],
   [1e20, 1e20, 100000000000000000000n],
 ])('ComfyNumberConvert of %o', async (value, float, int) => {
   const { outputs } = await run('ComfyNumberConvert', { value });
-  expect(outputs).toEqual([float, int]);
+  expect(outputs[0]).toBe(float);
+  expect(Object.is(outputs[1], -0) ? 0 : outputs[1]).toBe(int);
 });
 
 test.each([
@@ -144,15 +145,16 @@ describe('StringFormat', () => {
     const named = Object.entries(values).map(([name, value]) => [`values.${name}`, value]);
     return resultOf('StringFormat', { f_string, ...Object.fromEntries(named) }, change);
   };
+  const FLOAT = { inputTypes: { 'values.a': 'FLOAT' } };
 
   // Python 3.11 gives these texts.
   test.each<[string, unknown, string]>([
-    ['03d', 7n, '007'],
+    ['03d', 7, '007'],
     ['>8', 'ab', '      ab'],
     ['*^9', 'abc', '***abc***'],
-    [',', 1234567n, '1,234,567'],
-    ['_x', 3735928559n, 'dead_beef'],
-    ['#x', 255n, '0xff'],
+    [',', 1234567, '1,234,567'],
+    ['_x', 3735928559, 'dead_beef'],
+    ['#x', 255, '0xff'],
     ['+.2f', 3.14159, '+3.14'],
     ['.0f', 2.5, '2'],
     ['.0f', 0.5, '0'],
@@ -164,21 +166,21 @@ describe('StringFormat', () => {
     ['.2', 'hello', 'he'],
     ['5', true, '    1'],
     [',.2f', 1234567.891, '1,234,567.89'],
-    ['=+7', 5n, '+     5'],
-    ['x<4', 1n, '1xxx'],
+    ['=+7', 5, '+     5'],
+    ['x<4', 1, '1xxx'],
     ['.1f', 0.25, '0.2'],
     ['E', 0.00012, '1.200000E-04'],
-    [' d', 5n, ' 5'],
+    [' d', 5, ' 5'],
     ['05', 'ab', 'ab000'],
     ['.10g', 0.1, '0.1'],
-    ['b', -5n, '-101'],
+    ['b', -5, '-101'],
     ['d', 18446744073709551615n, '18446744073709551615'],
-    ['#06x', 255n, '0x00ff'],
-    ['010,', 1234n, '00,001,234'],
-    ['08,', 1234n, '0,001,234'],
-    ['n', 1234n, '1234'],
+    ['#06x', 255, '0x00ff'],
+    ['010,', 1234, '00,001,234'],
+    ['08,', 1234, '0,001,234'],
+    ['n', 1234, '1234'],
     ['#g', 2.5, '2.50000'],
-    ['#.0f', 255n, '255.'],
+    ['#.0f', 255, '255.'],
     ['.1g', 2.5, '2'],
     ['.0e', 2.5, '2e+00'],
     ['.1', 0.25, '0.2'],
@@ -196,12 +198,12 @@ describe('StringFormat', () => {
     ['g', 100_000, '100000'],
     ['f', 1e22, '10000000000000000000000.000000'],
   ])('{a:%s} of the FLOAT %o', async (spec, a, text) => {
-    expect(await format(`{a:${spec}}`, { a })).toBe(text);
+    expect(await format(`{a:${spec}}`, { a }, FLOAT)).toBe(text);
   });
 
   test.each<[string, object, string]>([
-    ['{{{a}}} {b!r} {a!s:>3}', { a: 1n, b: "it's" }, '{1} "it\'s"   1'],
-    ['{a:>{b}}', { a: 'x', b: 4n }, '   x'],
+    ['{{{a}}} {b!r} {a!s:>3}', { a: 1, b: "it's" }, '{1} "it\'s"   1'],
+    ['{a:>{b}}', { a: 'x', b: 4 }, '   x'],
     ['{a[1]:>3}{b[x][0]}', { a: 'a😀c', b: { x: 'yz' } }, '  😀y'],
     ['{a[width]} {a}', { a: { width: 5 } }, "5 {'width': 5}"],
     ['{a!a}', { a: 'é上😀' }, "'\\xe9\\u4e0a\\U0001f600'"],
@@ -217,7 +219,7 @@ describe('StringFormat', () => {
     ['{}', { a: 1 }, 'IndexError', 'Replacement index 0 out of range'],
     ['{b}', { a: 1 }, 'KeyError', "'b'"],
     ['{a:d}', { a: 'x' }, 'ValueError', "Unknown format code 'd' for object of type 'str'"],
-    ['{a:.1d}', { a: 1n }, 'ValueError', 'Precision not allowed'],
+    ['{a:.1d}', { a: 1 }, 'ValueError', 'Precision not allowed'],
     ['{a:5}', { a: null }, 'TypeError', 'unsupported format string passed to NoneType'],
     ['{a.__class__}', { a: 'x' }, 'AttributeError', '__class__'],
     ['{a[constructor]}', { a: { x: 1 } }, 'KeyError', 'constructor'],
@@ -226,7 +228,7 @@ describe('StringFormat', () => {
     ['{a[0]}', { a: 5n }, 'TypeError', 'not subscriptable'],
     ['{a[0]x}', { a: 'abc' }, 'ValueError', 'unfinished part'],
     ['{a:,}', { a: 'abc' }, 'ValueError', "',' not allowed"],
-    ['{a:,x}', { a: 5n }, 'ValueError', "Cannot specify ','"],
+    ['{a:,x}', { a: 5 }, 'ValueError', "Cannot specify ','"],
   ])('%s fails', async (f_string, values, exceptionType, message) => {
     await expect(format(f_string, values)).rejects.toMatchObject({
       exceptionType,

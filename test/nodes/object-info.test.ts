@@ -56,8 +56,7 @@ function comparable(value: Json | undefined): Json {
     const items: readonly Json[] = value;
     return isUpload(items) ? [[], comparable(items[1])] : items.map(comparable);
   }
-  if (value instanceof LosslessNumber) return parseJson(value.value.replace(/\.0$/, ''));
-  if (!isJsonObject(value)) return value ?? null;
+  if (value instanceof LosslessNumber || !isJsonObject(value)) return value ?? null;
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => [
       key,

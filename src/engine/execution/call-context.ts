@@ -27,6 +27,8 @@ export type CallContextOptions = {
     readonly promptText: string | null;
     readonly extraPngInfo: JsonObject | null;
   };
+  /** The declared types of the outputs that are linked to the node's inputs. */
+  readonly inputTypes: { readonly [input: string]: string };
   readonly ask: AskMainThread;
   readonly post: (message: FromWorker) => void;
 };
@@ -54,6 +56,7 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
     meter: deps.meter,
     saved,
     ...deps.metadata,
+    inputTypes: deps.inputTypes,
     check,
     progress(step, steps) {
       check();

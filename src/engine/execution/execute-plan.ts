@@ -1,11 +1,4 @@
-import {
-  type Inputs,
-  type NodeContext,
-  type NodeDef,
-  type NodeResult,
-  type Value,
-  toValue,
-} from '../../nodes/node.ts';
+import type { Inputs, NodeContext, NodeDef, NodeResult, Value } from '../../nodes/node.ts';
 import { stringifyJson } from '../../protocol/json.ts';
 import type { Link } from '../../translate/graph.ts';
 import type { NodeRecord, NodeRecords } from './node-cache.ts';
@@ -13,6 +6,7 @@ import type { MemoryMeter } from './memory-meter.ts';
 import type { RunPlan, PlannedNode } from './run-plan.ts';
 import { createSchedule } from './schedule.ts';
 import type { FromWorker, ShownResult, StoredOutput } from '../jobs/worker-protocol.ts';
+import { toValue } from './node-values.ts';
 
 /** The context of a running call, and the files that it has saved. */
 export type CallContext = NodeContext & {
@@ -193,7 +187,7 @@ function evaluate(
   { plan, records }: Execution,
 ): Inputs {
   const inputs = new Map<string, Value>();
-  for (const [name, { value, spec }] of node.literals) inputs.set(name, toValue(value, spec[0]));
+  for (const [name, { value, spec }] of node.literals) inputs.set(name, toValue(value, spec));
   for (const [name, link] of links) {
     const source = plan.get(link.from);
     /** v1 uses the slot as a Python index: -1 is the last output. */

@@ -1,8 +1,20 @@
-import type { Inputs, Value } from '../../nodes/node.ts';
+import type { InputSpec, Inputs, Value } from '../../nodes/node.ts';
 import { type Json, LosslessNumber, stringifyJson } from '../../protocol/json.ts';
 
 /** The longest text that an error shows of one value. */
 const MAX_SHOWN_CHARS = 1000;
+
+/**
+ * Converts a literal input to the value that nodes see. An INT beyond a double's range becomes a
+ * bigint, and the text of a FLOAT its infinity or NaN.
+ */
+export function toValue(json: Json, spec: InputSpec): Value {
+  if (spec[0] === 'FLOAT' && typeof json === 'string') return Number(json);
+  if (!(json instanceof LosslessNumber)) return json as Value;
+  const token = json.toString();
+  if (spec[0] === 'FLOAT' || !/^-?\d+$/.test(token)) return Number(token);
+  return BigInt(token);
+}
 
 /**
  * Describes evaluated inputs for an error report: pixels are named, not printed, and long texts are

@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { Cancelled, type NodeDef } from '../../nodes/node.ts';
+import { Cancelled, type InputSpec, type NodeDef, type OutputSpec } from '../../nodes/node.ts';
+import type { Link } from '../../translate/graph.ts';
 import {
   isJsonObject,
   type Json,
@@ -68,7 +69,7 @@ async function executePlan(
 ): Promise<void> {
   const meter = createMemoryMeter(request.memoryLimitBytes);
   const { prompt, extraPngInfo } = provenanceOf(request);
-  const context: CallContextOptions = {
+  const context: Omit<CallContextOptions, 'inputTypes'> = {
     meter,
     textBudget: { left: Math.max(0, MAX_UI_CHARS - uiCharsIn(records)) },
     files: request.files,
@@ -87,7 +88,8 @@ async function executePlan(
     post: deps.post,
     begin: () => deps.ask({ kind: 'begin', ask: null }),
     handled: () => deps.ask({ kind: 'handled', ask: null }),
-    contextFor: (node) => createCallContext(node.id, context),
+    contextFor: (node) =>
+      createCallContext(node.id, { inputTypes: inputTypes(node, plan), ...context }),
   });
 }
 
@@ -101,6 +103,37 @@ function uiCharsIn(records: NodeRecords): number {
   let chars = 0;
   for (const { uiJson } of records.values()) chars += uiJson?.length ?? 0;
   return chars;
+}
+
+function inputTypes(node: PlannedNode, plan: RunPlan): { readonly [input: string]: string } {
+  const types = Array.from(linksOf(node), ([input, link]) => [input, outputType(link, plan)]);
+  return Object.fromEntries(types) as { [input: string]: string };
+}
+
+function linksOf({ links, lazyLinks }: PlannedNode): PlannedNode['links'] {
+  return new Map([...links, ...lazyLinks]);
+}
+
+/** Returns the type of an output. One that has the type of an input leads to that input's link. */
+function outputType(link: Link, plan: RunPlan): string {
+  let next: Link | undefined = link;
+  let type = '*';
+  while (next) {
+    const node: PlannedNode | undefined = plan.get(next.from);
+    const output: OutputSpec | undefined = node?.def.outputs.at(next.slot);
+    type = output?.type ?? '*';
+    next =
+      node && output?.matchType !== undefined ? matchedLink(node, output.matchType) : undefined;
+  }
+  return type;
+}
+
+function matchedLink(node: PlannedNode, template: string): Link | undefined {
+  const links = linksOf(node);
+  const isMatched = ([, options]: InputSpec): boolean =>
+    isJsonObject(options?.['template']) && options['template']['template_id'] === template;
+  const names = Object.entries(node.def.required).filter(([, spec]) => isMatched(spec));
+  return names.map(([name]) => links.get(name)).find((link) => link !== undefined);
 }
 
 /** Returns the reusable results. Results whose files are gone are computed again. */

@@ -83,8 +83,10 @@ function toFloat(value: Json): Coerced {
     .trim()
     .replace(/(?<=\d)_(?=\d)/g, '');
   const number = floatOf(text);
-  if (number !== undefined)
-    return { ok: true, value: Number.isFinite(number) ? number : String(number) };
+  if (number !== undefined) {
+    const exact = typeof value === 'string' ? number : value;
+    return { ok: true, value: Number.isFinite(number) ? exact : String(number) };
+  }
   return refuseValue(
     `could not convert string to float: ${pythonRepr(shownText(typeof value === 'string' ? value : text))}`,
   );

@@ -42,7 +42,7 @@ const getImageSize = typedNode({
   ],
   run({ image: { width, height, batch } }, context) {
     context.text(`width: ${width}, height: ${height}\n batch size: ${batch}`);
-    return { outputs: [width, height, batch].map(BigInt) };
+    return { outputs: [width, height, batch] };
   },
 });
 

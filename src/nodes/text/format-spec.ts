@@ -12,7 +12,11 @@ type Spec = { readonly [part: string]: string | undefined };
 const MAX_PRECISION = 100;
 
 /** Writes a value by a specification of Python, such as `03d` or `>10.2f`. */
-export function formatInSpec(value: Value, text: string, context: NodeContext): string {
+export function formatInSpec(
+  { value, isFloat }: { readonly value: Value; readonly isFloat: boolean },
+  text: string,
+  context: NodeContext,
+): string {
   const spec = SPEC.exec(text)?.groups as Spec | undefined;
   if (!spec) throw new NodeFailure('ValueError', 'Invalid format specifier');
   reserveText(context, Number(spec['width'] ?? 0));
@@ -23,7 +27,8 @@ export function formatInSpec(value: Value, text: string, context: NodeContext): 
     const message = `unsupported format string passed to ${type}.__format__`;
     throw new NodeFailure('TypeError', message);
   }
-  const isInt = typeof value !== 'number' && !/^[eEfFgG%]$/.test(spec['type'] ?? '');
+  const isWhole = typeof value !== 'number' || (Number.isInteger(value) && !isFloat);
+  const isInt = isWhole && !/^[eEfFgG%]$/.test(spec['type'] ?? '');
   return numberText(isInt ? intParts(BigInt(value), spec) : floatParts(Number(value), spec), spec);
 }
 

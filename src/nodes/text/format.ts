@@ -1,4 +1,4 @@
-import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts';
+import { type Json, isJsonObject } from '../../protocol/json.ts';
 import { pythonRepr } from '../../protocol/python-text.ts';
 import { pythonFloat } from '../../protocol/python-json.ts';
 import {
@@ -7,7 +7,6 @@ import {
   type NodeDef,
   NodeFailure,
   type Value,
-  toValue,
 } from '../node.ts';
 import { LETTERS, typedNode } from '../typed-node.ts';
 import { formatInSpec } from './format-spec.ts';
@@ -27,12 +26,19 @@ export const FORMAT_NODE: NodeDef = typedNode({
     ],
     f_string: ['STRING', { default: '{a}', multiline: true }],
   },
-  run: ({ values, f_string: template }, context) => ({
-    outputs: [formatText(template, values, context)],
-  }),
+  run({ values, f_string: template }, context) {
+    const { inputTypes = {} } = context;
+    const floats = LETTERS.filter((name) => inputTypes[`values.${name}`] === 'FLOAT');
+    const given = { values, floats: new Set(floats) };
+    return { outputs: [formatText(template, given, context)] };
+  },
 });
 
-type FormatValues = { readonly [name: string]: Value };
+/** The values by name, and the names of those that are a FLOAT: a double does not tell 3.0 from 3. */
+type FormatValues = {
+  readonly values: { readonly [name: string]: Value };
+  readonly floats: ReadonlySet<string>;
+};
 
 /** A text, a doubled brace, a field, or a brace that belongs to none. A field's spec may have fields. */
 const PARTS = /[^{}]+|\{\{|\}\}|\{(?<field>[^{}]*(?:\{[^{}]*\}[^{}]*)*)\}|[{}]/g;
@@ -56,12 +62,14 @@ function formatText(template: string, given: FormatValues, context: NodeContext)
 
 function filled(field: string, given: FormatValues, context: NodeContext): string {
   const { name = '', path = '', conversion, spec = '' } = FIELD.exec(field)?.groups ?? {};
-  const value = converted(member(valueOf(name, given), path), conversion);
+  const value = member(valueOf(name, given), path);
+  const isFloat = path === '' && given.floats.has(name);
+  const shown = { value: converted(value, { conversion, isFloat }), isFloat };
   const fullSpec = spec.includes('{') ? formatText(spec, given, context) : spec;
-  return fullSpec === '' ? plainText(value) : formatInSpec(value, fullSpec, context);
+  return fullSpec === '' ? plainText(shown) : formatInSpec(shown, fullSpec, context);
 }
 
-function valueOf(name: string, values: FormatValues): Value {
+function valueOf(name: string, { values }: FormatValues): Value {
   if (/^\d*$/.test(name)) {
     const message = `Replacement index ${Number(name)} out of range for positional args tuple`;
     throw new NodeFailure('IndexError', message);
@@ -91,14 +99,19 @@ function partOf(whole: Value, part: string, key: string | undefined): Value {
   }
   if (!isJsonObject(whole as Json) || isPixels(whole as Json))
     throw new NodeFailure('TypeError', 'the value is not subscriptable');
-  const members = whole as unknown as JsonObject;
-  if (index === undefined && Object.hasOwn(members, key)) return toValue(members[key] ?? null);
+  const members = whole as unknown as { readonly [name: string]: Value };
+  if (index === undefined && Object.hasOwn(members, key)) return members[key] as Value;
   throw new NodeFailure('KeyError', index === undefined ? pythonRepr(key) : key);
 }
 
-function converted(value: Value, conversion: string | undefined): Value {
+type Shown = { readonly value: Value; readonly isFloat: boolean };
+
+function converted(
+  value: Value,
+  { conversion, isFloat }: { readonly conversion: string | undefined; readonly isFloat: boolean },
+): Value {
   if (conversion === undefined) return value;
-  const text = plainText(value);
+  const text = plainText({ value, isFloat });
   const repr = typeof value === 'string' ? pythonRepr(value) : text;
   if (conversion === 's') return text;
   if (conversion === 'r') return repr;
@@ -116,10 +129,10 @@ function escaped(char: string): string {
 }
 
 /** Returns a value as Python's `str()` does. */
-function plainText(value: Value): string {
+function plainText({ value, isFloat }: Shown): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'bigint') return value.toString();
-  if (typeof value === 'number') return pythonFloat(value);
+  if (typeof value === 'number' && isFloat) return pythonFloat(value);
   return isPixels(value as Json) ? sizeOf(value as ImageValue) : pythonRepr(value as Json);
 }
 

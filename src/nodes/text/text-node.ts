@@ -40,7 +40,7 @@ export function withinRoom(text: string, context: NodeContext): string {
 function shown(value: Value | Json, context: NodeContext): string {
   if (value === null) return 'None';
   if (typeof value === 'boolean') return value ? 'True' : 'False';
-  if (typeof value === 'number') return pythonFloat(value);
+  if (typeof value === 'number' && isFloat(value, context)) return pythonFloat(value);
   if (typeof value !== 'object') return String(value);
   if (isPixels(value)) return sizeOf(value);
   return jsonLines(value, '    ', context);
@@ -81,6 +81,11 @@ function addLines(
 function namedItems(value: Json): readonly (readonly [name: string, item: Json])[] | undefined {
   if (!isJsonObject(value)) return undefined;
   return entriesInOrder(value).map(([key, item]) => [`${JSON.stringify(key)}: `, item]);
+}
+
+/** True for a FLOAT. A whole number may be one: only the type of its output tells. */
+function isFloat(value: number, context: NodeContext): boolean {
+  return context.inputTypes?.['source'] === 'FLOAT' || !Number.isInteger(value);
 }
 
 /**

@@ -63,7 +63,7 @@ export const TEXT_NODES: readonly NodeDef[] = [
     displayName: 'Text Length',
     required: { string: MULTILINE },
     outputs: [{ type: 'INT', name: 'length' }],
-    run: ({ string }) => ({ outputs: [BigInt(countChars(string))] }),
+    run: ({ string }) => ({ outputs: [countChars(string)] }),
   }),
   typedNode({
     ...TEXT,

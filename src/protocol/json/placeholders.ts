@@ -15,7 +15,7 @@ type Container = unknown[] | { [name: string]: unknown };
 
 /**
  * Stands in for the parts of a text that the native parser does not keep: numbers that do not fit a
- * double or are whole floats such as `1.0`, and the places of names that are whole numbers.
+ * double, and the places of names that are whole numbers.
  */
 export class Placeholders {
   readonly #numbers: (LosslessNumber | number)[] = [];
@@ -50,8 +50,7 @@ export class Placeholders {
     if (isKept && Math.abs(value) < FIRST_PLACEHOLDER) return undefined;
     // The parser refuses what is no number.
     if (!NUMBER.test(token)) return undefined;
-    const isWholeFloat = Number.isInteger(value) && /[.eE]/.test(token);
-    const isExact = isKept || (isSafeNumber(token) && !isWholeFloat);
+    const isExact = isKept || isSafeNumber(token);
     if (isExact && Math.abs(value) < FIRST_PLACEHOLDER) return undefined;
     this.#numbers.push(isExact ? value : new LosslessNumber(token));
     return String(FIRST_PLACEHOLDER + this.#numbers.length - 1);

@@ -241,7 +241,7 @@ function isDelimiter(code: number): boolean {
 
 const NON_FINITE = /^(NaN|-?Infinity)$/;
 
-/** True for a number that is long, has an exponent or a fraction that ends in 0, or is not finite. */
+/** True for a number that is long, has an exponent or is not finite. */
 function mayBeReplaced(text: string, start: number, end: number): boolean {
   const first = text.charCodeAt(start);
   if (first === 0x4e || first === 0x49 || text.startsWith('-I', start)) return true;
@@ -250,7 +250,6 @@ function mayBeReplaced(text: string, start: number, end: number): boolean {
   for (let at = start; at < end; at++) {
     const code = text.charCodeAt(at);
     if (code === 0x65 || code === 0x45) return true;
-    if (code === 0x2e && text.charCodeAt(end - 1) === 0x30) return true;
   }
   return false;
 }

@@ -11,10 +11,7 @@ export class LosslessNumber extends LibraryNumber {
 /** The values so far that `JSON.stringify` has written in another form than their text had. */
 let inexact = 0;
 
-/**
- * JSON with exact numbers: one that does not fit a double, or is a whole float such as `1.0`, is
- * kept as its source text.
- */
+/** JSON with exact numbers: a number that does not fit a double is kept as its source text. */
 export type Json =
   | null
   | boolean

@@ -20,6 +20,7 @@ function contextWith(ask: (request: WorkerRequest) => Promise<unknown>) {
     meter: createMemoryMeter(Infinity),
     textBudget: { left: 0 },
     metadata: { promptText: null, extraPngInfo: null },
+    inputTypes: {},
     ask: ask as never,
     post() {},
   });

@@ -2,14 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import sharp from 'sharp';
-import {
-  type Inputs,
-  type NodeContext,
-  type NodeDef,
-  type SavedFile,
-  type Value,
-  toValue,
-} from '../../../src/nodes/node.ts';
+import type { Inputs, NodeContext, NodeDef, SavedFile, Value } from '../../../src/nodes/node.ts';
 import { type Json, type JsonObject, isJsonObject, parseJson } from '../../../src/protocol/json.ts';
 import { pythonJson } from '../../../src/protocol/python-json.ts';
 
@@ -75,7 +68,7 @@ export const fakeContext = (options: {
 });
 
 /**
- * Runs a recorded case with the prompt and the extra data that an engine would hand to its nodes.
+ * Runs a recorded case with the prompt, the extra data and the output types that an engine would hand to its nodes.
  * `contextFor` may change the context of the nodes of a class.
  */
 export async function runGraph(
@@ -97,12 +90,16 @@ export async function runGraph(
   const run = async (id: string): Promise<Outputs> => {
     const { class_type, inputs } = graph[id]!;
     const values: Record<string, Value> = {};
+    const inputTypes: Record<string, string> = {};
     for (const [input, given] of Object.entries(inputs)) {
       const [from, slot] = Array.isArray(given) ? [String(given[0]), Number(given[1])] : [];
-      values[input] = from === undefined ? toValue(given) : await valueOf(from, slot!);
+      values[input] = from === undefined ? (given as Value) : await valueOf(from, slot!);
+      if (from !== undefined)
+        inputTypes[input] = table.get(graph[from]!.class_type)!.outputs[slot!]!.type;
     }
     const context: NodeContext = {
       ...fakeContext({ nodeId: id, case: name, counters, onSave: (file) => saved.push(file) }),
+      inputTypes,
       promptText: pythonJson(stamped(name, graph)),
       extraPngInfo: posted.extra_data?.extra_pnginfo ?? null,
       ...contextFor(class_type),
