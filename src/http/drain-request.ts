@@ -13,6 +13,8 @@ const DRAIN_MS = { max: 10_000, idle: 2000 } as const;
 export const drainRequest: Koa.Middleware = async (ctx, next) => {
   await next();
   const { body, req, res } = ctx;
+  // An answer without a body is sent at once: its connection would be closed before the body came.
+  if (ctx.method === 'HEAD' && !req.complete && !req.destroyed) await drain(req);
   if (req.complete || req.destroyed) return;
   if (typeof body !== 'string' && !Buffer.isBuffer(body)) return;
   const type = ctx.response.get('Content-Type');
