@@ -3,7 +3,7 @@ import type Koa from 'koa';
 import type { ModelRouter } from '../router/router.ts';
 import { createRateLimiter } from '../lib/rate-limiter.ts';
 import { externalJobOfEngine, externalJobOfService } from '../prompts/external-job.ts';
-import { PromptIdJobs, createFindJobId } from '../prompts/find-by-prompt-id.ts';
+import { createFindJobId, withPromptIds } from '../prompts/find-by-prompt-id.ts';
 import type { Prompts } from '../prompts/prompts.ts';
 import type { JobCall } from '../passthrough/job-call-observer.ts';
 import type { PassThrough } from '../passthrough/pass-through.ts';
@@ -21,7 +21,10 @@ export function mountEmbeddedV2(services: Services): Koa.Middleware[] {
     createV2Routes({
       uploads: { ...files.uploads, durability: 'fsync' },
       bodies,
-      jobs: new PromptIdJobs(upstream.runner.jobs, { livePrompts: prompts.live, ledger }).jobs,
+      jobs: withPromptIds(
+        upstream.runner.jobs,
+        createFindJobId({ livePrompts: prompts.live, ledger }),
+      ),
       log: services.observers.log,
       links: {
         addresses: auth.addresses,

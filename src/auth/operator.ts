@@ -5,9 +5,9 @@ import type { Config } from '../config/config.ts';
 import { readHost } from '../http/public-address.ts';
 import type { Caller } from '../protocol/job-api.ts';
 
-/** The reason why a caller is the operator, or is not. */
+/** Whether a caller is the operator, and the reason why it is not. */
 export type OperatorAccess =
-  | { readonly isOperator: true; readonly by: 'token' | 'loopback' }
+  | { readonly isOperator: true }
   | { readonly isOperator: false; readonly reason: string };
 
 type OperatorRequest = RequestHead & { readonly socket: Socket; readonly httpVersion: string };
@@ -47,11 +47,9 @@ export function createOperatorCheck({
     proxy.publicUrl !== undefined ||
     proxy.allowedHosts.length > 0;
   return (request) => {
-    if (localToken !== undefined) return { isOperator: true, by: 'token' };
+    if (localToken !== undefined) return { isOperator: true };
     const reason = isBehindProxy ? NOT_OPERATOR.proxied : refusalOf(request);
-    return reason === undefined
-      ? { isOperator: true, by: 'loopback' }
-      : { isOperator: false, reason };
+    return reason === undefined ? { isOperator: true } : { isOperator: false, reason };
   };
 }
 

@@ -6,7 +6,7 @@ import type { LivePrompts } from './live-prompts.ts';
 export type FindJobId = (user: string, promptId: string) => Promise<string | undefined>;
 
 /** The places where prompts are looked up. */
-export type PromptSources = {
+type PromptSources = {
   readonly livePrompts: LivePrompts;
   readonly ledger: Ledger;
 };
@@ -19,35 +19,28 @@ export function createFindJobId({ livePrompts, ledger }: PromptSources): FindJob
   };
 }
 
-/** Finds a job also by the `prompt_id` that its client chose: v2 clients read jobs that v1 clients submitted. */
-export class PromptIdJobs {
-  /** The same port, with these ids. */
-  readonly jobs: JobApi;
-  readonly #findJobId: FindJobId;
-
-  constructor(jobs: JobApi, sources: PromptSources) {
-    this.#findJobId = createFindJobId(sources);
-    this.jobs = {
-      ...jobs,
-      get: (caller, id) => this.#askByEitherId(caller, id, (jobId) => jobs.get(caller, jobId)),
-      workflow: (caller, id) =>
-        this.#askByEitherId(caller, id, (jobId) => jobs.workflow(caller, jobId)),
-      events: (caller, id, signal) =>
-        this.#askByEitherId(caller, id, (jobId) => jobs.events(caller, jobId, signal)),
-      cancel: (caller, id) =>
-        this.#askByEitherId(caller, id, (jobId) => jobs.cancel(caller, jobId)),
-    };
-  }
-
+/**
+ * Returns the same port, which finds a job also by the `prompt_id` that its client chose: v2 clients
+ * read jobs that v1 clients submitted.
+ */
+export function withPromptIds(jobs: JobApi, findJobId: FindJobId): JobApi {
   /** Asks for a job with this id first, then for the job of the prompt with this id. */
-  async #askByEitherId<T>(
+  async function askByEitherId<T>(
     { user }: Caller,
     id: string,
     request: (jobId: string) => Promise<Result<T>>,
   ): Promise<Result<T>> {
     const answer = await request(id);
     if (answer.ok || answer.error.status !== 404) return answer;
-    const jobId = await this.#findJobId(user, id);
+    const jobId = await findJobId(user, id);
     return jobId === undefined || jobId === id ? answer : await request(jobId);
   }
+  return {
+    ...jobs,
+    get: (caller, id) => askByEitherId(caller, id, (jobId) => jobs.get(caller, jobId)),
+    workflow: (caller, id) => askByEitherId(caller, id, (jobId) => jobs.workflow(caller, jobId)),
+    events: (caller, id, signal) =>
+      askByEitherId(caller, id, (jobId) => jobs.events(caller, jobId, signal)),
+    cancel: (caller, id) => askByEitherId(caller, id, (jobId) => jobs.cancel(caller, jobId)),
+  };
 }

@@ -12,7 +12,6 @@ type LivePromptState = 'waiting' | 'queued' | 'running' | 'ending';
 /** The prompts of one user. The time to find a prompt does not depend on their number. */
 type UserPrompts = {
   readonly prompts: Set<LivePrompt>;
-  readonly inOutbox: Set<LivePrompt>;
   readonly byId: Map<string, readonly LivePrompt[]>;
 };
 
@@ -43,7 +42,6 @@ export class LivePrompts {
       this.#onPending?.(prompt, prompt.waitReason);
     }
     userPrompts.prompts.add(prompt);
-    updateOutbox(userPrompts, prompt);
     addToIndex(userPrompts, prompt, prompt.promptId);
   }
 
@@ -74,7 +72,6 @@ export class LivePrompts {
     if (!userPrompts?.prompts.delete(prompt)) return;
     this.#bytes -= this.#sizes.get(prompt) ?? 0;
     this.#sizes.delete(prompt);
-    userPrompts.inOutbox.delete(prompt);
     for (const id of idsOf(prompt)) removeFromIndex(userPrompts, prompt, id);
     if (userPrompts.prompts.size === 0) this.#users.delete(user);
   }
@@ -87,8 +84,6 @@ export class LivePrompts {
   setWaitReason(prompt: LivePrompt, reason: WaitReason): void {
     if (prompt.waitReason === reason) return;
     prompt.waitReason = reason;
-    const userPrompts = this.#users.get(prompt.caller.user);
-    if (userPrompts?.prompts.has(prompt)) updateOutbox(userPrompts, prompt);
     this.#onPending?.(prompt, reason);
   }
 
@@ -101,11 +96,6 @@ export class LivePrompts {
   awaitCredential(prompt: LivePrompt): void {
     prompt.lacksCredential = true;
     this.#onPending?.(prompt, 'no_key');
-  }
-
-  /** Marks that a process which has the key leads the prompt. */
-  foundCredential(prompt: LivePrompt): void {
-    prompt.lacksCredential = false;
   }
 
   /** Returns the prompts of a user in the order they run. */
@@ -155,8 +145,8 @@ export class LivePrompts {
   }
 
   /** Returns the prompts of this user that are in the outbox. */
-  inOutbox(user: string): ReadonlySet<LivePrompt> {
-    return this.#users.get(user)?.inOutbox ?? NO_PROMPTS;
+  inOutbox(user: string): readonly LivePrompt[] {
+    return [...this.#all(user)].filter(isInOutbox);
   }
 
   /**
@@ -171,8 +161,6 @@ export class LivePrompts {
     return this.#users.get(user)?.prompts ?? [];
   }
 }
-
-const NO_PROMPTS: ReadonlySet<LivePrompt> = new Set<LivePrompt>();
 
 /** Returns the prompts that `/queue` calls running: those that run, else the oldest with a job. */
 export function shownAsRunning(prompts: readonly LivePrompt[]): readonly LivePrompt[] {
@@ -189,12 +177,7 @@ function sizeOf({ lazy }: LivePrompt): number {
 }
 
 function emptyUserPrompts(): UserPrompts {
-  return { prompts: new Set(), inOutbox: new Set(), byId: new Map() };
-}
-
-function updateOutbox({ inOutbox }: UserPrompts, prompt: LivePrompt): void {
-  if (isInOutbox(prompt)) inOutbox.add(prompt);
-  else inOutbox.delete(prompt);
+  return { prompts: new Set(), byId: new Map() };
 }
 
 function idsOf({ promptId, jobId }: LivePrompt): readonly string[] {

@@ -2,10 +2,6 @@ import { WebSocket } from 'ws';
 
 /** While more bytes than this are pending for a socket, only the latest preview is kept. */
 const PREVIEW_PENDING_BYTES = 256 * 1024;
-/** Up to this many pending bytes no preview is delayed, so writes need no callback. */
-const UNTRACKED_BYTES = PREVIEW_PENDING_BYTES / 2;
-/** Frames below this size are written without tracking their delay. */
-const UNTRACKED_CHARS = 16 * 1024;
 /**
  * JSON and results are never dropped. A socket is closed when it accepts nothing for this long
  * while this much is pending, or when more than `maxBytes` are pending. The second limit is higher,
@@ -53,7 +49,7 @@ export class OutgoingFrames {
     this.#firstFrames =
       firstFrameDelayMs === undefined
         ? undefined
-        : new FirstFrames((frame, done) => this.#writeNow(frame, done), {
+        : new FirstFrames((frame) => this.#writeNow(frame), {
             delayMs: firstFrameDelayMs,
             onEnd: options.onFirstSent,
           });
@@ -90,26 +86,15 @@ export class OutgoingFrames {
 
   #send(frame: OutgoingFrame, nowMs: number): void {
     const unsentBytes = this.#unsentBytes();
-    if (unsentBytes === 0) {
-      this.#flushedAtMs = nowMs;
-      // A small frame is not tracked; a larger frame after it is.
-      if (frame.length < UNTRACKED_CHARS) return this.#write(frame);
-    }
+    if (unsentBytes === 0) this.#flushedAtMs = nowMs;
     const isStalled = unsentBytes > STALLED.bytes && nowMs - this.#flushedAtMs > STALLED.forMs;
     if (isStalled || unsentBytes > STALLED.maxBytes) return this.#ws.terminate();
-    this.#write(frame, () => {
-      this.#flushedAtMs = this.#options.now();
-      this.#sendPending();
-    });
+    this.#write(frame);
   }
 
   /** Sends a preview when few bytes are pending; else the next one replaces it. */
   sendPreview(promptId: string, frame: Buffer): void {
-    const unsentBytes = this.#unsentBytes();
-    if (unsentBytes + frame.length <= UNTRACKED_BYTES) return this.#write(frame);
-    if (unsentBytes <= PREVIEW_PENDING_BYTES) {
-      return this.#write(frame, () => this.#sendPending());
-    }
+    if (this.#unsentBytes() <= PREVIEW_PENDING_BYTES) return this.#write(frame);
     this.#dropPendingPreview();
     this.#pendingPreview = { promptId, frame };
   }
@@ -156,7 +141,7 @@ export class OutgoingFrames {
     if (!this.#pendingPreview || this.#unsentBytes() > PREVIEW_PENDING_BYTES) return;
     const { frame } = this.#pendingPreview;
     this.#pendingPreview = undefined;
-    this.#write(frame, () => this.#sendPending());
+    this.#write(frame);
   }
 
   #dropPendingPreview(): void {
@@ -168,24 +153,29 @@ export class OutgoingFrames {
     return this.#ws.bufferedAmount + (this.#firstFrames?.bytes() ?? 0);
   }
 
-  #write(frame: OutgoingFrame, done?: () => void): void {
-    if (!this.#firstFrames?.hold(frame, done)) this.#writeNow(frame, done);
+  #write(frame: OutgoingFrame): void {
+    if (!this.#firstFrames?.hold(frame)) this.#writeNow(frame);
   }
 
-  #writeNow(frame: OutgoingFrame, done?: () => void): void {
+  #writeNow(frame: OutgoingFrame): void {
     const { observer } = this.#options;
     if (observer?.isOn()) observer.record(frame);
-    this.#ws.send(frame, done);
+    this.#ws.send(frame, this.#onWritten);
   }
+
+  readonly #onWritten = (): void => {
+    this.#flushedAtMs = this.#options.now();
+    this.#sendPending();
+  };
 }
 
 /** A text frame or the bytes of a binary one. */
 type OutgoingFrame = string | Buffer;
 
-type WriteFrame = (frame: OutgoingFrame, done?: () => void) => void;
+type WriteFrame = (frame: OutgoingFrame) => void;
 
-/** A frame, or the function that makes it when it leaves; and what is called when it is written. */
-type Held = readonly [frame: OutgoingFrame | (() => string), done?: (() => void) | undefined];
+/** A frame, or the function that makes it when it leaves. */
+type Held = OutgoingFrame | (() => string);
 
 type FirstFramesOptions = { readonly delayMs: number; readonly onEnd?: (() => void) | undefined };
 
@@ -211,7 +201,7 @@ class FirstFrames {
   /**
    * Keeps the frame for later. `false`: frames are not delayed any more, so the caller writes it.
    */
-  hold(...frame: Held): boolean {
+  hold(frame: Held): boolean {
     if (this.#held === undefined) return false;
     this.#held.push(frame);
     this.#bytes += sizeOf(frame);
@@ -252,11 +242,11 @@ class FirstFrames {
     this.#rest = setImmediate(() => this.flush());
   }
 
-  #writeHeld([frame, done]: Held): void {
-    this.#write(typeof frame === 'function' ? frame() : frame, done);
+  #writeHeld(frame: Held): void {
+    this.#write(typeof frame === 'function' ? frame() : frame);
   }
 }
 
-function sizeOf([frame]: Held): number {
+function sizeOf(frame: Held): number {
   return typeof frame === 'function' ? 0 : frame.length;
 }

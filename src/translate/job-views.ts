@@ -26,7 +26,7 @@ const NOT_MEDIA = new Set(['animated']);
 export function jobItem(view: ItemView): JsonObject {
   const { submitted } = view;
   const status = listedStatus(view.word);
-  const error = endMessage(view.entry, 'execution_error');
+  const error = errorMessage(view.entry);
   return defined({
     id: submitted.promptId,
     status,
@@ -61,7 +61,7 @@ export function jobDetail(view: JobView): JsonObject {
  * hosted API sends it.
  */
 export function jobStatus(view: JobView): JsonObject {
-  const error = endMessage(view.entry, 'execution_error');
+  const error = errorMessage(view.entry);
   const updatedAt = isoTime(view.endedAtMs ?? view.startedAtMs ?? view.createdAtMs);
   return {
     id: view.submitted.promptId,
@@ -169,8 +169,8 @@ function outputTypeOf({ filename, mediaType }: Shown): string {
   return kind === 'images' ? 'image' : (kind ?? mediaType);
 }
 
-function endMessage(entry: HistoryEntry | null, type: 'execution_error'): Json | undefined {
-  const message = entry?.status.messages.find(([name]) => name === type);
+function errorMessage(entry: HistoryEntry | null): Json | undefined {
+  const message = entry?.status.messages.find(([name]) => name === 'execution_error');
   return message?.[1] as unknown as Json | undefined;
 }
 

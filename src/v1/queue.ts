@@ -1,5 +1,4 @@
 import type { BodyReader } from '../http/json-body.ts';
-import type { Json } from '../protocol/json.ts';
 import { isTruthyInPython } from '../protocol/python-text.ts';
 import type { LivePrompt } from '../prompts/live-prompt.ts';
 import { type LivePrompts, hasEnded, shownAsRunning } from '../prompts/live-prompts.ts';
@@ -30,7 +29,7 @@ export const queueRoutes = routesFor<QueueServices>({
     const rules = rulesFor(ctx);
     const { running, pending } = queueOf(await promptsInQueue(services, caller.user), rules);
     const lists = [running.map(weakRef), pending.map(weakRef)] as const;
-    await sendJsonPieces(ctx, queuePieces(lists, tupleForm(rules.queueItem)));
+    await sendJsonPieces(ctx, queuePieces(lists, rules.queueItem));
   },
   /**
    * Deletes prompts. The hosted service cancels pending and running jobs (spec 3). The original
@@ -121,57 +120,38 @@ function weakRef(prompt: LivePrompt): WeakPrompt {
   return new WeakRef(prompt);
 }
 
+type ItemForm = DialectRules['queueItem'];
+
 function* queuePieces(
   [running, pending]: readonly [readonly WeakPrompt[], readonly WeakPrompt[]],
-  tuple: TupleOf,
+  form: ItemForm,
 ): Generator<string, undefined> {
   yield '{"queue_running":[';
-  yield* itemPieces(running, tuple);
+  yield* itemPieces(running, form);
   yield '],"queue_pending":[';
-  yield* itemPieces(pending, tuple);
+  yield* itemPieces(pending, form);
   yield ']}';
 }
 
-/** Makes the members of a prompt's 5-tuple that come before its graph, and those after it. */
-type TupleOf = (prompt: LivePrompt, position: number) => QueueTuple;
-
-type QueueTuple = { readonly before: Json; readonly after: readonly string[] };
-
-function tupleForm(item: DialectRules['queueItem']): TupleOf {
-  return item === 'as-submitted' ? submittedTuple : scheduledTuple;
-}
-
-function submittedTuple({ number, promptId, lazy, targets }: LivePrompt): QueueTuple {
-  return {
-    before: [number, promptId],
-    after: [toJsonText(lazy.extraData), JSON.stringify(targets)],
-  };
-}
-
-/**
- * Makes the tuple of the hosted service: the place in its list, and the time instead of
- * `extra_data`.
- */
-function scheduledTuple(
-  { promptId, targets, createdAtMs }: LivePrompt,
-  position: number,
-): QueueTuple {
-  const metadata = { create_time: createdAtMs };
-  return { before: [position, promptId], after: [targets, metadata].map((x) => JSON.stringify(x)) };
-}
-
 /** Yields v1's 5-tuples, joined from texts: clients poll thousands of them. */
-function* itemPieces(prompts: readonly WeakPrompt[], tuple: TupleOf): Generator<string, undefined> {
+function* itemPieces(prompts: readonly WeakPrompt[], form: ItemForm): Generator<string, undefined> {
   let position = 0;
   for (const weak of prompts) {
     const prompt = weak.deref();
     if (prompt === undefined) continue;
     position++;
-    const { before, after } = tuple(prompt, position);
-    yield `${position === 1 ? '' : ','}${JSON.stringify(before).slice(0, -1)},`;
-    yield toJsonText(prompt.lazy.graph);
-    yield `,${after.join(',')}]`;
+    yield `${position === 1 ? '' : ','}[${memberTexts(prompt, position, form).join(',')}]`;
   }
+}
+
+function memberTexts(prompt: LivePrompt, position: number, form: ItemForm): readonly string[] {
+  const { number, lazy, createdAtMs } = prompt;
+  const [id, targets] = [JSON.stringify(prompt.promptId), JSON.stringify(prompt.targets)];
+  const graph = toJsonText(lazy.graph);
+  if (form === 'as-submitted')
+    return [String(number), id, graph, toJsonText(lazy.extraData), targets];
+  // The hosted service gives the place in its list, and the time instead of `extra_data`.
+  return [String(position), id, graph, targets, JSON.stringify({ create_time: createdAtMs })];
 }
 
 function isNamed(ids: ReadonlySet<unknown>, { promptId, jobId }: LivePrompt): boolean {

@@ -103,7 +103,7 @@ export class EntryApplier {
         break;
       case 'taken':
         prompt.isTakenOver = true;
-        livePrompts.foundCredential(prompt);
+        prompt.lacksCredential = false;
         break;
       case 'recorded':
         this.#sendClosing(position);

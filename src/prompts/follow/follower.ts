@@ -247,8 +247,7 @@ export class Follower {
   }
 
   #consumerOf(followed: FollowedPrompt): JobConsumer {
-    const { prompt, entryApplier } = followed;
-    return new JobConsumer(prompt, entryApplier, this.#consumerOptions, followed);
+    return new JobConsumer(followed, this.#consumerOptions);
   }
 
   #run(followed: FollowedPrompt, action: (signal: AbortSignal) => Promise<void>): Promise<void> {

@@ -2,7 +2,7 @@ import { reached } from '../../lib/crash-point.ts';
 import { yieldEvery } from '../../lib/event-loop.ts';
 import { type JobEvent, type Result, isGone, ok } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job, type Output } from '../../protocol/v2.ts';
-import type { ProgressInput, ProgressState } from '../../translate/progress/progress-state.ts';
+import type { ProgressInput } from '../../translate/progress/progress-state.ts';
 import type { LivePrompt } from '../live-prompt.ts';
 import type { PromptPorts } from '../ports.ts';
 import { LeadershipLost } from '../prompt-event-log.ts';
@@ -11,6 +11,7 @@ import { toOutcome } from '../state/outcome.ts';
 import { endsJob, isKnown, showsActivity, startsJob } from './progress-input-kinds.ts';
 import type { EndTurn } from './end-order.ts';
 import type { EndingPrompts } from './ending-prompts.ts';
+import type { FollowedPrompt } from './followed-prompt.ts';
 import { type ReplaceLostJob, placeholderJob, wasLostWhileQueued } from './missing-job.ts';
 import { OutputNames } from './output-names.ts';
 import { UploadsNamed } from './uploads-named.ts';
@@ -29,14 +30,6 @@ export type JobConsumerOptions = {
   replaceLostJob: ReplaceLostJob;
 };
 
-/** The state after the entries that were applied so far. */
-type AppliedState = {
-  state(): ProgressState;
-  hasEnded(): boolean;
-  /** When an `idle` input is due; `null`: no such input is due. */
-  nextDueMs(): number | null;
-};
-
 /** The number of events of one prompt that are consumed before the event loop gets its turn. */
 const EVENTS_PER_TURN = 32;
 /** How long a start is delayed when it arrives before the start of an earlier job. */
@@ -52,22 +45,17 @@ const MAX_IDLE_MS = 5000;
  */
 export class JobConsumer {
   readonly #prompt: LivePrompt;
-  readonly #entryApplier: AppliedState;
+  readonly #entryApplier: FollowedPrompt['entryApplier'];
   readonly #options: JobConsumerOptions;
   readonly #ports: PromptPorts;
   readonly #outputNames: OutputNames;
   readonly #uploadsNamed: UploadsNamed;
   readonly #turn: EndTurn | undefined;
-  readonly #signal: AbortSignal | undefined;
+  readonly #signal: AbortSignal;
   #lastQueuedAtMs: number | undefined;
   #hasBegun = false;
 
-  constructor(
-    prompt: LivePrompt,
-    entryApplier: AppliedState,
-    options: JobConsumerOptions,
-    { turn, signal }: { readonly turn?: EndTurn | undefined; readonly signal?: AbortSignal } = {},
-  ) {
+  constructor({ prompt, entryApplier, turn, signal }: FollowedPrompt, options: JobConsumerOptions) {
     this.#prompt = prompt;
     this.#entryApplier = entryApplier;
     this.#options = options;
@@ -91,10 +79,8 @@ export class JobConsumer {
         await this.#receive({ kind: 'idle', atMs: this.#ports.policy.clock.now() });
       } else if (event.done) return;
       else {
-        const received = this.#receiveEvent(event.value);
-        if (received) await received;
-        const step = pause();
-        if (step) await step;
+        await this.#receiveEvent(await this.#uploadsNamed.inEvent(event.value));
+        await pause();
         next = events.next();
       }
     }
@@ -163,13 +149,7 @@ export class JobConsumer {
     return nextOrTimeout(next, Math.min(dueMs - this.#ports.policy.clock.now(), MAX_IDLE_MS));
   }
 
-  /** Receives one event. `undefined`: the event needs no further work. */
-  #receiveEvent(event: JobEvent): Promise<unknown> | undefined {
-    const named = this.#uploadsNamed.inEvent(event);
-    return named ? named.then((one) => this.#receiveNamed(one)) : this.#receiveNamed(event);
-  }
-
-  #receiveNamed(event: JobEvent): Promise<unknown> | undefined {
+  async #receiveEvent(event: JobEvent): Promise<void> {
     const atMs = this.#ports.policy.clock.now();
     if (event.event === 'status') {
       const { status, job } = event.data;
@@ -182,7 +162,6 @@ export class JobConsumer {
       return this.#receive({ kind: 'event', event, atMs });
     }
     this.#options.endingPrompts.finish(this.#prompt.caller.user, this.#prompt.key);
-    return undefined;
   }
 
   async #receiveOutput(output: Output, atMs: number): Promise<void> {

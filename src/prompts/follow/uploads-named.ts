@@ -20,16 +20,12 @@ export class UploadsNamed {
     this.#prompts = prompts;
   }
 
-  /** Returns the named event; `undefined` when it has no content name and stays as it is. */
-  inEvent(event: JobEvent): Promise<JobEvent> | undefined {
-    if (event.event === 'output') {
-      if (!hasContentName(event.data.name)) return undefined;
-      return this.#names().then((names) => ({ ...event, data: namedOutput(event.data, names) }));
-    }
-    if (event.event !== 'x_text' || !hasContentName(event.data.text)) return undefined;
-    return this.#names().then(
-      (names) => withGivenNames(event as unknown as Json, names) as typeof event,
-    );
+  async inEvent(event: JobEvent): Promise<JobEvent> {
+    if (event.event === 'output' && hasContentName(event.data.name))
+      return { ...event, data: namedOutput(event.data, await this.#names()) };
+    if (event.event === 'x_text' && hasContentName(event.data.text))
+      return withGivenNames(event as unknown as Json, await this.#names()) as typeof event;
+    return event;
   }
 
   async inJob(job: Job): Promise<Job> {

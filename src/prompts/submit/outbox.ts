@@ -92,7 +92,7 @@ export class Outbox {
   /** True when the prompt runs before the user's prompts that wait in other processes. */
   #isAheadOfOthers(prompt: Waiting): boolean {
     const own = new Set(this.#of(prompt.user).map((place) => place.prompt.key));
-    const others = [...this.#livePrompts.inOutbox(prompt.user)];
+    const others = this.#livePrompts.inOutbox(prompt.user);
     return others.every((other) => own.has(other.key) || byQueueOrder(prompt, other) < 0);
   }
 
@@ -114,7 +114,7 @@ export class Outbox {
 
   /** Counts the user's prompts here and those known from other processes. */
   #count(user: string): number {
-    return Math.max(this.#of(user).length, this.#livePrompts.inOutbox(user).size);
+    return Math.max(this.#of(user).length, this.#livePrompts.inOutbox(user).length);
   }
 }
 

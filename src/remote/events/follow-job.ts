@@ -1,41 +1,11 @@
 import { type JobEvent, isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
-import type { Account } from '../calls/accounts.ts';
-import type { TurnQueue } from '../../lib/rate-limiter.ts';
-import type { Subscribers } from './subscribers.ts';
-import type { StopRequest } from '../../job-events/stop-request.ts';
-import type { RemoteClient } from '../calls/calls.ts';
 import { jittered, pollDelayMs } from '../limits.ts';
-import { type StreamCandidate, RANK, type StreamSlots } from './stream-slots.ts';
-import { JobReads } from './job-reads.ts';
+import { type StreamCandidate, RANK } from './stream-slots.ts';
+import { type FollowOptions, type FollowedJob, JobReads } from './job-reads.ts';
 import { type SilenceWatch, watchSilence } from './silence-watch.ts';
-import type { Snapshots } from './snapshots.ts';
 import { type StreamAttempt, readStreamOnce } from './read-stream.ts';
 import { InterruptibleSleep } from './interruptible-sleep.ts';
-
-export type FollowOptions = RemoteClient & {
-  readonly snapshots: Snapshots;
-  readonly sharing: StreamSharing;
-};
-
-/** How the jobs that are followed share the streams and reads of their upstream. */
-type StreamSharing = {
-  readonly streamSlots: StreamSlots;
-  /** The turns of all reads that following jobs causes. */
-  readonly readTurns: TurnQueue;
-  /** True while a client watches this job. */
-  readonly isWatched: (user: string, jobId: string) => boolean;
-};
-
-export type FollowedJob = {
-  readonly account: Account;
-  /** The user who may watch the job. */
-  readonly user: string;
-  readonly jobId: string;
-  readonly subscribers: Subscribers;
-  /** Requested when the events are not read any more. */
-  readonly stop: StopRequest<'unread'>;
-};
 
 /**
  * Publishes everything about a job until it ends: from a stream when a slot is free, else from
@@ -63,7 +33,7 @@ export class JobFollower implements StreamCandidate {
     this.#options = options;
     this.#job = job;
     this.#pause = new InterruptibleSleep(job.stop);
-    this.#reads = new JobReads(options, { ...job, rank: () => this.rank() });
+    this.#reads = new JobReads(options, job, () => this.rank());
     this.#reconnectMs = options.limits.reconnectMs.first;
   }
 

@@ -6,18 +6,31 @@ import type { RemoteClient } from '../calls/calls.ts';
 import { retryAfterMs } from '../calls/errors.ts';
 import type { StopRequest } from '../../job-events/stop-request.ts';
 import type { Snapshots } from './snapshots.ts';
+import type { StreamSlots } from './stream-slots.ts';
+import type { Subscribers } from './subscribers.ts';
 
-type Options = RemoteClient & {
+export type FollowOptions = RemoteClient & {
   readonly snapshots: Snapshots;
-  readonly sharing: { readonly readTurns: TurnQueue };
+  readonly sharing: StreamSharing;
 };
 
-type ReadJob = {
+/** How the jobs that are followed share the streams and reads of their upstream. */
+type StreamSharing = {
+  readonly streamSlots: StreamSlots;
+  /** The turns of all reads that following jobs causes. */
+  readonly readTurns: TurnQueue;
+  /** True while a client watches this job. */
+  readonly isWatched: (user: string, jobId: string) => boolean;
+};
+
+export type FollowedJob = {
   readonly account: Account;
+  /** The user who may watch the job. */
+  readonly user: string;
   readonly jobId: string;
+  readonly subscribers: Subscribers;
+  /** Requested when the events are not read any more. */
   readonly stop: StopRequest<'unread'>;
-  /** Jobs of lower rank are read first. */
-  readonly rank: () => number;
 };
 
 /** How much later a read is due for each rank. */
@@ -28,15 +41,18 @@ const YIELD_MS_PER_RANK = 1_000;
  * refuses them or asks for a pause.
  */
 export class JobReads {
-  readonly #options: Options;
-  readonly #job: ReadJob;
+  readonly #options: FollowOptions;
+  readonly #job: FollowedJob;
+  readonly #rank: () => number;
   #pausedUntilMs = 0;
   #hasFailed = false;
   #endTurn: (() => void) | undefined;
 
-  constructor(options: Options, job: ReadJob) {
+  /** `rank`: jobs of lower rank are read first. */
+  constructor(options: FollowOptions, job: FollowedJob, rank: () => number) {
     this.#options = options;
     this.#job = job;
+    this.#rank = rank;
   }
 
   /** True when the last read brought no answer about the job. */
@@ -47,7 +63,7 @@ export class JobReads {
   /** Calls `begin` at the turn of this job, unless the returned function is called before. */
   requestTurn(begin: () => void): () => void {
     const { readTurns } = this.#options.sharing;
-    return readTurns.request(this.#job.rank() * YIELD_MS_PER_RANK, begin);
+    return readTurns.request(this.#rank() * YIELD_MS_PER_RANK, begin);
   }
 
   /** Resolves at the turn of this job, or when `skipTurn` is called. */

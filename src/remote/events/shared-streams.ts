@@ -4,7 +4,8 @@ import type { Account } from '../calls/accounts.ts';
 import { endedJobEvents } from '../../job-events/job-feed.ts';
 import { StopRequest } from '../../job-events/stop-request.ts';
 import { Subscribers, statusEventOf } from './subscribers.ts';
-import { type FollowOptions, JobFollower } from './follow-job.ts';
+import { JobFollower } from './follow-job.ts';
+import type { FollowOptions } from './job-reads.ts';
 
 type SharedStream = {
   readonly subscribers: Subscribers;

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import { initialProgress } from '../../../src/translate/progress/progress-state.ts';
 import { reduceProgress } from '../../../src/translate/progress/progress.ts';
+import type { EntryApplier } from '../../../src/prompts/follow/apply-entry.ts';
 import { EndingPrompts } from '../../../src/prompts/follow/ending-prompts.ts';
+import { FollowedPrompt } from '../../../src/prompts/follow/followed-prompt.ts';
 import { JobConsumer } from '../../../src/prompts/follow/job-consumer.ts';
 import type { LivePrompt } from '../../../src/prompts/live-prompt.ts';
 import { HistoryPruner } from '../../../src/prompts/state/history-pruner.ts';
@@ -27,15 +29,8 @@ function open() {
     pruner: new HistoryPruner(ports.records.prompts, ports.policy.history),
   };
   const prompt = { key: 'k', caller: { user: 'u' }, status: 'running' } as LivePrompt;
-  const jobConsumer = new JobConsumer(
-    prompt,
-    {
-      state: () => state,
-      hasEnded: () => false,
-      nextDueMs: () => null,
-    },
-    options,
-  );
+  const applied = { state: () => state, hasEnded: () => false, nextDueMs: () => null };
+  const jobConsumer = new JobConsumer(new FollowedPrompt(prompt, applied as EntryApplier), options);
   return { entries, jobConsumer };
 }
 
