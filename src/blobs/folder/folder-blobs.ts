@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { constants, existsSync } from 'node:fs';
+import { constants, existsSync, mkdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import {
   copyFile,
   link,
@@ -40,28 +40,29 @@ export function createFolderBlobs(dir: string, spoolDir: string): Blobs {
   const sizeOf = async (hash: string): Promise<number | undefined> =>
     (await undefinedIfAbsent(stat(pathOf(hash))))?.size;
   /** Existing bytes without a record may belong to another ledger, so they get no marker. */
-  const prepare = async (hash: string, isNew: boolean): Promise<void> => {
-    if (isNew) await writeMarker(markerOf(hash));
-    await mkdir(path.dirname(pathOf(hash)), { recursive: true });
+  const prepare = (hash: string, isNew: boolean): void => {
+    if (isNew) writeMarker(markerOf(hash));
+    mkdirSync(path.dirname(pathOf(hash)), { recursive: true });
   };
   return {
     markRecorded,
-    markUnrecorded: (hash) => writeMarker(markerOf(hash)),
+    markUnrecorded: async (hash) => writeMarker(markerOf(hash)),
     async moveIntoPlace(file) {
       const target = pathOf(file.hash);
-      await prepare(file.hash, (await sizeOf(file.hash)) === undefined);
+      prepare(file.hash, (await sizeOf(file.hash)) === undefined);
       await syncPath(file.path);
       await rename(file.path, target);
       await Promise.all([syncPath(path.dirname(target)), syncPath(dir)]);
     },
     async put(hash, bytes) {
-      const size = await sizeOf(hash);
+      // Only the bytes are left to another thread: the other steps take less time than that would.
+      const size = statSync(pathOf(hash), { throwIfNoEntry: false })?.size;
       if (size === bytes.length) return;
       const spooled = path.join(spoolDir, randomUUID());
       try {
         await writeFile(spooled, bytes, { flag: 'wx' });
-        await prepare(hash, size === undefined);
-        await rename(spooled, pathOf(hash));
+        prepare(hash, size === undefined);
+        renameSync(spooled, pathOf(hash));
       } catch (error) {
         await remove(spooled);
         throw error;
@@ -138,14 +139,9 @@ function createAside(asideDir: string, pathOf: (hash: string) => string): Aside 
   };
 }
 
-async function writeMarker(target: string): Promise<void> {
-  try {
-    await writeFile(target, '');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    await mkdir(path.dirname(target), { recursive: true, mode: 0o700 });
-    await writeFile(target, '');
-  }
+function writeMarker(target: string): void {
+  mkdirSync(path.dirname(target), { recursive: true, mode: 0o700 });
+  writeFileSync(target, '');
 }
 
 async function remove(target: string): Promise<void> {

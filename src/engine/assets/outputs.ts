@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { reached } from '../../lib/crash-point.ts';
-import type { AssetRow, Ledger } from '../../ledger/ledger.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
 import { outputTypeOf } from '../../protocol/v2.ts';
 import type { Blobs } from '../../blobs/blobs.ts';
 import type { KeyedMutex } from '../../lib/concurrency.ts';
@@ -54,12 +54,8 @@ export interface Outputs {
     maker: { readonly user: string; readonly jobId: string },
     request: CounterRequest,
   ) => Promise<number>;
-  /**
-   * Makes a written file an asset of the job. It survives `kill -9` when this resolves. Returns
-   * `null` when the bytes were removed meanwhile, together with the last record of the same
-   * bytes.
-   */
-  readonly commit: (madeFile: MadeFile & { readonly user: string }) => Promise<StoredOutput | null>;
+  /** Makes a file an asset of the job. It survives `kill -9` when this resolves. */
+  readonly commit: (file: MadeFile, bytes: Uint8Array) => Promise<StoredOutput>;
 }
 
 const MAX_COUNTER_BYTES = 4 * 1024 * 1024;
@@ -114,56 +110,59 @@ export function createOutputs(deps: OutputOptions): Outputs {
     }
     return name;
   };
-  /**
-   * Records an output. Resolves when the record exists; the lock is held until the marker is gone,
-   * too.
-   */
-  const record = (row: AssetRow): Promise<boolean> =>
-    new Promise((resolve, reject) => {
-      const recordAndUnmark = async (): Promise<void> => {
-        if (!(await blobs.isInPlace(row.hash))) return resolve(false);
-        reached('after-bytes-stored');
-        // A job whose end is not on disk runs again, and then makes its files again.
-        await ledger.assets.insert(row, undefined, 'soon');
-        resolve(true);
-        // A sweep removes a marker that cannot be removed now.
-        await blobs.markRecorded(row.hash);
+  /** Records a file under a free name. */
+  const record = ({ user, ...made }: MadeFile): Promise<StoredOutput> =>
+    withLock(namesLockKey(user), async () => {
+      const { jobId, file } = made;
+      const name = await findFreeName(user, file);
+      const id = randomUUID();
+      const row = {
+        id,
+        user,
+        hash: file.hash,
+        sizeBytes: file.sizeBytes,
+        contentType: file.contentType,
+        filePath: `${folderOf(file)}${name}`,
+        tagsJson: null,
+        createdAtMs: clock.now(),
+        expiresAtMs: null,
+        jobId,
       };
-      withLock(row.hash, recordAndUnmark).catch(reject);
+      // A job whose end is not on disk runs again, and then makes its files again.
+      await ledger.assets.insert(row, undefined, 'soon');
+      return toOutput({ id, name, ...made });
     });
   return {
     nextCounter: (maker, request) =>
       withLock(namesLockKey(maker.user), () => nextCounterOfJob(maker, request)),
-    commit: ({ user, ...made }) =>
-      withLock(namesLockKey(user), async () => {
-        const { jobId, file } = made;
-        const name = await findFreeName(user, file);
-        const id = randomUUID();
-        const isRecorded = await record({
-          id,
-          user,
-          hash: file.hash,
-          sizeBytes: file.sizeBytes,
-          contentType: file.contentType,
-          filePath: `${folderOf(file)}${name}`,
-          tagsJson: null,
-          createdAtMs: clock.now(),
-          expiresAtMs: null,
-          jobId,
-        });
-        reached('after-asset-recorded');
-        return isRecorded ? toOutput({ id, name, ...made }) : null;
+    // Resolves when the record exists; the lock is held until the marker is gone, too.
+    commit: (made, bytes) =>
+      new Promise((resolve, reject) => {
+        const { hash } = made.file;
+        const storeAndRecord = async (): Promise<void> => {
+          // Another process may have removed the same bytes, together with their last record.
+          do await blobs.put(hash, bytes);
+          while (!(await blobs.isInPlace(hash)));
+          reached('after-bytes-stored');
+          const output = await record(made);
+          reached('after-asset-recorded');
+          resolve(output);
+          // A sweep removes a marker that cannot be removed now.
+          await blobs.markRecorded(hash);
+        };
+        withLock(hash, storeAndRecord).catch(reject);
       }),
   };
 }
 
 type MadeFile = {
+  readonly user: string;
   readonly nodeId: string;
   readonly jobId: string;
   readonly file: WrittenFile;
 };
 
-type SavedFile = MadeFile & { readonly id: string; readonly name: string };
+type SavedFile = Omit<MadeFile, 'user'> & { readonly id: string; readonly name: string };
 
 function toOutput({ file, ...saved }: SavedFile): StoredOutput {
   return {

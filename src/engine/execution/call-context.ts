@@ -11,7 +11,6 @@ import type {
   FromWorker,
   ReadableFiles,
   StoredOutput,
-  WrittenFile,
 } from '../jobs/worker-protocol.ts';
 
 type Preview = Extract<JobEvent, { event: 'preview' }>['data'];
@@ -95,12 +94,8 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
       return await readStored(value, deps);
     },
     async save(file) {
-      let output: StoredOutput | null = null;
-      while (output === null) {
-        check();
-        const written = await store(file, ask);
-        output = await ask({ kind: 'save', ask: { nodeId, file: written } });
-      }
+      check();
+      const output = await store(nodeId, file, ask);
       saved.push(output);
       hasSentPicture ||= file.websocket === true;
       return { x_asset: output.id };
@@ -127,15 +122,17 @@ async function readStored(name: string, { files, ask }: CallContextOptions): Pro
   throw new NodeFailure('FileNotFoundError', `the bytes of ${name} are gone`);
 }
 
-async function store(file: SavedFile, ask: AskMainThread): Promise<WrittenFile> {
-  const { name, subfolder, contentType, temp, websocket = false, bytes } = file;
-  const hash = hashOf(bytes);
+async function store(
+  nodeId: string,
+  { bytes, websocket = false, ...named }: SavedFile,
+  ask: AskMainThread,
+): Promise<StoredOutput> {
+  const file = { ...named, websocket, sizeBytes: bytes.byteLength, hash: hashOf(bytes) };
   try {
     // Copied, since the memory of the message goes to the main thread.
-    await ask({ kind: 'store', ask: { hash, bytes: Uint8Array.from(bytes) } });
-    return { sizeBytes: bytes.byteLength, hash, name, subfolder, contentType, temp, websocket };
+    return await ask({ kind: 'save', ask: { nodeId, file, bytes: Uint8Array.from(bytes) } });
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code ?? 'unknown error';
-    throw new NodeFailure('OSError', `${name} could not be written: ${code}`, { cause });
+    throw new NodeFailure('OSError', `${named.name} could not be written: ${code}`, { cause });
   }
 }

@@ -30,7 +30,7 @@ async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
 /** Returns the memory that moves to the main thread instead of being copied. */
 function movedMemory(message: FromWorker): ArrayBuffer[] {
   if (message.type === 'preview') return [message.data.bytes.buffer as ArrayBuffer];
-  const isFile = message.type === 'question' && message.kind === 'store';
+  const isFile = message.type === 'question' && message.kind === 'save';
   return isFile ? [message.ask.bytes.buffer as ArrayBuffer] : [];
 }
 

@@ -95,8 +95,7 @@ function refuseLateFiles(
     if (!(await runs.isCurrent(job))) throw takenOver;
     const saved = await answer(job, question);
     if (await runs.isCurrent(job)) return saved;
-    const output = saved as StoredOutput | null;
-    const row = output && (await ledger.assets.get(output.id));
+    const row = await ledger.assets.get((saved as StoredOutput).id);
     if (row) await jobFiles.assets.removeAsset(row);
     throw takenOver;
   };

@@ -83,7 +83,7 @@ async function exchangeMessages(
   const answer = async (message: Extract<FromWorker, { type: 'question' }>): Promise<void> => {
     try {
       const value = await deps.answer(job, message);
-      if (message.kind === 'save' && value !== null) reporter.output(value as StoredOutput);
+      if (message.kind === 'save') reporter.output(value as StoredOutput);
       thread.reply({ type: 'reply', id: message.id, value });
     } catch (error) {
       deps.log.error(

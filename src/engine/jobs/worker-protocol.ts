@@ -47,7 +47,7 @@ export type ToWorker =
       readonly code?: string;
     };
 
-/** A file whose bytes are stored under their hash. */
+/** A file that a node saves, without its bytes. */
 export type WrittenFile = {
   readonly sizeBytes: number;
   readonly hash: string;
@@ -69,14 +69,12 @@ export type WorkerRequests = {
   /** Says that the first node of a job is about to begin. Replied when that is recorded. */
   readonly begin: { readonly ask: null; readonly answer: null };
   readonly save: {
-    readonly ask: { nodeId: string; file: WrittenFile };
-    /** `null`: the bytes were removed meanwhile, with the last record of their hash. */
-    readonly answer: StoredOutput | null;
-  };
-  /** Stores the bytes of a file. */
-  readonly store: {
-    readonly ask: { readonly hash: string; readonly bytes: Uint8Array };
-    readonly answer: null;
+    readonly ask: {
+      readonly nodeId: string;
+      readonly file: WrittenFile;
+      readonly bytes: Uint8Array;
+    };
+    readonly answer: StoredOutput;
   };
   /** Reads the bytes of a hash. `null`: they are gone. */
   readonly read: { readonly ask: string; readonly answer: Uint8Array | null };

@@ -1,5 +1,4 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { KeyedMutex } from '../../lib/concurrency.ts';
 import { reached } from '../../lib/crash-point.ts';
 import type { Outputs } from '../assets/outputs.ts';
 import type { OutputRetention } from '../assets/retention.ts';
@@ -23,13 +22,11 @@ type Handlers = {
 /** Answers in the main thread, since only this thread knows all jobs of a user. */
 export function createWorkerRequestHandler({
   blobs,
-  withLock,
   outputs,
   outputRetention,
   begin,
 }: {
   readonly blobs: Blobs;
-  readonly withLock: KeyedMutex;
   readonly outputs: Outputs;
   readonly outputRetention: OutputRetention;
   /** Records that a node of this job begins. The record survives `kill -9` when this resolves. */
@@ -41,12 +38,8 @@ export function createWorkerRequestHandler({
       reached('after-run-begin');
       return null;
     },
-    save: (job, { nodeId, file }) =>
-      outputs.commit({ user: job.user, jobId: job.id, nodeId, file }),
-    store: async (_job, { hash, bytes }) => {
-      await withLock(hash, () => blobs.put(hash, bytes));
-      return null;
-    },
+    save: ({ user, id: jobId }, { nodeId, file, bytes }) =>
+      outputs.commit({ user, jobId, nodeId, file }, bytes),
     read: async (_job, hash) => (await blobs.read(hash)) ?? null,
     counter: ({ user, id: jobId }, request) => outputs.nextCounter({ user, jobId }, request),
     alive: (job, wanted) => outputRetention.retain(wanted, job.user),

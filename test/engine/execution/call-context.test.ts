@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { hashOf } from '../../../src/lib/hash.ts';
 import { createCallContext } from '../../../src/engine/execution/call-context.ts';
 import { createMemoryMeter } from '../../../src/engine/execution/memory-meter.ts';
 import type { WorkerRequest } from '../../../src/engine/jobs/worker-protocol.ts';
@@ -32,15 +31,4 @@ test('an output that cannot be written fails the node, and says why without a pa
     exceptionType: 'OSError',
     message: 'a_00001_.txt could not be written: ENOSPC',
   });
-});
-
-test('bytes that were removed with the last record of their hash are stored again', async () => {
-  const asked: string[] = [];
-  const context = contextWith(async (request) => {
-    asked.push(request.kind);
-    if (request.kind === 'store') expect(request.ask.hash).toBe(hashOf(FILE.bytes));
-    return request.kind === 'save' && asked.length > 2 ? { id: 'made' } : null;
-  });
-  expect(await context.save(FILE)).toEqual({ x_asset: 'made' });
-  expect(asked).toEqual(['store', 'save', 'store', 'save']);
 });

@@ -5,6 +5,7 @@ import { mkdir, readdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { Assets } from '../../../src/engine/assets/assets.ts';
+import { createOutputNames, createOutputs } from '../../../src/engine/assets/outputs.ts';
 import { createFolderBlobs } from '../../../src/blobs/folder/folder-blobs.ts';
 import { createKeyedMutex } from '../../../src/lib/concurrency.ts';
 import { sweepWithUnrecorded } from '../../../src/engine/assets/retention.ts';
@@ -111,4 +112,17 @@ test('a repeated request for bytes that are away leaves the record of the first'
   expect(first.ok && (await ledger.assets.get(first.value.id))).toMatchObject({ hash: HASH });
   expect(await ledger.assets.countByHash(HASH)).toBe(2);
   expect(await next.assets.fromHash('anna', keyed)).toMatchObject({ ok: true });
+});
+
+test('bytes of an output that another process removed meanwhile are stored again', async () => {
+  const { next, ledger, notes, isStored } = await setup();
+  const isThere = [false, true];
+  const blobs = { ...next.blobs, isInPlace: () => isThere.shift() ?? false };
+  const outputs = createOutputs({ ...next, blobs, names: createOutputNames() });
+  const named = { name: 'a.txt', subfolder: '', contentType: 'text/plain', temp: false };
+  const file = { ...named, websocket: false, hash: HASH, sizeBytes: 5 };
+  await outputs.commit({ user: 'ann', jobId: 'j', nodeId: '1', file }, Buffer.from('bytes'));
+  await next.withLock(HASH, async () => {});
+  expect([isThere, isStored(), await notes()]).toEqual([[], true, []]);
+  expect(await ledger.assets.countByHash(HASH)).toBe(1);
 });
