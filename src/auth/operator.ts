@@ -5,7 +5,7 @@ import type { Config } from '../config/config.ts';
 import { readHost } from '../http/public-address.ts';
 import type { Caller } from '../protocol/job-api.ts';
 
-/** Whether a caller is the operator, and the reason why it is not. */
+/** Says if a caller is the operator, and why it is not. */
 export type OperatorAccess =
   | { readonly isOperator: true }
   | { readonly isOperator: false; readonly reason: string };
