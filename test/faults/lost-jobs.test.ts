@@ -1,9 +1,9 @@
 // A service whose engine dies and forgets what waited there: a prompt that never began is sent
 // again, one that began has ended.
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { type WireJob, fault } from '../support/upstreams/hostile-v2.ts';
-import { keyOf } from '../support/processes/invariants.ts';
+import { keyOf, markerOf } from '../support/processes/invariants.ts';
 import {
   finish,
   outputOf,
@@ -11,30 +11,45 @@ import {
   runsToCompletion,
   staysRunning,
 } from '../support/upstreams/job-scripts.ts';
-import { type Client, type FaultSetup, openOwnSetup, SLOWER } from './open.ts';
+import { type Client, SLOWER, useSharedSetup } from './open.ts';
 
+const setup = useSharedSetup({
+  env: { HOLDOVER_UPSTREAM_KEY: 'the-fixed-key' },
+  // Of the first test.
+  firstEnv: { HOLDOVER_CRASH_AT: 'after-detach' },
+  // A submission that a busy machine answers late is not sent again.
+  limits: { submitTimeoutMs: 10_000 },
+});
 vi.setConfig({ testTimeout: 40_000 * SLOWER, hookTimeout: 30_000 * SLOWER });
 
-const FIXED = { HOLDOVER_UPSTREAM_KEY: 'the-fixed-key' };
+/** Jobs wait, and every call is answered as it should be. */
+beforeEach(() => {
+  const { upstream } = setup;
+  upstream.script(undefined);
+  for (const route of ['get', 'events', 'cancel', 'asset'] as const)
+    upstream.always(route, (exchange) => exchange.honestly());
+});
 
 /** The answers of a service about the jobs that its engine lost. */
-const WORDS: readonly (readonly [string, (setup: FaultSetup, job: WireJob) => void])[] = [
-  ['knows nothing of it', ({ upstream }, { id }) => void upstream.jobs.delete(id)],
-  ['calls it expired', ({ upstream }, { id }) => upstream.change(id, { status: 'expired' })],
+const WORDS: readonly (readonly [string, (job: WireJob) => void])[] = [
+  ['knows nothing of it', ({ id }) => void setup.upstream.jobs.delete(id)],
+  ['calls it expired', ({ id }) => setup.upstream.change(id, { status: 'expired' })],
   [
     'says that its worker was lost',
-    ({ upstream }, { id }) =>
-      upstream.change(id, {
+    ({ id }) =>
+      setup.upstream.change(id, {
         status: 'failed',
         error: { code: 'worker_lost', message: 'its worker died', traceback: null },
       }),
   ],
 ];
 
-/** A submission that a busy machine answers late is not sent again. */
-const PATIENT = { submitTimeoutMs: 10_000 };
-
-const keysOf = ({ upstream }: FaultSetup) => upstream.requests('submit').map(keyOf);
+/** The keys that a prompt was sent under. */
+const keysOf = (marker: string): readonly string[] =>
+  setup.upstream
+    .requests('submit')
+    .filter((sent) => markerOf(sent) === marker)
+    .map(keyOf);
 
 function jobOf(client: Client, marker: string): WireJob {
   const [job] = client.jobs(marker);
@@ -42,25 +57,36 @@ function jobOf(client: Client, marker: string): WireJob {
   return job;
 }
 
+test('killed between taking the job off and sending the prompt again: it is sent once', async () => {
+  const client = await setup.client();
+  const { promptId, marker } = await client.post();
+  setup.upstream.script(runsToCompletion());
+  setup.upstream.jobs.delete(jobOf(client, marker).id);
+  await setup.holdover().ended;
+  await setup.restart();
+  await client.reconnect();
+  expect((await client.ended(promptId)).status.status_str).toBe('success');
+  expect(client.jobs(marker)).toHaveLength(1);
+  expect(keysOf(marker)).toHaveLength(2);
+});
+
 test.each(WORDS)(
   'a service that %s: what waited is sent again, once, and runs',
   async (_, lose) => {
-    const setup = await openOwnSetup({ env: FIXED, limits: PATIENT });
     const client = await setup.client();
     const { promptId, marker } = await client.post();
     await expect.poll(() => client.queue()).toEqual({ running: [promptId], pending: [] });
     setup.upstream.script(runsToCompletion());
-    lose(setup, jobOf(client, marker));
+    lose(jobOf(client, marker));
     expect((await client.ended(promptId)).status.status_str).toBe('success');
-    const [first, second, ...more] = keysOf(setup);
+    const [first, second, ...more] = keysOf(marker);
     expect([second, more]).toEqual([`${first}.again1`, []]);
     expect(client.outline(promptId).filter((word) => word === 'execution_start')).toHaveLength(1);
-    expect(setup.holdover().log()).toContain('prompt.resent');
+    expect(setup.holdover().log()).toMatch(RegExp(`prompt\\.resent.*${promptId}`));
   },
 );
 
 test('waiting prompts keep their order and stay in the queue while they are sent again', async () => {
-  const setup = await openOwnSetup({ env: FIXED });
   const client = await setup.client();
   const posts = [await client.post(), await client.post(), await client.post()];
   const ids = posts.map(({ promptId }) => promptId);
@@ -73,7 +99,7 @@ test('waiting prompts keep their order and stay in the queue while they are sent
   setup.upstream.always('get', fault.refuse(503, 'upstream_unreachable'));
   setup.upstream.always('events', fault.refuse(503, 'upstream_unreachable'));
   setup.upstream.jobs.clear();
-  await new Promise((resolve) => setTimeout(resolve, 500));
+  await delay(500);
   expect(await shown()).toEqual(ids);
   setup.upstream.always('get', (exchange) => exchange.honestly());
   setup.upstream.always('events', (exchange) => exchange.honestly());
@@ -85,25 +111,23 @@ test('waiting prompts keep their order and stay in the queue while they are sent
     expect((await client.ended(promptId)).status.status_str).toBe('success');
     expect(client.jobs(marker)).toHaveLength(1);
   }
-  expect(new Set(keysOf(setup)).size).toBe(6);
+  expect(new Set(posts.flatMap(({ marker }) => keysOf(marker))).size).toBe(6);
 });
 
 test.each(WORDS)(
   'a service that %s: what had begun has ended, and is not sent again',
   async (_, lose) => {
-    const setup = await openOwnSetup({ env: FIXED, limits: PATIENT });
     setup.upstream.script(staysRunning);
     const client = await setup.client();
     const { promptId, marker } = await client.post();
     await expect.poll(() => client.word(promptId)).toMatch(/preparing|executing/);
-    lose(setup, jobOf(client, marker));
+    lose(jobOf(client, marker));
     expect((await client.ended(promptId)).status.status_str).toBe('error');
-    expect(keysOf(setup)).toHaveLength(1);
+    expect(keysOf(marker)).toHaveLength(1);
   },
 );
 
 test('a job that turns up when it is cancelled has not been lost', async () => {
-  const setup = await openOwnSetup({ env: FIXED, limits: PATIENT });
   const client = await setup.client();
   const { promptId, marker } = await client.post();
   const { id } = jobOf(client, marker);
@@ -115,17 +139,16 @@ test('a job that turns up when it is cancelled has not been lost', async () => {
   setup.upstream.always('events', (exchange) => exchange.honestly());
   void runsToCompletion()(jobOf(client, marker), setup.upstream);
   expect((await client.ended(promptId)).status.status_str).toBe('success');
-  expect(keysOf(setup)).toHaveLength(1);
+  expect(keysOf(marker)).toHaveLength(1);
 });
 
 test('a service that drops a prompt as soon as it comes, and again, has decided', async () => {
-  const setup = await openOwnSetup({ env: FIXED });
   setup.upstream.script(async (job, server) => server.change(job.id, { status: 'expired' }));
   const client = await setup.client();
-  const { promptId } = await client.post();
+  const { promptId, marker } = await client.post();
   expect((await client.ended(promptId)).status.status_str).toBe('error');
   expect(await client.word(promptId)).toBe('lost');
-  expect(keysOf(setup).map((key) => key.split('.')[1])).toEqual([
+  expect(keysOf(marker).map((key) => key.split('.')[1])).toEqual([
     undefined,
     'again1',
     'again2',
@@ -135,11 +158,10 @@ test('a service that drops a prompt as soon as it comes, and again, has decided'
 
 test.each([
   ['a service that dies', async () => {}],
-  ['a service and its Holdover that die', (setup: FaultSetup) => setup.restart()],
+  ['a service and its Holdover that die', () => setup.restart()],
 ] as const)(
   '%s in the middle of a job, which runs again: its file has one name',
   async (_, die) => {
-    const setup = await openOwnSetup({ env: FIXED });
     const { upstream } = setup;
     upstream.script(async (job, server) => {
       await delay(100);
@@ -156,7 +178,7 @@ test.each([
       .toEqual([expect.stringContaining(`${marker}_00001_.png`)]);
     const job = jobOf(client, marker);
     upstream.always('asset', fault.refuse(404, 'not_found'));
-    await die(setup);
+    await die();
     upstream.change(job.id, { outputs: [] });
     finish(upstream, job);
     await client.reconnect();
@@ -168,7 +190,6 @@ test.each([
 );
 
 test('a prompt whose end was asked for is not sent again', async () => {
-  const setup = await openOwnSetup({ env: FIXED });
   const client = await setup.client();
   const { promptId, marker } = await client.post();
   setup.upstream.always('cancel', fault.refuse(503, 'upstream_unreachable'));
@@ -176,29 +197,10 @@ test('a prompt whose end was asked for is not sent again', async () => {
   await expect.poll(() => setup.upstream.requests('cancel').length).toBeGreaterThan(0);
   setup.upstream.jobs.delete(jobOf(client, marker).id);
   await expect.poll(() => client.queue()).toEqual({ running: [], pending: [] });
-  expect(keysOf(setup)).toHaveLength(1);
-});
-
-test('killed between taking the job off and sending the prompt again: it is sent once', async () => {
-  const setup = await openOwnSetup({
-    env: FIXED,
-    firstEnv: { HOLDOVER_CRASH_AT: 'after-detach' },
-    limits: PATIENT,
-  });
-  const client = await setup.client();
-  const { promptId, marker } = await client.post();
-  setup.upstream.script(runsToCompletion());
-  setup.upstream.jobs.delete(jobOf(client, marker).id);
-  await setup.holdover().ended;
-  await setup.restart();
-  await client.reconnect();
-  expect((await client.ended(promptId)).status.status_str).toBe('success');
-  expect(client.jobs(marker)).toHaveLength(1);
-  expect(keysOf(setup)).toHaveLength(2);
+  expect(keysOf(marker)).toHaveLength(1);
 });
 
 test('both die at once: what was waiting is sent again, what had begun is not', async () => {
-  const setup = await openOwnSetup({ env: FIXED });
   const client = await setup.client();
   const waits = await client.post();
   const began = await client.post();

@@ -143,11 +143,11 @@ export type Client = {
 };
 
 /** The scene that all tests of a file share, once it is there; its jobs run. */
-export function useSharedSetup(): FaultSetup {
+export function useSharedSetup(options: Options = {}): FaultSetup {
   vi.setConfig({ testTimeout: 20_000 * SLOWER, hookTimeout: 30_000 * SLOWER });
   const shared = {} as FaultSetup;
   beforeAll(async () => {
-    Object.assign(shared, await openFaultSetup());
+    Object.assign(shared, await openFaultSetup(options));
     shared.upstream.script(runsToCompletion());
   });
   afterAll(() => shared.close());
