@@ -15,8 +15,6 @@ import { type Client, SLOWER, useSharedSetup } from './open.ts';
 
 const setup = useSharedSetup({
   env: { HOLDOVER_UPSTREAM_KEY: 'the-fixed-key' },
-  // Of the first test.
-  firstEnv: { HOLDOVER_CRASH_AT: 'after-detach' },
   // A submission that a busy machine answers late is not sent again.
   limits: { submitTimeoutMs: 10_000 },
 });
@@ -56,19 +54,6 @@ function jobOf(client: Client, marker: string): WireJob {
   if (!job) throw new Error(`${marker} has no job`);
   return job;
 }
-
-test('killed between taking the job off and sending the prompt again: it is sent once', async () => {
-  const client = await setup.client();
-  const { promptId, marker } = await client.post();
-  setup.upstream.script(runsToCompletion());
-  setup.upstream.jobs.delete(jobOf(client, marker).id);
-  await setup.holdover().ended;
-  await setup.restart();
-  await client.reconnect();
-  expect((await client.ended(promptId)).status.status_str).toBe('success');
-  expect(client.jobs(marker)).toHaveLength(1);
-  expect(keysOf(marker)).toHaveLength(2);
-});
 
 test.each(WORDS)(
   'a service that %s: what waited is sent again, once, and runs',
@@ -198,6 +183,20 @@ test('a prompt whose end was asked for is not sent again', async () => {
   setup.upstream.jobs.delete(jobOf(client, marker).id);
   await expect.poll(() => client.queue()).toEqual({ running: [], pending: [] });
   expect(keysOf(marker)).toHaveLength(1);
+});
+
+test('killed between taking the job off and sending the prompt again: it is sent once', async () => {
+  await setup.restart({ env: { HOLDOVER_CRASH_AT: 'after-detach' } });
+  const client = await setup.client();
+  const { promptId, marker } = await client.post();
+  setup.upstream.script(runsToCompletion());
+  setup.upstream.jobs.delete(jobOf(client, marker).id);
+  await setup.holdover().ended;
+  await setup.restart();
+  await client.reconnect();
+  expect((await client.ended(promptId)).status.status_str).toBe('success');
+  expect(client.jobs(marker)).toHaveLength(1);
+  expect(keysOf(marker)).toHaveLength(2);
 });
 
 test('both die at once: what was waiting is sent again, what had begun is not', async () => {
