@@ -7,7 +7,7 @@ import type { Holdover } from '../support/processes/holdover.ts';
 import { getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { fill, tempFolder } from '../support/graphs/v1-folders.ts';
 import { loading } from '../support/graphs/workflows.ts';
-import { filesIn, run, share, textOf, viewBytes } from './open.ts';
+import { filesIn, run, share, textOf, useShared, viewBytes } from './open.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 /** Machines that run tests are busy. */
@@ -20,16 +20,21 @@ async function offered(server: Holdover, headers: Record<string, string> = {}): 
   return info.LoadImage.input.required.image[0];
 }
 
+const listed = ({ url }: Holdover): Promise<string[]> => getJson(`${url}/internal/files/input`);
+
 const viewText = async (...args: Parameters<typeof viewBytes>) =>
   (await viewBytes(...args)).toString();
 
 describe.each(['embedded', 'remote'] as const)('with the %s upstream', (upstream) => {
+  const shared = useShared({ upstream });
+
   test('a dropped file is offered, viewed and loaded by its name at once', async () => {
-    const { server, input } = await share({}, { upstream });
-    expect(await offered(server)).toEqual([]);
+    const { server, input } = shared;
+    await offered(server);
     await fill(input, { 'a cat ü.png': await pngOf(), 'sub/dog.png': await pngOf() });
-    expect(await offered(server)).toEqual(['a cat ü.png']);
-    expect(await getJson(`${server.url}/internal/files/input`)).toEqual(['a cat ü.png [input]']);
+    expect(await offered(server)).toContain('a cat ü.png');
+    expect(await listed(server)).toContain('a cat ü.png [input]');
+    expect(await listed(server)).not.toContainEqual(expect.stringContaining('dog'));
     const bytes = await viewBytes(server, { filename: 'a cat ü.png', type: 'input' });
     expect(bytes.equals(await readFile(join(input, 'a cat ü.png')))).toBe(true);
     expect(await run(server, loading('a cat ü.png'))).toHaveLength(1);
@@ -37,14 +42,15 @@ describe.each(['embedded', 'remote'] as const)('with the %s upstream', (upstream
   });
 
   test('an upload appears in the folder, and counts on beside what is there', async () => {
-    const { server, input } = await share({}, { upstream });
+    const { server, input } = shared;
     await fill(input, { 'note.txt': 'theirs' });
     const upload = (text: string, fields: Record<string, string> = {}) =>
       uploadInput(server.url, { bytes: Buffer.from(text), name: 'note.txt', fields });
     expect((await upload('ours')).name).toBe('note (1).txt');
     expect((await upload('theirs')).name).toBe('note.txt');
     expect((await upload('deep', { subfolder: 'a/b' })).subfolder).toBe('a/b');
-    expect(await filesIn(input)).toEqual(['a/b/note.txt', 'note (1).txt', 'note.txt']);
+    const notes = (await filesIn(input)).filter((path) => path.includes('note'));
+    expect(notes).toEqual(['a/b/note.txt', 'note (1).txt', 'note.txt']);
     expect(await textOf(input, 'note.txt')).toBe('theirs');
     await upload('written over', { overwrite: 'true' });
     expect(await textOf(input, 'note.txt')).toBe('written over');
@@ -52,7 +58,7 @@ describe.each(['embedded', 'remote'] as const)('with the %s upstream', (upstream
   });
 
   test('it is the keyless user’s: others neither see its files nor put theirs there', async () => {
-    const { server, input } = await share({}, { upstream });
+    const { server, input } = shared;
     await fill(input, { 'cat.png': await pngOf() });
     // Of the embedded engine's users each has the example.
     expect(await offered(server, KEY)).toEqual(upstream === 'embedded' ? ['example.png'] : []);
@@ -60,63 +66,91 @@ describe.each(['embedded', 'remote'] as const)('with the %s upstream', (upstream
     expect(await viewText(server, name, KEY)).toBe('status 404');
     const refused = await postPrompt(server.url, { prompt: loading('cat.png') }, { headers: KEY });
     expect(refused.status).toBe(400);
+    const before = await filesIn(input);
     await uploadInput(server.url, { bytes: Buffer.from('x'), name: 'mine.txt' }, KEY);
-    expect(await filesIn(input)).toEqual(['cat.png']);
+    expect(await filesIn(input)).toEqual(before);
   });
 });
 
-// Wrappers that run beside the server put a file there and name it so; v1 takes the path of any file.
-test('a file of the folder is loaded by its whole path, none of elsewhere', async () => {
-  const { server, input } = await share();
-  await fill(input, { 'cat.png': await pngOf(), 'sub/dog.png': await pngOf() });
-  expect(await run(server, loading(join(input, 'cat.png')))).toHaveLength(1);
-  expect(await run(server, loading(join(input, 'sub', 'dog.png')))).toHaveLength(1);
-  const elsewhere = await tempFolder('elsewhere');
-  await fill(elsewhere, { 'cat.png': await pngOf() });
-  for (const path of [join(elsewhere, 'cat.png'), `${input}/../cat.png`, `${input}x/cat.png`])
-    expect((await postPrompt(server.url, { prompt: loading(path) })).status).toBe(400);
-});
+describe('a folder', () => {
+  const shared = useShared();
 
-test('a file that was changed is read anew, one that was removed is gone', async () => {
-  const { server, input } = await share();
-  const name = { filename: 'note.txt', type: 'input' };
-  await fill(input, { 'note.txt': 'one' });
-  expect(await viewText(server, name)).toBe('one');
-  await fill(input, { 'note.txt': 'two' });
-  expect(await viewText(server, name)).toBe('two');
-  await rm(join(input, 'note.txt'));
-  expect(await viewText(server, name)).toBe('status 404');
-  expect(await getJson(`${server.url}/internal/files/input`)).toEqual([]);
-  await fill(input, { 'note.txt': 'three' });
-  expect(await viewText(server, name)).toBe('three');
-});
+  // Wrappers that run beside the server put a file there and name it so; v1 takes the path of any file.
+  test('a file of the folder is loaded by its whole path, none of elsewhere', async () => {
+    const { server, input } = shared;
+    await fill(input, { 'cat.png': await pngOf(), 'sub/dog.png': await pngOf() });
+    expect(await run(server, loading(join(input, 'cat.png')))).toHaveLength(1);
+    expect(await run(server, loading(join(input, 'sub', 'dog.png')))).toHaveLength(1);
+    const elsewhere = await tempFolder('elsewhere');
+    await fill(elsewhere, { 'cat.png': await pngOf() });
+    for (const path of [join(elsewhere, 'cat.png'), `${input}/../cat.png`, `${input}x/cat.png`])
+      expect((await postPrompt(server.url, { prompt: loading(path) })).status).toBe(400);
+  });
 
-test('nothing outside is read: neither through links nor by names that lead out', async () => {
-  const outside = await tempFolder('outside');
-  await fill(outside, { 'secret.png': await pngOf() });
-  const { server, input } = await share();
-  await symlink(join(outside, 'secret.png'), join(input, 'link.png'));
-  await symlink(outside, join(input, 'folder'));
-  await copyFile(join(outside, 'secret.png'), join(input, 'plain.png'));
-  expect(await offered(server)).toEqual(['plain.png']);
-  for (const image of ['link.png', 'folder/secret.png', `../${outside.slice(5)}/secret.png`]) {
-    expect((await postPrompt(server.url, { prompt: loading(image) })).status).toBe(400);
-  }
-  const view = (query: object) => viewText(server, { type: 'input', ...query });
-  expect(await view({ filename: 'link.png' })).toBe('status 404');
-  expect(await view({ filename: 'secret.png', subfolder: 'folder' })).toBe('status 404');
-});
+  test('a file that was changed is read anew, one that was removed is gone', async () => {
+    const { server, input } = shared;
+    const name = { filename: 'changed.txt', type: 'input' };
+    await fill(input, { 'changed.txt': 'one' });
+    expect(await viewText(server, name)).toBe('one');
+    await fill(input, { 'changed.txt': 'two' });
+    expect(await viewText(server, name)).toBe('two');
+    await rm(join(input, 'changed.txt'));
+    expect(await viewText(server, name)).toBe('status 404');
+    expect(await listed(server)).not.toContain('changed.txt [input]');
+    await fill(input, { 'changed.txt': 'three' });
+    expect(await viewText(server, name)).toBe('three');
+  });
 
-test('an upload to a name that is a link in the folder leaves what the link means alone', async () => {
-  const outside = await tempFolder('outside');
-  await fill(outside, { 'precious.txt': 'precious' });
-  const { server, input } = await share();
-  await symlink(join(outside, 'precious.txt'), join(input, 'note.txt'));
-  const file = { bytes: Buffer.from('new'), name: 'note.txt' };
-  expect((await uploadInput(server.url, file)).name).toBe('note (1).txt');
-  await uploadInput(server.url, { ...file, fields: { overwrite: 'true' } });
-  expect(await textOf(outside, 'precious.txt')).toBe('precious');
-  expect(await textOf(input, 'note.txt')).toBe('new');
+  test('nothing outside is read: neither through links nor by names that lead out', async () => {
+    const outside = await tempFolder('outside');
+    await fill(outside, { 'secret.png': await pngOf() });
+    const { server, input } = shared;
+    await symlink(join(outside, 'secret.png'), join(input, 'link.png'));
+    await symlink(outside, join(input, 'folder'));
+    await copyFile(join(outside, 'secret.png'), join(input, 'plain.png'));
+    const names = await offered(server);
+    expect(names).toContain('plain.png');
+    expect(names).not.toContain('link.png');
+    for (const image of ['link.png', 'folder/secret.png', `../${outside.slice(5)}/secret.png`]) {
+      expect((await postPrompt(server.url, { prompt: loading(image) })).status).toBe(400);
+    }
+    const view = (query: object) => viewText(server, { type: 'input', ...query });
+    expect(await view({ filename: 'link.png' })).toBe('status 404');
+    expect(await view({ filename: 'secret.png', subfolder: 'folder' })).toBe('status 404');
+  });
+
+  test('an upload to a name that is a link in the folder leaves what the link means alone', async () => {
+    const outside = await tempFolder('outside');
+    await fill(outside, { 'precious.txt': 'precious' });
+    const { server, input } = shared;
+    await symlink(join(outside, 'precious.txt'), join(input, 'note.txt'));
+    const file = { bytes: Buffer.from('new'), name: 'note.txt' };
+    expect((await uploadInput(server.url, file)).name).toBe('note (1).txt');
+    await uploadInput(server.url, { ...file, fields: { overwrite: 'true' } });
+    expect(await textOf(outside, 'precious.txt')).toBe('precious');
+    expect(await textOf(input, 'note.txt')).toBe('new');
+  });
+
+  test('whose disk is gone for a while loses nothing', async () => {
+    const { server, input } = shared;
+    await uploadInput(server.url, { bytes: Buffer.from('kept'), name: 'kept.txt' });
+    await rename(input, `${input}-away`);
+    expect(await viewText(server, { filename: 'kept.txt', type: 'input' })).toBe('kept');
+    expect(await listed(server)).toContain('kept.txt [input]');
+    await rename(`${input}-away`, input);
+    expect(await viewText(server, { filename: 'kept.txt', type: 'input' })).toBe('kept');
+  });
+
+  test('of 2000 files offers each, and copies none before it is asked for', async () => {
+    const { server, input, dataDir } = shared;
+    const blobs = async () => (await filesIn(dataDir)).filter((path) => path.startsWith('blobs'));
+    const before = await blobs();
+    const png = await pngOf({ r: 7, g: 7, b: 7 });
+    const names = Array.from({ length: 2000 }, (_, i) => `tom ${String(i).padStart(4, '0')}.png`);
+    await fill(input, Object.fromEntries(names.map((name) => [name, png])));
+    expect((await offered(server)).filter((name) => name.startsWith('tom'))).toEqual(names);
+    expect(await blobs()).toEqual(before);
+  });
 });
 
 test('uploads from before the folder was named appear in it, files that are there stay', async () => {
@@ -149,23 +183,4 @@ test('an upload the disk has no room for is answered, used, and written when the
   const { server } = await share(first);
   await expect.poll(() => filesIn(first.input), PATIENTLY).toEqual(['sub/cat.png']);
   expect(await run(server, loading('sub/cat.png'))).toHaveLength(1);
-});
-
-test('a folder whose disk is gone for a while loses nothing', async () => {
-  const { server, input } = await share();
-  await uploadInput(server.url, { bytes: Buffer.from('kept'), name: 'kept.txt' });
-  await rename(input, `${input}-away`);
-  expect(await viewText(server, { filename: 'kept.txt', type: 'input' })).toBe('kept');
-  expect(await getJson(`${server.url}/internal/files/input`)).toEqual(['kept.txt [input]']);
-  await rename(`${input}-away`, input);
-  expect(await viewText(server, { filename: 'kept.txt', type: 'input' })).toBe('kept');
-});
-
-test('2000 files in the folder are offered, none of them is copied before it is asked for', async () => {
-  const { server, input, dataDir } = await share();
-  const png = await pngOf();
-  const names = Array.from({ length: 2000 }, (_, i) => `cat ${String(i).padStart(4, '0')}.png`);
-  await fill(input, Object.fromEntries(names.map((name) => [name, png])));
-  expect(await offered(server)).toEqual(names);
-  expect(await filesIn(dataDir)).not.toContainEqual(expect.stringMatching(/^blobs/));
 });

@@ -1,6 +1,7 @@
-import { readFile, readdir } from 'node:fs/promises';
+import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { entryOf } from '../support/clients/client-helpers.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { connect, postPrompt } from '../support/clients/v1-client.ts';
@@ -16,15 +17,37 @@ export type Shared = {
 
 type Options = Parameters<typeof startHoldover>[0];
 
+/** One server for the tests of a group, whose files have names of their own. */
+export function useShared(options: Options = {}): Shared {
+  const shared = {} as Shared;
+  let root = '';
+  beforeAll(async () => {
+    root = await mkdtemp(join(tmpdir(), 'holdover-shared-'));
+    const folder = (name: string) => join(root, name);
+    const folders = { input: folder('input'), output: folder('output'), dataDir: folder('data') };
+    Object.assign(shared, await start(folders, options));
+  });
+  afterAll(async () => {
+    await shared.server.dispose();
+    await rm(root, { recursive: true, force: true });
+  });
+  return shared;
+}
+
 export async function share(given: Partial<Shared> = {}, options: Options = {}): Promise<Shared> {
   const input = given.input ?? (await tempFolder('input'));
   const output = given.output ?? (await tempFolder('output'));
   const dataDir = given.dataDir ?? (await tempFolder('data'));
+  const shared = await start({ input, output, dataDir }, options);
+  onTestFinished(() => shared.server.dispose());
+  return shared;
+}
+
+async function start(folders: Omit<Shared, 'server'>, options: Options = {}): Promise<Shared> {
+  const { input, output, dataDir } = folders;
   const flags = ['--input-directory', input, '--output-directory', output];
   const args = [...flags, ...(options.args ?? [])];
-  const server = await startHoldover({ ...options, dataDir, args });
-  onTestFinished(() => server.dispose());
-  return { server, input, output, dataDir };
+  return { server: await startHoldover({ ...options, dataDir, args }), ...folders };
 }
 
 /** Paths of the files below a folder. */
