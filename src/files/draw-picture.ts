@@ -1,7 +1,7 @@
 /** Draws pictures. It runs on worker threads: no other module of the server imports it. */
 import sharp, { type Sharp } from 'sharp';
 import { Tinypool } from 'tinypool';
-import { decodeBmp, isPng, pictureFormatOf } from '../nodes/decoders.ts';
+import { decodeBmp, isPng, pictureFormatOf, readPngChunks, writePng } from '../nodes/decoders.ts';
 import { type DrawnPicture, type Drawing, type Rendering, UNREADABLE } from './pictures.ts';
 
 const MAX_SECONDS = 5;
@@ -105,35 +105,6 @@ async function compose(file: Uint8Array, maskFile: Uint8Array): Promise<DrawnPic
 /** Copies the text chunks behind the header, where v1 writes them. */
 function withTextChunksOf(original: Uint8Array, composed: Buffer): Buffer {
   if (!isPng(original)) return composed;
-  const [header, rest] = [composed.subarray(0, HEADER_END), composed.subarray(HEADER_END)];
-  return Buffer.concat([
-    header,
-    ...textChunksOf(Buffer.from(original.buffer, original.byteOffset, original.byteLength)),
-    rest,
-  ]);
-}
-
-/** The bytes of a chunk beside its data: length, type and checksum. */
-const FRAME_BYTES = 12;
-const FIRST_CHUNK = 8;
-const HEADER_END = 33;
-
-/** Returns the complete text chunks; those that follow each other are one piece. */
-function textChunksOf(png: Buffer): readonly Buffer[] {
-  const pieces: Buffer[] = [];
-  let from = FIRST_CHUNK;
-  let at = FIRST_CHUNK;
-  const add = (): void => void (at > from && pieces.push(png.subarray(from, at)));
-  while (at + FRAME_BYTES <= png.length) {
-    const end = at + FRAME_BYTES + png.readUInt32BE(at);
-    if (end > png.length) break;
-    const isText = TEXT_CHUNKS.has(png.toString('latin1', at + 4, at + 8));
-    if (!isText) {
-      add();
-      from = end;
-    }
-    at = end;
-  }
-  add();
-  return pieces;
+  const texts = readPngChunks(original).filter(({ type }) => TEXT_CHUNKS.has(type));
+  return writePng(readPngChunks(composed).toSpliced(1, 0, ...texts));
 }
