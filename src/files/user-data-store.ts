@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { lstat, unlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
+import { undefinedIfAbsent } from '../lib/absent-file.ts';
 import { moveIntoPlace } from '../lib/rename-new.ts';
 import { createKeyedMutex } from '../lib/concurrency.ts';
 import { isStorageFull } from '../lib/storage-errors.ts';
@@ -130,11 +131,9 @@ export function createUserDataStore(options: {
     entriesOf: (path) => path.split('/').length,
     put: moveInto,
     // Another process has moved or removed the file.
-    move: (path, to, how) => moveInto({ path }, to, how).catch(ifAbsent('absent' as const)),
-    remove: (path) =>
-      unlink(path)
-        .then(() => true)
-        .catch(ifAbsent(false)),
+    move: async (path, to, how) =>
+      (await undefinedIfAbsent(moveInto({ path }, to, how))) ?? 'absent',
+    remove: async (path) => (await undefinedIfAbsent(unlink(path).then(() => true))) ?? false,
   };
   return storeIn(place, options.quotaBytes);
 }
@@ -147,13 +146,6 @@ async function moveInto(
   // Another process may have put a file there since the check.
   const outcome = await moveIntoPlace(file, path, overwrite ? 'replace' : 'keep');
   return outcome === 'taken' ? 'exists' : { kind: 'file', path, stats: await lstat(path) };
-}
-
-function ifAbsent<Instead>(instead: Instead): (error: unknown) => Instead {
-  return (error) => {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return instead;
-    throw error;
-  };
 }
 
 function noFile({ kind }: PathStatus): Unchanged {
