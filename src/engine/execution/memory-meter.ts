@@ -8,7 +8,7 @@ import {
 
 /**
  * Limits the memory of a job: the reservations of the running call, and the pixels and texts that
- * finished calls returned.
+ * finished calls returned. A text counts for each call that returned it.
  */
 export interface MemoryMeter {
   reserve(bytes: number): void;
@@ -16,15 +16,9 @@ export interface MemoryMeter {
   settle(values: readonly Value[]): void;
 }
 
-/** Shorter texts are not counted, since the number of nodes is limited. */
-const MIN_COUNTED_CHARS = 1024;
-/** The number of texts of one length that are compared: a text that is passed on counts once. */
-const MAX_TEXTS_PER_LENGTH = 4;
-
 /** Starts an empty meter. */
 export function createMemoryMeter(limitBytes: number): MemoryMeter {
   const counted = new Set<object>();
-  const isNewText = createNewTextCheck();
   let heldBytes = 0;
   let reservedBytes = 0;
   return {
@@ -40,8 +34,7 @@ export function createMemoryMeter(limitBytes: number): MemoryMeter {
         counted.add(buffer);
         heldBytes += bytes;
       }
-      for (const text of values)
-        if (typeof text === 'string' && isNewText(text)) heldBytes += textBytes(text);
+      for (const value of values) heldBytes += typeof value === 'string' ? textBytes(value) : 0;
     },
   };
 }
@@ -49,21 +42,6 @@ export function createMemoryMeter(limitBytes: number): MemoryMeter {
 /** Returns the bytes that a text counts for. */
 export function textBytes(text: string): number {
   return text.length * BYTES_PER_CHAR;
-}
-
-/**
- * Returns a check that is true for a text not seen lately. Texts have no identity, so those of one
- * length are compared.
- */
-function createNewTextCheck(): (text: string) => boolean {
-  const seen = new Map<number, string[]>();
-  return (text) => {
-    if (text.length < MIN_COUNTED_CHARS) return false;
-    const alike = seen.get(text.length) ?? [];
-    if (alike.includes(text)) return false;
-    seen.set(text.length, [...alike, text].slice(-MAX_TEXTS_PER_LENGTH));
-    return true;
-  };
 }
 
 /** Returns the distinct buffers behind some values, and the bytes of each. */
