@@ -21,6 +21,7 @@ import { readAtMost } from '../lib/read-at-most.ts';
 import type { Blobs, StoredBlob } from '../blobs/blobs.ts';
 import { importedAsset } from '../engine/imported-asset.ts';
 import type { Ledger } from '../ledger/ledger.ts';
+import { pictureFormatOf } from '../nodes/decoders.ts';
 
 type Settings = DataLocation & { readonly repair?: boolean; readonly user: string };
 
@@ -109,19 +110,7 @@ type RecordOrphansOptions = {
   readonly user: string;
 };
 
-/** Known first bytes of files: hex digits, their offset in bytes, extension, content type. */
-const SIGNATURES: readonly (readonly [string, number, string, string])[] = [
-  ['89504e470d0a1a0a', 0, '.png', 'image/png'],
-  ['ffd8ff', 0, '.jpg', 'image/jpeg'],
-  ['47494638', 0, '.gif', 'image/gif'],
-  ['57454250', 8, '.webp', 'image/webp'],
-  ['57415645', 8, '.wav', 'audio/wav'],
-  ['664c6143', 0, '.flac', 'audio/flac'],
-  ['4f676753', 0, '.ogg', 'audio/ogg'],
-  ['66747970', 4, '.mp4', 'video/mp4'],
-  ['1a45dfa3', 0, '.webm', 'video/webm'],
-];
-const SIGNATURE_BYTES = 12;
+const HEAD_BYTES = 16;
 const UNKNOWN = ['.bin', 'application/octet-stream'] as const;
 
 /** Records undamaged files that have no record in the ledger, as outputs with new names. */
@@ -146,9 +135,10 @@ async function recordOrphans(
   return recorded;
 }
 
+/** Recognises pictures by their first bytes. */
 async function detectType(blobs: Blobs, hash: string): Promise<readonly [string, string]> {
-  const stream = await blobs.open(hash, { start: 0, end: SIGNATURE_BYTES - 1 });
-  const hex = stream && (await readAtMost(SIGNATURE_BYTES, stream))?.toString('hex');
-  const found = SIGNATURES.find(([start, at]) => hex?.startsWith(start, at * 2));
-  return found ? [found[2], found[3]] : UNKNOWN;
+  const stream = await blobs.open(hash, { start: 0, end: HEAD_BYTES - 1 });
+  const head = stream && (await readAtMost(HEAD_BYTES, stream));
+  const format = head && pictureFormatOf(head);
+  return format ? [`.${format}`, `image/${format}`] : UNKNOWN;
 }
