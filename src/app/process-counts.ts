@@ -1,4 +1,5 @@
 import type { ProcessCounts } from '../console/server-routes.ts';
+import { monotonicClock } from '../lib/clock.ts';
 import { lazily } from '../lib/concurrency.ts';
 import type { RedisConnections } from '../redis/redis.ts';
 
@@ -21,11 +22,12 @@ export function createProcessCounts(
     return Math.max(1, await countSubscribers(links, logChannel(links.channels)));
   }
 
-  const workers = lazily(async () => {
-    const { createWorkerCount } = await import('../engine/bullmq/queue-condition.ts');
-    return createWorkerCount(links);
+  const condition = lazily(async () => {
+    const { QueueCondition } = await import('../engine/bullmq/queue-condition.ts');
+    return new QueueCondition(links, monotonicClock);
   });
-  const countWorkers = async (): Promise<number | undefined> => (await workers.get())();
+
+  const countWorkers = async () => (await condition.get()).countWorkers();
 
   return {
     countServers: cachedBriefly(() => countServers().catch(() => 1), now),

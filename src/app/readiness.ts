@@ -71,14 +71,11 @@ function sharedQueueChecks(
   links: RedisConnections,
 ): Pick<NonNullable<NeededParts['queue']>, 'check' | 'isDelayed'> {
   const opened = import('../engine/bullmq/queue-condition.ts').then(
-    ({ createDelayCheck, createQueueCondition }) => ({
-      condition: createQueueCondition(links, monotonicClock),
-      isDelayed: createDelayCheck(links),
-    }),
+    ({ QueueCondition }) => new QueueCondition(links, monotonicClock),
   );
   return {
     async check() {
-      const reason = await (await opened).condition();
+      const reason = await (await opened).obstacle();
       return reason && { status: 'degraded', reason };
     },
     isDelayed: async (jobId) => (await opened).isDelayed(jobId),

@@ -9,62 +9,49 @@ export type QueueObstacle = 'paused' | 'no_worker' | 'stalled';
 /** The queue is stalled when jobs wait for this long and none runs, although there are workers. */
 const STALLED_AFTER_MS = 30_000;
 
-/**
- * Returns a function that reads why waiting jobs of the shared queue do not run. `undefined`: nothing prevents them.
- * It rejects when Redis does not answer.
- */
-export function createQueueCondition(
-  links: RedisConnections,
-  clock: Clock,
-): () => Promise<QueueObstacle | undefined> {
-  const queue = openQueue(links);
-  let idleSinceMs: number | undefined;
-  return async () => {
+/** The shared queue, as a process reads it that does not run its jobs. Calls reject when Redis does not answer. */
+export class QueueCondition {
+  readonly #queue: Queue;
+  readonly #clock: Clock;
+  #idleSinceMs: number | undefined;
+
+  constructor(links: RedisConnections, clock: Clock) {
+    const { bullPrefix: prefix } = new QueueKeys(links);
+    const connection = links.commands;
+    this.#queue = new Queue(QUEUE_NAME, { connection, prefix, skipMetasUpdate: true });
+    // `openRedis` logs the errors of the connection.
+    this.#queue.on('error', () => {});
+    this.#clock = clock;
+  }
+
+  /** Why waiting jobs do not run; `undefined`: nothing prevents them. */
+  async obstacle(): Promise<QueueObstacle | undefined> {
     const [isPaused, workers, counts] = await Promise.all([
-      queue.isPaused(),
-      workersOf(queue),
-      queue.getJobCounts('wait', 'prioritized', 'active'),
+      this.#queue.isPaused(),
+      this.countWorkers(),
+      this.#queue.getJobCounts('wait', 'prioritized', 'active'),
     ]);
     const waiting = (counts['wait'] ?? 0) + (counts['prioritized'] ?? 0);
     const isIdle = waiting > 0 && counts['active'] === 0;
-    idleSinceMs = isIdle ? (idleSinceMs ?? clock.now()) : undefined;
+    const nowMs = this.#clock.now();
+    this.#idleSinceMs = isIdle ? (this.#idleSinceMs ?? nowMs) : undefined;
     if (isPaused) return 'paused';
     if (workers === 0) return 'no_worker';
-    const isStalled = idleSinceMs !== undefined && clock.now() - idleSinceMs >= STALLED_AFTER_MS;
-    return isStalled ? 'stalled' : undefined;
-  };
-}
+    return nowMs - (this.#idleSinceMs ?? nowMs) >= STALLED_AFTER_MS ? 'stalled' : undefined;
+  }
 
-/** Returns a function that says if BullMQ delays a job of the shared queue after a failed run. */
-export function createDelayCheck(links: RedisConnections): (jobId: string) => Promise<boolean> {
-  const queue = openQueue(links);
-  return async (jobId) => (await queue.getJobState(jobId)) === 'delayed';
-}
+  /** True when BullMQ delays a job after a failed run. */
+  async isDelayed(jobId: string): Promise<boolean> {
+    return (await this.#queue.getJobState(jobId)) === 'delayed';
+  }
 
-/** Returns a function that counts the workers of the shared queue. `undefined`: the number is not known. */
-export function createWorkerCount(links: RedisConnections): () => Promise<number | undefined> {
-  const queue = openQueue(links);
-  return () => workersOf(queue);
-}
-
-function openQueue(links: RedisConnections): Queue {
-  const { bullPrefix: prefix } = new QueueKeys(links);
-  const queue = new Queue(QUEUE_NAME, {
-    connection: links.commands,
-    prefix,
-    skipMetasUpdate: true,
-  });
-  // `openRedis` logs the errors of the connection.
-  queue.on('error', () => {});
-  return queue;
-}
-
-/** The number of workers; `undefined` when Redis does not let this user list connections. */
-async function workersOf(queue: Queue): Promise<number | undefined> {
-  try {
-    return await queue.getWorkersCount();
-  } catch (error) {
-    if ((error as Error).name === 'ReplyError') return undefined;
-    throw error;
+  /** The number of workers; `undefined` when Redis does not let this user list connections. */
+  async countWorkers(): Promise<number | undefined> {
+    try {
+      return await this.#queue.getWorkersCount();
+    } catch (error) {
+      if ((error as Error).name === 'ReplyError') return undefined;
+      throw error;
+    }
   }
 }

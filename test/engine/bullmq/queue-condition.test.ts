@@ -2,10 +2,7 @@ import { Queue, Worker } from 'bullmq';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openRedis } from '../../../src/redis/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
-import {
-  createDelayCheck,
-  createQueueCondition,
-} from '../../../src/engine/bullmq/queue-condition.ts';
+import { QueueCondition } from '../../../src/engine/bullmq/queue-condition.ts';
 import { QUEUE_NAME, QueueKeys } from '../../../src/engine/bullmq/redis-keys.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import { redisMissing } from '../../support/processes/redis.ts';
@@ -24,14 +21,8 @@ describe.skipIf(redisMissing() !== '')(`the condition of the queue${redisMissing
       await queue.close();
       await links.close();
     });
-    return {
-      clock,
-      queue,
-      keys,
-      connection,
-      of: createQueueCondition(links, clock),
-      isDelayed: createDelayCheck(links),
-    };
+    const condition = new QueueCondition(links, clock);
+    return { clock, queue, keys, connection, condition };
   }
 
   type Opened = Awaited<ReturnType<typeof open>>;
@@ -48,11 +39,11 @@ describe.skipIf(redisMissing() !== '')(`the condition of the queue${redisMissing
 
   test('without a worker, and with one', async () => {
     const opened = await open();
-    expect(await opened.of()).toBe('no_worker');
+    expect(await opened.condition.obstacle()).toBe('no_worker');
     const worker = await startWorker(opened);
-    await expect.poll(() => opened.of()).toBeUndefined();
+    await expect.poll(() => opened.condition.obstacle()).toBeUndefined();
     await worker.close();
-    await expect.poll(() => opened.of()).toBe('no_worker');
+    await expect.poll(() => opened.condition.obstacle()).toBe('no_worker');
   });
 
   test('a job that failed is delayed until its next run; others and unknown ones are not', async () => {
@@ -62,20 +53,22 @@ describe.skipIf(redisMissing() !== '')(`the condition of the queue${redisMissing
     });
     const backoff = { type: 'fixed', delay: 60_000 };
     await opened.queue.add('job', {}, { jobId: 'job-1', attempts: 2, backoff });
-    await expect.poll(() => opened.isDelayed('job-1')).toBe(true);
-    expect(await opened.of()).toBeUndefined();
+    await expect.poll(() => opened.condition.isDelayed('job-1')).toBe(true);
+    expect(await opened.condition.obstacle()).toBeUndefined();
     await opened.queue.pause();
     await opened.queue.add('job', {}, { jobId: 'job-2' });
-    expect(await Promise.all(['job-2', 'job-3'].map(opened.isDelayed))).toEqual([false, false]);
+    expect(
+      await Promise.all(['job-2', 'job-3'].map((id) => opened.condition.isDelayed(id))),
+    ).toEqual([false, false]);
   });
 
   test('paused, and resumed', async () => {
     const opened = await open();
     await startWorker(opened);
     await opened.queue.pause();
-    expect(await opened.of()).toBe('paused');
+    expect(await opened.condition.obstacle()).toBe('paused');
     await opened.queue.resume();
-    await expect.poll(() => opened.of()).toBeUndefined();
+    await expect.poll(() => opened.condition.obstacle()).toBeUndefined();
   });
 
   test('stalled only when jobs wait for 30 seconds while none runs', async () => {
@@ -83,15 +76,15 @@ describe.skipIf(redisMissing() !== '')(`the condition of the queue${redisMissing
     const worker = await startWorker(opened);
     await worker.pause();
     await opened.queue.add('job', {}, { priority: 5 });
-    expect(await opened.of()).toBeUndefined();
+    expect(await opened.condition.obstacle()).toBeUndefined();
     await opened.clock.advance(29_000);
-    expect(await opened.of()).toBeUndefined();
+    expect(await opened.condition.obstacle()).toBeUndefined();
     await opened.clock.advance(1000);
-    expect(await opened.of()).toBe('stalled');
+    expect(await opened.condition.obstacle()).toBe('stalled');
     void worker.resume();
-    await expect.poll(() => opened.of()).toBeUndefined();
+    await expect.poll(() => opened.condition.obstacle()).toBeUndefined();
     await opened.clock.advance(60_000);
-    expect(await opened.of()).toBeUndefined();
+    expect(await opened.condition.obstacle()).toBeUndefined();
   });
 
   test('is unknown where Redis does not list its connections, and rejects without Redis', async () => {
@@ -102,6 +95,6 @@ describe.skipIf(redisMissing() !== '')(`the condition of the queue${redisMissing
       await admin.commands.call('ACL', 'SETUSER', 'default', '+@all');
       await admin.close();
     });
-    expect(await opened.of()).toBeUndefined();
+    expect(await opened.condition.obstacle()).toBeUndefined();
   });
 });
