@@ -1,10 +1,9 @@
 import { existsSync } from 'node:fs';
-import { DatabaseSync } from '@photostructure/sqlite';
 import { CALL_COUNT_COLUMNS } from '../columns.ts';
 import type { CallCount, CallStore } from '../ledger.ts';
 import { sqlColumns } from './sql-columns.ts';
 import type { Writer } from './writer.ts';
-import type { Database } from './database.ts';
+import { type Database, readDatabase } from './database.ts';
 
 const SQL = sqlColumns<CallCount>(CALL_COUNT_COLUMNS);
 
@@ -28,10 +27,5 @@ export function callCountStore(db: Database, writer: Writer): CallStore {
 /** Reads the counts of a ledger that another process may have open; `undefined` when there is no file. */
 export function readCallCounts(path: string): readonly CallCount[] | undefined {
   if (!existsSync(path)) return undefined;
-  const db = new DatabaseSync(path, { readOnly: true });
-  try {
-    return db.prepare(LIST).all() as unknown as CallCount[];
-  } finally {
-    db.close();
-  }
+  return readDatabase(path, (db) => db.prepare(LIST).all() as unknown as CallCount[]);
 }

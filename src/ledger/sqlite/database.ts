@@ -1,4 +1,16 @@
-import type { DatabaseSyncInstance } from '@photostructure/sqlite';
+import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 
 /** An open SQLite database. */
 export type Database = DatabaseSyncInstance;
+
+const BUSY_TIMEOUT_MS = 10_000;
+
+/** Reads a database, which another process may have open. Changes nothing. */
+export function readDatabase<T>(path: string, read: (db: Database) => T): T {
+  const db = new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
+  try {
+    return read(db);
+  } finally {
+    db.close();
+  }
+}

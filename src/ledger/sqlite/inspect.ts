@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
-import { DatabaseSync } from '@photostructure/sqlite';
 import { SCHEMA_VERSION } from '../columns.ts';
 import { isDamage, pragma } from './sqlite-ledger.ts';
-import type { Database } from './database.ts';
+import { type Database, readDatabase } from './database.ts';
 
 /** The state of a database, and the reason when it is not `ok`. */
 export type InspectedDatabase = {
@@ -11,13 +10,11 @@ export type InspectedDatabase = {
   readonly why: string;
 };
 
-const BUSY_TIMEOUT_MS = 10_000;
-
 /** Checks the whole database, to which another process may write meanwhile. Throws an error that is not damage. */
 export function inspectDatabase(path: string): InspectedDatabase {
   if (!existsSync(path)) return { state: 'absent', why: `there is no ${path}` };
   try {
-    return withDatabase(path, inspect);
+    return readDatabase(path, inspect);
   } catch (error) {
     if (!isDamage(error)) throw error;
     return { state: 'damaged', why: (error as Error).message };
@@ -35,17 +32,8 @@ function inspect(db: Database): InspectedDatabase {
 
 /** The id of a ledger. */
 export function ledgerIdIn(path: string): string {
-  return withDatabase(path, (db) => {
+  return readDatabase(path, (db) => {
     const found = db.prepare("SELECT value FROM identity WHERE name = 'id'").get();
     return (found as { value: string }).value;
   });
-}
-
-function withDatabase<T>(path: string, read: (db: Database) => T): T {
-  const db = new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
-  try {
-    return read(db);
-  } finally {
-    db.close();
-  }
 }

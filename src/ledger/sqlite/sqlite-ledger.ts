@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, closeSync, mkdirSync, openSync, readSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 // This package has the API of node:sqlite, which Node 20 lacks. Import node:sqlite when Node 20 is no longer supported.
 import { DatabaseSync } from '@photostructure/sqlite';
-import type { Database } from './database.ts';
+import { type Database, readDatabase } from './database.ts';
 import { SCHEMA_VERSION } from '../columns.ts';
 import type { LedgerIdentity } from '../identity.ts';
 import type { Ledger } from '../ledger.ts';
@@ -29,8 +29,6 @@ const BUSY_TIMEOUT_MS = 1000;
 const SQLITE_BUSY = 5;
 /** The codes SQLITE_CORRUPT and SQLITE_NOTADB. */
 const DAMAGED: readonly unknown[] = [11, 26];
-/** The first bytes of a database. */
-const MAGIC = 'SQLite format 3\0';
 
 /**
  * Opens the ledger in one SQLite file, which one process at a time may use. Throws an error with a sentence for the
@@ -48,7 +46,7 @@ export function openSqliteLedger({
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
       opened.push(lockFile(path));
       createPrivate(path);
-      refuseOtherVersion(versionInHeader(path));
+      refuseOtherVersion(readDatabase(path, versionOf));
     }
     const db = refuseNulTexts(
       new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false }),
@@ -118,9 +116,6 @@ function checkpoint(db: Database): void {
   }
 }
 
-/** Another process holds the lock. */
-class LedgerInUse extends Error {}
-
 /** Locks the database against other processes until the returned function is called. */
 export function lockDatabase(path: string): () => void {
   try {
@@ -133,7 +128,7 @@ export function lockDatabase(path: string): () => void {
 
 /**
  * Locks the database for this process; closing the result releases the lock. The operating system releases it when
- * the process ends, also after `kill -9`. Throws `LedgerInUse` when another process has the lock.
+ * the process ends, also after `kill -9`. Throws when another process has it.
  */
 export function lockFile(path: string): Database {
   const lockPath = `${path}.lock`;
@@ -145,7 +140,9 @@ export function lockFile(path: string): Database {
   } catch (cause) {
     lock.close();
     const isTaken = (cause as { errcode?: unknown }).errcode === SQLITE_BUSY;
-    throw isTaken ? new LedgerInUse(`${path} is in use by another Holdover`, { cause }) : cause;
+    if (!isTaken) throw cause;
+    const inUse = `${path} is in use by another Holdover: stop it, or use another folder`;
+    throw new Error(inUse, { cause });
   }
 }
 
@@ -178,50 +175,26 @@ function prepare(db: Database, newId: string): void {
 
 /** Creates the schema in one transaction, so that a kill leaves an empty database. */
 function createSchema(db: Database, newId: string): void {
-  const version = pragma(db, 'user_version');
-  refuseOtherVersion(Number(version));
-  if (version !== 0) return;
+  if (versionOf(db) !== 0) return;
   db.exec(`BEGIN IMMEDIATE; ${SCHEMA} PRAGMA user_version = ${SCHEMA_VERSION}`);
   db.prepare(`INSERT INTO identity VALUES ('id', ?)`).run(newId);
   db.exec('COMMIT');
 }
 
-/** Where the header of a database has its version, as four bytes. */
-const VERSION_OFFSET = 60;
-
-/**
- * Reads the version from the file itself: opening a database would write the log of a killed process
- * into it. 0: there is no schema, or it is in that log.
- */
-function versionInHeader(path: string): number {
-  const header = Buffer.alloc(VERSION_OFFSET + 4);
-  const file = openSync(path, 'r');
-  try {
-    readSync(file, header, 0, header.length, 0);
-  } finally {
-    closeSync(file);
-  }
-  const isDatabase = header.toString('latin1', 0, MAGIC.length) === MAGIC;
-  return isDatabase ? header.readUInt32BE(VERSION_OFFSET) : 0;
+function versionOf(db: Database): number {
+  return Number(pragma(db, 'user_version'));
 }
 
 function refuseOtherVersion(version: number): void {
   if (version === 0 || version === SCHEMA_VERSION) return;
-  throw new OtherVersion(
-    `was written by another version of Holdover (schema ${version}, this one has ${SCHEMA_VERSION}): ` +
+  throw new Error(
+    `it was written by another version of Holdover (schema ${version}, this one has ${SCHEMA_VERSION}): ` +
       'use that version, or another --data-dir',
   );
 }
 
-/** The database is one of another version. */
-class OtherVersion extends Error {}
-
 /** The rest of the message that begins with "the ledger <path>". */
 function failureReason(cause: unknown): string {
-  if (cause instanceof LedgerInUse) {
-    return 'is in use by another Holdover: stop it, or use another --data-dir';
-  }
-  if (cause instanceof OtherVersion) return cause.message;
   // The check reports each fault on a line of its own: the first is enough.
   const reason = (cause instanceof Error ? cause.message : String(cause)).split('\n', 1)[0];
   if (!isDamage(cause)) return `cannot be opened: ${reason}`;
