@@ -1,31 +1,25 @@
 import type { Logger } from '../observability/log.ts';
 import type { Clock } from '../lib/clock.ts';
 
-export type PeriodicTaskOptions = {
-  readonly everyMs: number;
-  readonly clock: Clock;
-  readonly log: Logger;
-  /** The log line of a failed run. */
-  readonly failure: { readonly event: string; readonly message: string };
-};
+type SweepOptions = { readonly everyMs: number; readonly clock: Clock; readonly log: Logger };
 
-/** A task that runs at an interval, and never twice at the same time. A failed run is logged. */
-export class PeriodicTask {
-  readonly #task: () => Promise<void>;
-  readonly #options: PeriodicTaskOptions;
+/** A sweep that runs at an interval, and never twice at the same time. A failed run is logged. */
+export class PeriodicSweep {
+  readonly #sweep: () => Promise<void>;
+  readonly #options: SweepOptions;
   readonly #closing = new AbortController();
   #running: Promise<void> = Promise.resolve();
 
-  constructor(task: () => Promise<void>, options: PeriodicTaskOptions) {
-    this.#task = task;
+  constructor(sweep: () => Promise<void>, options: SweepOptions) {
+    this.#sweep = sweep;
     this.#options = options;
   }
 
-  /** Runs `first`, then the task, then the task `everyMs` after the end of each run. */
+  /** Runs `first`, then the sweep, then the sweep `everyMs` after the end of each run. */
   start(first: () => Promise<void>): void {
     this.#running = this.#repeat(async () => {
       await first();
-      await this.#task();
+      await this.#sweep();
     });
   }
 
@@ -36,13 +30,13 @@ export class PeriodicTask {
   }
 
   async #repeat(first: () => Promise<void>): Promise<void> {
-    const { clock, everyMs, log, failure } = this.#options;
+    const { clock, everyMs, log } = this.#options;
     const { signal } = this.#closing;
-    for (let task = first; !signal.aborted; task = this.#task) {
-      await task().catch((error: unknown) =>
-        log.error({ event: failure.event, err: error }, failure.message),
+    for (let task = first; !signal.aborted; task = this.#sweep) {
+      await task().catch((err: unknown) =>
+        log.error({ event: 'retention.sweep_failed', err }, 'a sweep of jobs and assets failed'),
       );
-      // The sleep rejects when the task is closed.
+      // The sleep rejects when `close` is called.
       await clock.sleep(everyMs, signal).catch(() => {});
     }
   }

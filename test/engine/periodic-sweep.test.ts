@@ -1,17 +1,15 @@
 import { expect, test } from 'vitest';
 import { silentLogger } from '../../src/observability/log.ts';
-import { PeriodicTask } from '../../src/engine/periodic-task.ts';
+import { PeriodicSweep } from '../../src/engine/periodic-sweep.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
-
-const FAILURE = { event: 'test.failed', message: 'a test task failed' };
 
 function open(task: () => Promise<void>, log = silentLogger()) {
   const clock = createFakeClock();
-  const periodic = new PeriodicTask(task, { everyMs: 1000, clock, log, failure: FAILURE });
+  const periodic = new PeriodicSweep(task, { everyMs: 1000, clock, log });
   return { clock, periodic };
 }
 
-test('the task runs after the first step, then an interval after each run', async () => {
+test('the sweep runs after the first step, then an interval after each run', async () => {
   const runs: string[] = [];
   const { clock, periodic } = open(async () => void runs.push('task'));
   periodic.start(async () => void runs.push('first'));
@@ -25,7 +23,7 @@ test('the task runs after the first step, then an interval after each run', asyn
   expect(clock.sleeping()).toBe(0);
 });
 
-test('a run that fails is logged under its event, and the next one is tried', async () => {
+test('a run that fails is logged, and the next one is tried', async () => {
   const logged: unknown[] = [];
   const log = { ...silentLogger(), error: (...line: unknown[]) => void logged.push(line) };
   let runs = 0;
@@ -37,8 +35,8 @@ test('a run that fails is logged under its event, and the next one is tried', as
   await clock.advance(1000);
   expect(runs).toBe(2);
   expect(logged[0]).toEqual([
-    { event: 'test.failed', err: new Error('no disk') },
-    'a test task failed',
+    { event: 'retention.sweep_failed', err: new Error('no disk') },
+    'a sweep of jobs and assets failed',
   ]);
   await periodic.close();
 });

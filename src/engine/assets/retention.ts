@@ -11,12 +11,6 @@ const KEY_LIFETIME_MS = 24 * 60 * 60 * 1000;
 /** The number of assets that one sweep considers when the disk budget is exceeded. */
 const BUDGET_BATCH = 1000;
 
-/** The log line of a failed sweep. */
-export const SWEEP_FAILURE = {
-  event: 'retention.sweep_failed',
-  message: 'a sweep of expired jobs and assets failed',
-} as const;
-
 export type RetentionOptions = {
   readonly ledger: Ledger;
   readonly assets: Assets;

@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import type { SharedServices } from './shared-services.ts';
 import { ProcessLeases } from '../../ledger/leases.ts';
-import { PeriodicTask } from '../periodic-task.ts';
-import { SWEEP_FAILURE, sweep } from '../assets/retention.ts';
+import { PeriodicSweep } from '../periodic-sweep.ts';
+import { sweep } from '../assets/retention.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import type { EngineLimits } from '../job-engine.ts';
 import type { Logger } from '../../observability/log.ts';
@@ -27,19 +27,15 @@ type JanitorOptions = {
 export class Janitor {
   readonly #options: JanitorOptions;
   readonly #leases: ProcessLeases;
-  readonly #periodicTask: PeriodicTask;
+  readonly #periodicSweep: PeriodicSweep;
 
   constructor(options: JanitorOptions) {
     const { log, limits } = options;
     const { redis, keys, clock } = options.shared;
     this.#options = options;
     this.#leases = new ProcessLeases(redis, keys.prefix);
-    this.#periodicTask = new PeriodicTask(() => this.#run(), {
-      log,
-      clock,
-      everyMs: limits.sweepIntervalMs,
-      failure: SWEEP_FAILURE,
-    });
+    const everyMs = limits.sweepIntervalMs;
+    this.#periodicSweep = new PeriodicSweep(() => this.#run(), { log, clock, everyMs });
   }
 
   /**
@@ -47,13 +43,13 @@ export class Janitor {
    * crashed janitor lasts for minutes.
    */
   start(): void {
-    this.#periodicTask.start(async () =>
+    this.#periodicSweep.start(async () =>
       this.#options.shared.queue.add(await this.#options.ledger.jobs.unfinished()),
     );
   }
 
   close(): Promise<void> {
-    return this.#periodicTask.close();
+    return this.#periodicSweep.close();
   }
 
   async #run(): Promise<void> {

@@ -2,16 +2,11 @@ import { systemClock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/log.ts';
 import { createJobFiles } from '../assets/job-files.ts';
 import { createOutputNames } from '../assets/outputs.ts';
-import {
-  type RetentionOptions,
-  SWEEP_FAILURE,
-  importedBytes,
-  sweepWithUnrecorded,
-} from '../assets/retention.ts';
+import { type RetentionOptions, importedBytes, sweepWithUnrecorded } from '../assets/retention.ts';
 import type { Engine, EngineOptions } from '../job-engine.ts';
 import { createEngine } from '../jobs/create-engine.ts';
 import type { LiveJob } from '../jobs/live-job.ts';
-import { PeriodicTask } from '../periodic-task.ts';
+import { PeriodicSweep } from '../periodic-sweep.ts';
 import { MemoryJobQueue } from './memory-job-queue.ts';
 import { createLiveJobs, createMemoryRuns, recoverJobs } from './memory-runs.ts';
 
@@ -33,9 +28,8 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
   const jobFiles = createJobFiles({ ...deps, ...deps.library, clock, names, isInUse, retentionMs });
   const retention = { ...jobFiles, ledger, clock, isLive, isInUse, assetBudgetBytes };
   const unfinished = { ...jobFiles, ledger, live };
-  const failure = SWEEP_FAILURE;
   const sweep = () => sweepWithUnrecorded(retention);
-  const periodicSweep = new PeriodicTask(sweep, { log, clock, everyMs, failure });
+  const periodicSweep = new PeriodicSweep(sweep, { log, clock, everyMs });
   const engine = await createEngine(deps, {
     clock,
     jobFiles,
