@@ -67,38 +67,6 @@ export function createKeyedMutex(): KeyedMutex {
 
 function ignoreResult(): void {}
 
-/** The end of an attempt. `no capacity`: the other side has no capacity for more. */
-export type AttemptEnd = 'passed' | 'no capacity' | 'other';
-
-/**
- * A semaphore whose limit follows the answers of the other side. After `no capacity` one attempt at
- * a time is made, and each `passed` doubles the limit again, up to the maximum.
- */
-export interface AdaptiveSemaphore {
-  readonly acquire: () => Promise<void>;
-  release(end: AttemptEnd): void;
-}
-
-export function createAdaptiveSemaphore(max: number): AdaptiveSemaphore {
-  const semaphore = new AsyncSemaphore(max);
-  let limit = max;
-  return {
-    acquire: async () => void (await semaphore.acquire()),
-    release(end) {
-      const next = nextLimit(limit, max, end);
-      // The value is negative for a while when the limit has fallen below the number of running
-      // attempts.
-      semaphore.setValue(semaphore.getValue() + 1 + next - limit);
-      limit = next;
-    },
-  };
-}
-
-function nextLimit(limit: number, max: number, end: AttemptEnd): number {
-  if (end === 'no capacity') return 1;
-  return end === 'passed' ? Math.min(max, limit * 2) : limit;
-}
-
 /**
  * Acts on all items, with a limited number at a time. The first failure stops the rest; begun items
  * end first.

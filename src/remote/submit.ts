@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { AttemptEnd } from '../lib/concurrency.ts';
 import {
   type Result,
   type SubmitRequest,
@@ -57,15 +56,13 @@ export async function submitJob(
 }
 
 /** Sends the submission, when the account may call and the semaphore admits it. */
-async function attempt(
+function attempt(
   options: SubmitOptions,
   { account, request, key }: Submission,
   format: SubmitFormat,
 ): Promise<Result<Job>> {
   const { gate, semaphore } = account.submissions;
-  await semaphore.acquire();
-  let end: AttemptEnd = 'other';
-  try {
+  return semaphore(async () => {
     const pauseMs = Math.max(account.gate.waitMs(), gate.waitMs());
     if (pauseMs > 0) return { ok: false, error: tooBusy(pauseMs) };
     const answer = await options.calls.once(account, {
@@ -76,15 +73,10 @@ async function attempt(
       timeoutMs: options.limits.submitTimeoutMs,
     });
     const result = interpretAnswer(options, account, answer);
-    if (result.ok) end = 'passed';
-    else if (isCapacityRefusal(result.error)) {
-      end = 'no capacity';
+    if (!result.ok && isCapacityRefusal(result.error))
       gate.closeFor(retryAfterMs(result.error.retryAfterSeconds, options.limits));
-    }
     return result;
-  } finally {
-    semaphore.release(end);
-  }
+  });
 }
 
 /** True when an answer does not show if a job exists: proxies have status codes of their own. */

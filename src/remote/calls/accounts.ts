@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../lib/clock.ts';
-import { type AdaptiveSemaphore, createAdaptiveSemaphore } from '../../lib/concurrency.ts';
+import { type Semaphore, createSemaphore } from '../../lib/concurrency.ts';
 import { type Caller, type Result, type V2Error, refuse } from '../../protocol/job-api.ts';
 
 /** The key of calls: the caller's own, or one key for all callers. */
@@ -20,7 +20,7 @@ export type Account = {
   readonly key: string | undefined;
   readonly gate: RateGate;
   /** Submissions wait here when the upstream has no capacity. */
-  readonly submissions: { readonly gate: RateGate; readonly semaphore: AdaptiveSemaphore };
+  readonly submissions: { readonly gate: RateGate; readonly semaphore: Semaphore };
   /** The upstream's refusal of this account, which is believed until `untilMs`. */
   credentialRefusal: CredentialRefusal | undefined;
 };
@@ -77,7 +77,7 @@ export class Accounts {
 
   #create(id: string, key: string | undefined): Account {
     const { clock, maxConcurrentSubmissions } = this.#options;
-    const semaphore = createAdaptiveSemaphore(maxConcurrentSubmissions);
+    const semaphore = createSemaphore(maxConcurrentSubmissions);
     const submissions = { gate: new RateGate(clock), semaphore };
     return { id, key, gate: new RateGate(clock), submissions, credentialRefusal: undefined };
   }
