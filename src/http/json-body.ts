@@ -12,7 +12,7 @@ import {
 } from '../protocol/json.ts';
 import {
   type BodyMemory,
-  type MemoryReservation,
+  type Release,
   bodyMemoryBytes,
   createBodyMemory,
 } from './json/body-memory.ts';
@@ -26,9 +26,7 @@ import {
 } from './unpacked-body.ts';
 import type { Logger } from '../observability/log.ts';
 
-type JsonBody =
-  | { readonly ok: true; readonly value: Json; readonly text: string | undefined }
-  | BodyRefusal;
+type JsonBody = { readonly ok: true; readonly value: Json } | BodyRefusal;
 
 /** A request and its response, with or without a framework. */
 export type HttpExchange = { readonly req: IncomingMessage; readonly res: ServerResponse };
@@ -40,14 +38,10 @@ export type ReadOptions = {
   readonly graphMember?: string;
   /** Set to read NaN and Infinity as null. */
   readonly nonFinite?: 'null';
-  /** Set when the text is needed beside the value. Only for small bodies. */
-  readonly withText?: true;
 };
 
 /** Reads bodies as JSON, whatever their content type. Only the charset of the type counts. */
 export interface BodyReader {
-  /** The bytes that are reserved for bodies in progress. */
-  readonly reservedBytes: () => number;
   read(httpExchange: HttpExchange, options?: ReadOptions): Promise<JsonBody>;
 }
 
@@ -72,23 +66,19 @@ export function createBodyReader(readerOptions: {
   const limits = { ...DEFAULT_LIMITS, ...readerOptions.limits, maxDepth: MAX_JSON_DEPTH };
   const readerMaxBytes = Math.min(readerOptions.maxBytes, memory.largestBody);
   return {
-    reservedBytes: memory.reservedBytes,
     async read(httpExchange, options: ReadOptions = {}) {
       const maxBytes = Math.min(readerMaxBytes, options.maxBytes ?? readerMaxBytes);
       const refused = refusedByHeaders(httpExchange.req, maxBytes);
       if (refused) return refused;
       const reserveMore = reserverFor(httpExchange, memory);
       const reader = new JsonReader({ limits, ...options });
-      const texts: string[] | undefined = options.withText && [];
-      const receiving = { reader, texts, reserveMore, maxBytes };
-      const refusal = await receive(httpExchange.req, receiving);
+      const refusal = await receive(httpExchange.req, { reader, reserveMore, maxBytes });
       if (refusal) return refusal;
       const { values } = reader;
       if (values > MANY_VALUES && !(await reserveMore(values * MEMORY_PER_VALUE)))
         return memoryFull();
       try {
-        const value = await runInSteps(reader.end());
-        return { ok: true, value, text: texts?.join('') };
+        return { ok: true, value: await runInSteps(reader.end()) };
       } catch (error) {
         return notJson(error);
       }
@@ -115,13 +105,13 @@ type ReserveMore = (bytes: number) => Promise<boolean>;
 
 /** Reserves the memory of a body until its call is answered. */
 function reserverFor({ res }: HttpExchange, memory: BodyMemory): ReserveMore {
-  const reservations: MemoryReservation[] = [];
-  const release = (): void => reservations.splice(0).forEach((one) => one.release());
+  const releases: Release[] = [];
+  const release = (): void => releases.splice(0).forEach((one) => one());
   res.once('close', release);
   return async (bytes) => {
-    const reservation = await memory.reserve(bytes);
-    if (reservation === undefined) return false;
-    reservations.push(reservation);
+    const reserved = await memory.reserve(bytes);
+    if (reserved === undefined) return false;
+    releases.push(reserved);
     if (res.destroyed) release();
     return true;
   };
@@ -133,8 +123,6 @@ function announcedBytes({ headers }: IncomingMessage): number {
 
 type Receiving = {
   readonly reader: JsonReader;
-  /** Gets the text of the body, if it is needed. */
-  readonly texts: string[] | undefined;
   readonly reserveMore: ReserveMore;
   readonly maxBytes: number;
 };
@@ -142,7 +130,7 @@ type Receiving = {
 /** Counts the body while its bytes arrive. */
 async function receive(
   request: IncomingMessage,
-  { reader, texts, reserveMore, maxBytes }: Receiving,
+  { reader, reserveMore, maxBytes }: Receiving,
 ): Promise<BodyRefusal | undefined> {
   let reservedForBody = announcedBytes(request);
   if (!(await reserveMore(reservedForBody))) return memoryFull();
@@ -154,7 +142,6 @@ async function receive(
     if (text === undefined) {
       return refusedBody(400, `The body is not ${decoder.encoding.toUpperCase()} text.`);
     }
-    texts?.push(text);
     const fault = reader.push(text);
     return fault === undefined ? undefined : refusedBody(413, fault);
   };

@@ -14,6 +14,8 @@ type SpoolRefusal = {
   readonly ok: false;
   readonly status: 400 | 413 | 415 | 507;
   readonly message: string;
+  /** The fault of the disk. */
+  readonly cause?: unknown;
 };
 
 export type SpoolResult = { readonly ok: true; readonly value: SpooledFile } | SpoolRefusal;
@@ -74,7 +76,7 @@ export async function spoolBytes(
 ): Promise<SpooledFile> {
   const source = Readable.from([bytes], { objectMode: false });
   const spooled = await spoolStream(source, { dir: options.dir, maxBytes: bytes.length });
-  if (!spooled.ok) throw new Error(spooled.message);
+  if (!spooled.ok) throw new Error(spooled.message, spooled);
   return spooled.value;
 }
 
@@ -269,5 +271,5 @@ function refusalOf(error: unknown, maxBytes: number): SpoolRefusal {
   if (syscall === undefined) throw error;
   const full = 'There is no room left to keep this file.';
   const message = FULL_DISK_CODES.has(code) ? full : `The file could not be stored (${code}).`;
-  return { ok: false, status: 507, message };
+  return { ok: false, status: 507, message, cause: error };
 }

@@ -4,7 +4,7 @@ import type { ModelCallStore } from '../ledger/ledger.ts';
 import type { BodyReader, HttpExchange } from '../http/json-body.ts';
 import type { Logger } from '../observability/log.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
-import { type Json, isJsonObject } from '../protocol/json.ts';
+import { type Json, isJsonObject, stringifyJson } from '../protocol/json.ts';
 import { isClientGone, type CallConnection } from '../http/client-connection.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ModelDef, modelId } from './model-def.ts';
@@ -35,7 +35,6 @@ type ReadCall = Invocation & {
   readonly model: string;
   readonly key: string | undefined;
   readonly body: Json;
-  readonly text: string;
   readonly startedAtMs: number;
 };
 
@@ -60,8 +59,8 @@ export function createModelInvoker(options: InvokeOptions) {
     return await runner.run({ ...call, input: checked.input, isKeyed }, record);
   };
   const serveKeyed = async (call: ReadCall & { key: string }): Promise<RouterReply> => {
-    const { ctx, key, model, requestId, text, modelCaller } = call;
-    const fingerprint = fingerprintOf([ctx.method, model, ctx.querystring, text]);
+    const { ctx, key, model, requestId, body, modelCaller } = call;
+    const fingerprint = fingerprintOf([ctx.method, model, ctx.querystring, stringifyJson(body)]);
     // The specification says (2): "Keys belong to a workspace". Without a keys file each key is a
     // workspace of its own.
     const scope = modelCaller.workspace;
@@ -214,9 +213,9 @@ async function recordUndelivered(
   ]);
 }
 
-/** A request body, as text and as JSON, or the reason for its refusal. */
+/** A request body, or the reason for its refusal. */
 type Input =
-  | { readonly ok: true; readonly text: string; readonly body: Json }
+  | { readonly ok: true; readonly body: Json }
   | { readonly ok: false; readonly refusal: ReplyError };
 
 /** Reads the body of a call. */
@@ -225,8 +224,8 @@ async function readInput(
   exchange: HttpExchange,
   maxBytes: number,
 ): Promise<Input> {
-  const read = await bodies.read(exchange, { maxBytes, withText: true });
-  if (read.ok) return { ok: true, text: read.text ?? '', body: read.value };
+  const read = await bodies.read(exchange, { maxBytes });
+  if (read.ok) return { ok: true, body: read.value };
   const { status, message, isSyntax, retryAfterSeconds } = read;
   if (status === 503) {
     const headers = { Connection: 'close', 'Retry-After': String(retryAfterSeconds) };

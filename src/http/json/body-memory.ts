@@ -5,17 +5,15 @@ import { getHeapStatistics } from 'node:v8';
 export interface BodyMemory {
   /** The size of the largest body that is ever accepted. */
   readonly largestBody: number;
-  /** The bytes that are reserved now. */
-  readonly reservedBytes: () => number;
   /**
    * Waits for memory, for a limited time. `undefined` when there is none. The reservation of a
    * body without a length grows as it arrives.
    */
-  reserve(bodyBytes: number): Promise<MemoryReservation | undefined>;
+  reserve(bodyBytes: number): Promise<Release | undefined>;
 }
 
-/** A part of the memory, which is released once. */
-export type MemoryReservation = { release(): void };
+/** Releases a part of the memory. Called once. */
+export type Release = () => void;
 
 export type BodyMemoryOptions = {
   readonly limitBytes: number;
@@ -58,7 +56,7 @@ export function bodyMemoryBytes(): number {
 
 type Waiting = {
   readonly bytes: number;
-  readonly resolveWith: (reservation: MemoryReservation | undefined) => void;
+  readonly resolveWith: (release: Release | undefined) => void;
 };
 
 /** Serves callers in the order of their arrival. A single body is always accepted. */
@@ -74,16 +72,11 @@ export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
     return reserved + queued + bytes <= limitBytes * room;
   }
 
-  function reserveNow(bytes: number): MemoryReservation {
+  function reserveNow(bytes: number): Release {
     reserved += bytes;
-    let isReserved = true;
-    return {
-      release() {
-        if (!isReserved) return;
-        isReserved = false;
-        reserved -= bytes;
-        admitWaiting();
-      },
+    return () => {
+      reserved -= bytes;
+      admitWaiting();
     };
   }
 
@@ -96,13 +89,13 @@ export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
     if (waiting.length > 0) timer = setInterval(admitWaiting, RECHECK_MS).unref();
   }
 
-  function wait(bytes: number): Promise<MemoryReservation | undefined> {
+  function wait(bytes: number): Promise<Release | undefined> {
     return new Promise((resolve) => {
       const entry: Waiting = {
         bytes,
-        resolveWith(reservation) {
+        resolveWith(release) {
           clearTimeout(timeout);
-          resolve(reservation);
+          resolve(release);
         },
       };
       const timeout = setTimeout(() => {
@@ -117,7 +110,6 @@ export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
 
   return {
     largestBody: Math.floor(limitBytes / MEMORY_PER_BODY_BYTE),
-    reservedBytes: () => reserved,
     async reserve(bodyBytes) {
       const bytes = bodyBytes * MEMORY_PER_BODY_BYTE;
       const isSmall = bodyBytes <= SMALL_BYTES;

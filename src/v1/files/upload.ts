@@ -1,12 +1,11 @@
 import { readFile, rm } from 'node:fs/promises';
 import { posix } from 'node:path';
-import { Readable } from 'node:stream';
 import type Koa from 'koa';
 import type { FileRow, FileStore } from '../../ledger/ledger.ts';
-import { spoolStream } from '../../lib/spool.ts';
-import type { Caller, SpooledFile } from '../../protocol/job-api.ts';
+import { spoolBytes } from '../../lib/spool.ts';
+import type { Caller } from '../../protocol/job-api.ts';
 import { type DialectRules, rulesFor } from '../../dialects/dialect.ts';
-import { V1Error, plainError, sendJson, requirePrintable } from '../../dialects/errors.ts';
+import { sendJson, requirePrintable } from '../../dialects/errors.ts';
 import {
   type FileStoringServices,
   type NewFile,
@@ -91,22 +90,12 @@ async function storeMask(services: UploadServices, mask: MaskUpload): Promise<Fi
   const { caller, upload } = mask;
   const picture = await services.pictures.draw(caller.user, () => readDrawing(services, mask));
   if (!picture.ok) throw uploadError(picture.reason);
-  const file = await spoolBytes(services.uploads, picture.bytes);
+  const file = await spoolBytes(picture.bytes, { dir: services.uploads.spoolDir });
   try {
     return await storeUpload(services, upload, { ...upload, file, caller, reuse: 'never' });
   } finally {
     await rm(file.path, { force: true });
   }
-}
-
-async function spoolBytes({ spoolDir }: FormLimits, bytes: Buffer): Promise<SpooledFile> {
-  const spooledFile = await spoolStream(Readable.from([bytes]), {
-    dir: spoolDir,
-    maxBytes: bytes.length,
-  });
-  if (!spooledFile.ok)
-    throw new V1Error(spooledFile.status, plainError('insufficient_storage', spooledFile.message));
-  return spooledFile.value;
 }
 
 async function readDrawing(
