@@ -30,6 +30,8 @@ export default defineConfig({
     hookTimeout: 30_000,
     // A second, the default, is too short for a prompt on a busy machine.
     expect: { poll: { timeout: 15_000 } },
+    // `.ci/report.mjs` has no more of a failed comparison than its message: 40 characters of each side by default.
+    chaiConfig: { truncateThreshold: 1000 },
     // Most of the time is other processes starting and clocks running out, not this one at work.
     maxWorkers: 4,
     // A worker runs file after file: a process for each, with the modules of `src`, takes half a second of processor time.

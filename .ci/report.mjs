@@ -1,5 +1,5 @@
-// report.mjs REPORT CHECKS_FAILED STATUS: names the tests of vitest's JSON report that passed at their second try, and
-// prints `N passed, N failed`.
+// report.mjs REPORT CHECKS_FAILED STATUS: names the tests of vitest's JSON report that passed at their second try, with
+// the message of the first, and prints `N passed, N failed`.
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 
@@ -17,8 +17,9 @@ function read(path) {
 const run = read(report);
 for (const { name, assertionResults } of run.testResults) {
   for (const test of assertionResults) {
-    if (test.status === 'passed' && test.failureMessages.length > 0)
-      console.log(`passed at its second try, a defect to mend: ${relative('.', name)}: ${test.fullName}`);
+    if (test.status !== 'passed' || test.failureMessages.length === 0) continue;
+    console.log(`passed at its second try, a defect to mend: ${relative('.', name)}: ${test.fullName}`);
+    console.log(`  ${test.failureMessages[0].split(/\n.*node_modules/, 1)[0]}`);
   }
 }
 const skipped = run.numPendingTests + run.numTodoTests;

@@ -10,7 +10,6 @@ type DifferencesByPlace = { readonly [where: string]: readonly string[] };
 export async function replayCase(golden: Case): Promise<{
   readonly found: DifferencesByPlace;
   readonly expected: DifferencesByPlace;
-  readonly stalls: readonly string[];
 }> {
   const { refused = [], without = [], ...tolerances } = golden.tolerances ?? {};
   const recorded = scenarioOf(golden.scenario, golden.recordings);
@@ -31,7 +30,6 @@ export async function replayCase(golden: Case): Promise<{
     return {
       found: sorted(Object.entries(found)),
       expected: sorted(grouped(golden.expectedDifferences ?? [])),
-      stalls: replayed.stalls,
     };
   } finally {
     await server.close();
