@@ -48,9 +48,10 @@ export function openSqliteLedger({
       createPrivate(path);
       refuseOtherVersion(readDatabase(path, versionOf));
     }
-    const db = refuseNulTexts(
-      new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false }),
-    );
+    const db = new DatabaseSync(path, {
+      timeout: BUSY_TIMEOUT_MS,
+      enableForeignKeyConstraints: false,
+    });
     // Close the database before the lock, so that no other process uses the file until it is closed.
     opened.unshift(db);
     prepare(db, newId);
@@ -202,53 +203,6 @@ function failureReason(cause: unknown): string {
     `is damaged (${reason}): "holdover check" says how, put a backup back with ` +
     '"holdover restore", or start once with --start-anew, which moves it and all files aside and removes nothing'
   );
-}
-
-type Method = (...parameters: unknown[]) => unknown;
-
-/** A text contains a NUL character, at which the database would cut it. */
-class NulInText extends Error {
-  override readonly name = 'NulInText';
-}
-
-/**
- * Makes the statements of the database refuse texts with a NUL character. The package passes each text to SQLite only
- * up to the first NUL, so a write to `a\0b` would replace `a`.
- * @internal
- */
-export function refuseNulTexts(db: Database): Database {
-  const prepare = db.prepare.bind(db);
-  replace(db, 'prepare', (...given: Parameters<Database['prepare']>) => {
-    const statement = prepare(...given);
-    for (const name of ['run', 'get', 'all', 'iterate'] as const) {
-      const method = statement[name] as Method;
-      replace(statement, name, (...parameters: unknown[]) => {
-        refuseNul(parameters);
-        return method.apply(statement, parameters);
-      });
-    }
-    return statement;
-  });
-  return db;
-}
-
-/** Replaces a method. The methods of the package cannot be assigned to. */
-function replace<T extends object>(object: T, name: keyof T, value: unknown): void {
-  Object.defineProperty(object, name, { value });
-}
-
-function refuseNul(parameters: readonly unknown[]): void {
-  for (const value of parameters) {
-    const isText = typeof value === 'string';
-    if (isText ? value.includes('\0') : hasNulMember(value))
-      throw new NulInText('a text with a NUL character cannot be stored or searched for');
-  }
-}
-
-/** True for an object of named parameters with a text that contains a NUL character. */
-function hasNulMember(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return false;
-  return Object.values(value).some((member) => typeof member === 'string' && member.includes('\0'));
 }
 
 /** The identity in the table `identity`, which has one row for each name. */
