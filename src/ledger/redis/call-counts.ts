@@ -11,7 +11,7 @@ export function callCountStore(connection: LedgerConnection): CallStore {
     async add(rows) {
       if (rows.length > 0) await lua.add(newToken(), ...rows.flatMap(argsOf));
     },
-    list: async () => (await table.listed('calls:last')).toSorted(byClient),
+    list: () => table.listed('calls:last'),
     expire: (lastBeforeMs) => lua.expire(lastBeforeMs),
   };
 }
@@ -19,13 +19,6 @@ export function callCountStore(connection: LedgerConnection): CallStore {
 function argsOf(row: CallCount): (string | number)[] {
   const { user, agent, clientId, route, count, firstAtMs, lastAtMs } = row;
   return [user, agent, clientId, route, count, firstAtMs, lastAtMs];
-}
-
-/** Compares by user, agent, route and client, in the order of the SQLite ledger. */
-function byClient(a: CallCount, b: CallCount): number {
-  const order = ({ user, agent, route, clientId }: CallCount) =>
-    [user, agent, route, clientId].join('\0');
-  return order(a) < order(b) ? -1 : 1;
 }
 
 const add = `

@@ -7,7 +7,7 @@ import { type Database, readDatabase } from './database.ts';
 
 const SQL = sqlColumns<CallCount>(CALL_COUNT_COLUMNS);
 
-const LIST = `SELECT ${SQL.select()} FROM v1_calls ORDER BY user, agent, route, client_id`;
+const LIST = `SELECT ${SQL.select()} FROM v1_calls ORDER BY last_at_ms`;
 
 /** Counts of v1 calls by client. */
 export function callCountStore(db: Database, writer: Writer): CallStore {
