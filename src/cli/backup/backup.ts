@@ -3,6 +3,7 @@ import { createWriteStream, existsSync, mkdirSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { listBelow } from '../../files/folder-paths.ts';
 import { packageVersion } from '../../config/version.ts';
 import { lockFile } from '../../ledger/sqlite/sqlite-ledger.ts';
 import { undefinedIfAbsent } from '../../lib/absent-file.ts';
@@ -23,7 +24,7 @@ import {
   writeLines,
 } from './format.ts';
 import type { LedgerRecords, OpenedData } from './opened-data.ts';
-import { type FilesPlace, filesBelow, refuseNested } from './places.ts';
+import { type FilesPlace, refuseNested } from './places.ts';
 
 /** The ledger and the files that are backed up. A server may use them meanwhile. */
 export type BackupSource = Pick<OpenedData, 'dataDir' | 'place'> & {
@@ -92,8 +93,8 @@ async function writeBackup(source: BackupSource, into: string): Promise<BackupRe
     await rename(join(into, PARTIAL_FILE), join(into, RECORDS_FILE));
     await syncPath(into);
     const paths = new Set([...kept].map(blobPath));
-    for (const path of await filesBelow(join(into, 'blobs')))
-      if (!paths.has(`blobs/${path}`)) await rm(join(into, 'blobs', path));
+    for (const { path, isFolder } of await listBelow(join(into, 'blobs'), { depth: 'all' }))
+      if (!isFolder && !paths.has(`blobs/${path}`)) await rm(join(into, 'blobs', path));
     return result;
   }
 }

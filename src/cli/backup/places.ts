@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { copyFile, open, readFile, readdir, rm, stat, utimes } from 'node:fs/promises';
-import { join, resolve, sep } from 'node:path';
+import { copyFile, open, readFile, readdir, rm, utimes } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { isWithin, realPathOf } from '../../config/shared-folders.ts';
 import { UNFINISHED_COPY } from '../../data-folder/bind-bucket.ts';
 import { writeFileAtomically } from '../../data-folder/bind-ledger.ts';
 import { UNFINISHED_RESTORE } from '../../data-folder/data-dir.ts';
+import { listBelow } from '../../files/folder-paths.ts';
 import { undefinedIfAbsent } from '../../lib/absent-file.ts';
 import { syncPath } from '../../lib/durability.ts';
 import { moveIntoPlace } from '../../lib/rename-new.ts';
@@ -34,10 +35,8 @@ export function placeInFolder(root: string): FilesPlace {
     open: async (key) => (await undefinedIfAbsent(open(pathOf(key))))?.createReadStream(),
     text: (key) => undefinedIfAbsent(readFile(pathOf(key), 'utf8')),
     async *list(folder) {
-      for (const path of await filesBelow(pathOf(folder))) {
-        const stats = await undefinedIfAbsent(stat(pathOf(folder + path)));
-        if (stats) yield { key: folder + path, modifiedAtMs: Math.round(stats.mtimeMs) };
-      }
+      for (const { path, isFolder, stats } of await listBelow(pathOf(folder), { depth: 'all' }))
+        if (!isFolder) yield { key: folder + path, modifiedAtMs: Math.round(stats.mtimeMs) };
     },
     async put(key, bytes) {
       writeFileAtomically(pathOf(key), bytes);
@@ -92,16 +91,6 @@ async function claim(place: FilesPlace, { mark, found, isOurs, text }: Claim): P
     await place.remove(key);
   }
   await place.put(mark, Buffer.from('restore'));
-}
-
-/** Returns the plain files below a folder, as paths relative to it with `/`. Returns none when it does not exist. */
-export async function filesBelow(folder: string): Promise<readonly string[]> {
-  const root = resolve(folder);
-  const entries = await undefinedIfAbsent(readdir(root, { recursive: true, withFileTypes: true }));
-  return (entries ?? [])
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1))
-    .map((path) => path.split(sep).join('/'));
 }
 
 /** Throws when one folder is inside the other: a backup inside the data folder would be lost with it. */
