@@ -1,4 +1,4 @@
-import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Command } from 'commander';
@@ -67,7 +67,6 @@ async function run(command: Command): Promise<number> {
     throw new Error(`${file} cannot be read`, { cause });
   });
   const prompt = readPrompt(text);
-  if (settings.out !== undefined) await requireWritable(settings.out);
   for (const note of prompt.leftOut) print(`left out: ${note}`);
   const workDir = await mkdtemp(join(tmpdir(), 'holdover-convert-'));
   try {
@@ -80,13 +79,6 @@ async function run(command: Command): Promise<number> {
   } finally {
     await rm(workDir, { recursive: true, force: true });
   }
-}
-
-/** Throws when the file cannot be written. Called before the uploads, so that none is made in vain. */
-async function requireWritable(out: string): Promise<void> {
-  await appendFile(out, '').catch((cause: unknown) => {
-    throw new Error(`${out} cannot be written`, { cause });
-  });
 }
 
 type ConvertContext = {

@@ -32,19 +32,15 @@ type Workflow = { [id: string]: { class_type: string } };
 /** The part of a text frame that the demo reads. */
 type Message = { type: string; data: { node: string | null; exception_message?: string } };
 
-/** An error that the user can correct. It is printed without a stack. */
-class DemoError extends Error {}
-
 /**
  * `npm run demo`: uploads an image and runs one workflow as a v1 client (socket, prompt, previews, result). Prints an
- * error that the user can correct as one sentence, and sets exit code 1.
+ * error as one sentence, and sets exit code 1.
  */
 export async function demoCommand(args: readonly string[]): Promise<void> {
   try {
     await runDemo(args);
   } catch (error) {
-    if (!(error instanceof DemoError)) throw error;
-    console.error(`\n${error.message}`);
+    console.error(`\n${(error as Error).message}`);
     process.exitCode = 1;
   }
 }
@@ -55,7 +51,7 @@ async function runDemo(args: readonly string[]): Promise<void> {
   try {
     const flags = ['--port', '0', '--data-dir', dataDir, ...args];
     const parsed = parseConfig(flags, process.env);
-    if (parsed.kind === 'exit') throw new DemoError(parsed.text.trim());
+    if (parsed.kind === 'exit') throw new Error(parsed.text.trim());
     await runOnServer(parsed.config);
   } finally {
     await rm(dataDir, { recursive: true, force: true });
@@ -66,7 +62,7 @@ async function runOnServer(config: Config): Promise<void> {
   const sessionRecorder = new SessionRecorder();
   const options = { nodes: ALL_NODES, sessionRecorder };
   const server = await startServer(config, silentLogger(), options).catch((error: Error) => {
-    throw new DemoError(`Holdover did not start: ${error.message}`);
+    throw new Error(`Holdover did not start: ${error.message}`);
   });
   try {
     console.log(`Holdover is running at ${server.url}\n`);
@@ -75,7 +71,7 @@ async function runOnServer(config: Config): Promise<void> {
     const { files, preview } = await runWorkflow(server.url);
     for (const file of files) await download(server.url, file);
     if (preview) await save('last-preview.jpg', preview);
-    if (files.length === 0) throw new DemoError('The workflow ran, but saved nothing.');
+    if (files.length === 0) throw new Error('The workflow ran, but saved nothing.');
     process.stdout.write(callTable((await sessionRecorder.session()).calls));
   } finally {
     await server.close();
@@ -121,7 +117,7 @@ async function runWorkflow(
   };
   const entry = history[promptId];
   if (entry?.status.status_str !== 'success')
-    throw new DemoError(`The run failed: ${reason ?? JSON.stringify(entry?.status)}`);
+    throw new Error(`The run failed: ${reason ?? JSON.stringify(entry?.status)}`);
   const files = Object.values(entry.outputs).flatMap(({ images = [] }) => images);
   return { files, preview };
 }
@@ -131,7 +127,7 @@ function followFrames(socket: WebSocket, workflow: Workflow): Promise<Seen> {
   const seen: Seen = {};
   return new Promise((resolve, reject) => {
     socket.on('error', reject);
-    socket.on('close', () => reject(new DemoError('Holdover ended before the run had.')));
+    socket.on('close', () => reject(new Error('Holdover ended before the run had.')));
     socket.on('message', (bytes: Buffer, isBinary) => {
       if (isBinary) return void (seen.preview = bytes.subarray(PREVIEW_IMAGE_OFFSET));
       const { type, data } = JSON.parse(bytes.toString()) as Message;
@@ -143,15 +139,15 @@ function followFrames(socket: WebSocket, workflow: Workflow): Promise<Seen> {
   });
 }
 
-async function refusal(what: string, response: Response): Promise<DemoError> {
+async function refusal(what: string, response: Response): Promise<Error> {
   const { status } = response;
-  return new DemoError(`The ${what} was refused with ${status}: ${await response.text()}`);
+  return new Error(`The ${what} was refused with ${status}: ${await response.text()}`);
 }
 
 async function download(url: string, file: FileRef): Promise<void> {
   const query = new URLSearchParams(file);
   const response = await fetch(`${url}/view?${query.toString()}`, { headers });
-  if (!response.ok) throw new DemoError(`GET /view of the result answered ${response.status}.`);
+  if (!response.ok) throw new Error(`GET /view of the result answered ${response.status}.`);
   await save(file.filename, Buffer.from(await response.arrayBuffer()));
 }
 

@@ -151,18 +151,6 @@ describe('holdover convert', () => {
     expect([code, routes.includes('upload')]).toEqual([1, false]);
   });
 
-  test.each(['no/folder/job.json', 'input', 'secret.txt/job.json'])(
-    'uploads nothing when --out %s cannot be written',
-    async (out) => {
-      const upstream: HostileV2 = await openHostileV2();
-      const where = ['--upstream', upstream.url, '--out', join(dir, out)];
-      const { code, stderr } = await convert(loading('sub/cat.png'), ...where);
-      await upstream.close();
-      const said = expect.stringMatching(/^error: \S+ cannot be written$/m);
-      expect([code, stderr, upstream.journal]).toEqual([1, said, []]);
-    },
-  );
-
   test.each(['absent.json', 'secret.txt'])(
     'does not convert without the node definitions of --object-info %s',
     async (name) => {
