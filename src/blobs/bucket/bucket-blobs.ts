@@ -8,7 +8,6 @@ import { createHasher } from '../../lib/hash.ts';
 import { readAtMost } from '../../lib/read-at-most.ts';
 import { BLOB_HASH, hashOfAside, hexOf } from '../blob-paths.ts';
 import type { Blobs } from '../blobs.ts';
-import { WrongBytes } from './errors.ts';
 import type { Objects } from './objects.ts';
 
 /**
@@ -153,7 +152,7 @@ async function* verifiedBytes(stream: AsyncIterable<Buffer>, hash: string): Asyn
       if (held) yield held;
       held = chunk;
     }
-    if (hasher.digest() !== hash) throw new WrongBytes(`the object of ${hash} holds other bytes`);
+    if (hasher.digest() !== hash) throw new Error(`the object of ${hash} holds other bytes`);
     if (held) yield held;
   } finally {
     hasher.discard();

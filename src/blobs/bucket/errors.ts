@@ -38,11 +38,6 @@ const FULL_NAMES: ReadonlySet<unknown> = new Set(['QuotaExceeded', 'XMinioStorag
 /** A missing bucket or user is an error; the answer to HEAD does not tell which of these is missing. */
 const ABSENCE_NAMES: ReadonlySet<unknown> = new Set(['NoSuchKey', 'NoSuchUpload', 'NotFound']);
 
-/** The bytes of an object do not match its key. */
-export class WrongBytes extends Error {
-  override readonly name = 'WrongBytes';
-}
-
 /** Returns the error to throw for an error of a call. */
 export function toBucketError(cause: unknown, call: string): unknown {
   const error = cause as SdkError;

@@ -31,7 +31,7 @@ export type AssetOptions = {
 
 type IsInUse = (assetId: string) => boolean | Promise<boolean>;
 
-export type HeldAssets = { readonly missing: readonly string[]; readonly release: () => void };
+type HeldAssets = { readonly missing: readonly string[]; readonly release: () => void };
 
 const NO_IDS: ReadonlySet<string> = new Set();
 

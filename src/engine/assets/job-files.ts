@@ -1,7 +1,7 @@
 import type { AssetCalls } from '../../protocol/job-api.ts';
 import { packageUrl } from '../../lib/package-url.ts';
 import type { NodeDef } from '../../nodes/node.ts';
-import { type AssetOptions, Assets, type HeldAssets } from './assets.ts';
+import { type AssetOptions, Assets } from './assets.ts';
 import type { Blobs } from '../../blobs/blobs.ts';
 import { createOutputRetention, type OutputRetention } from './retention.ts';
 import { createKeyedMutex, type KeyedMutex } from '../../lib/concurrency.ts';
@@ -22,7 +22,6 @@ export interface JobFiles {
   readonly outputRetention: OutputRetention;
   /** `reads`: the assets of an accepted job, which stay although they expire. */
   readonly fileLookupOf: (user: string, reads?: ReadonlySet<string>) => FileLookup;
-  readonly holdAssets: (ids: ReadonlySet<string>) => Promise<HeldAssets>;
 }
 
 export function createJobFiles(deps: JobFilesOptions): JobFiles {
@@ -40,7 +39,6 @@ export function createJobFiles(deps: JobFilesOptions): JobFiles {
       byId: (id) => assets.find(user, id, reads),
       byPath: (filePath) => assets.findByPath(user, filePath, reads),
     }),
-    holdAssets: (ids) => assets.hold(ids),
   };
 }
 

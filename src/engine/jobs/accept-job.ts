@@ -21,7 +21,7 @@ import {
 } from '../../protocol/json.ts';
 import { type Steps } from '../../protocol/steps.ts';
 import type { Graph } from '../../protocol/v2.ts';
-import type { JobFiles } from '../assets/job-files.ts';
+import type { Assets } from '../assets/assets.ts';
 import { type LiveJob, newJob, toRow } from './live-job.ts';
 import { resolveFiles, type FileLookup } from './resolve-files.ts';
 import { findOutputs, validateSteps } from '../validation/validate-workflow.ts';
@@ -36,7 +36,7 @@ export type AcceptOptions = {
   readonly retentionMs: number;
   readonly clock: Clock;
   readonly fileLookupOf: (user: string) => FileLookup;
-  readonly holdAssets: JobFiles['holdAssets'];
+  readonly assets: Pick<Assets, 'hold'>;
   /** Reserves a slot in the bounded queue; `undefined` when it is full. `release` gives it back. */
   readonly reserve: (user: string) => Promise<QueueReservation | undefined>;
   readonly nextOrder: () => Promise<number>;
@@ -60,7 +60,7 @@ export async function acceptJob(
   );
   if (!valid.ok) return valid;
   const { workflow } = valid.value;
-  const held = await deps.holdAssets(resolved.assetIds);
+  const held = await deps.assets.hold(resolved.assetIds);
   try {
     const missing = [...resolved.missing, ...held.missing];
     if (missing.length > 0) return refuseMissing(missing);
