@@ -57,8 +57,9 @@ async function run(command: Command): Promise<number> {
   const files = filesSource(settings, process.env);
   const places = { ledger: ledgerSource(settings.ledger), dataDir: settings.dataDir, files };
   return withOpen(await openStore(places, createLogger({ level: 'warn' })), async (store) => {
-    const outcome = await importAll({ source, settings, account, accounts }, store);
-    process.stdout.write(reportText(outcome));
+    const task = { source, settings, account, accounts };
+    const outcome = await importAll(task, store);
+    process.stdout.write(reportText(task, outcome));
     return failuresOf(outcome).length === 0 ? 0 : 1;
   });
 }
@@ -87,7 +88,7 @@ type ImportTask = {
 };
 
 async function importAll(
-  { source, settings, account, accounts }: ImportTask,
+  { source, settings, account }: ImportTask,
   store: Store,
 ): Promise<ImportOutcome> {
   const { dir, ledger } = store;
@@ -106,27 +107,25 @@ async function importAll(
     ? userFilesInBucket(bucket.objects, LOCAL_USER)
     : userFilesInFolder(dir.userData, LOCAL_USER);
   const options = { ...common, settings: ledger.settings, userFiles, label };
-  const user = await importUser(options, userFolder, scanned);
-  const others = accounts.filter(({ id }) => id !== account.id);
-  return { source, dataDir: settings.dataDir, files, account, user, others };
+  return { files, user: await importUser(options, userFolder, scanned) };
 }
 
 /** The outcome of a finished import. */
 type ImportOutcome = {
-  readonly source: string;
-  readonly dataDir: string;
   /** `undefined` when a remote service has the inputs and outputs. */
   readonly files: FilesImportResult | undefined;
-  readonly account: Account;
   readonly user: UserImportResult;
-  readonly others: readonly Account[];
 };
 
 /** Returns the text that is printed at the end. It lists everything that was left out. */
-function reportText(outcome: ImportOutcome): string {
-  const { source, dataDir, files, account, user, others } = outcome;
+function reportText(
+  { source, settings, account, accounts }: ImportTask,
+  outcome: ImportOutcome,
+): string {
+  const { files, user } = outcome;
+  const others = accounts.filter(({ id }) => id !== account.id);
   const lines = [
-    `Imported ${printableName(source)} into ${printableName(dataDir)}.`,
+    `Imported ${printableName(source)} into ${printableName(settings.dataDir)}.`,
     files ? filesLine(files) : REMOTE_UPSTREAM,
     `User ${accountText(account)}: ${settingsText(user)}; ${fileCount(user.files)}${alreadyHereText(user.known)}.`,
     ...list('Left out', [...(files?.leftOut ?? []), ...user.leftOut]),

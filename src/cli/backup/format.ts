@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
 import { KINDS, RECORD_KINDS, type StoredRecord } from '../../ledger/records.ts';
+import { withinRoot } from '../../files/safe-name.ts';
 import { undefinedIfAbsent } from '../../lib/absent-file.ts';
 import { syncPath } from '../../lib/durability.ts';
 import { createHasher } from '../../lib/hash.ts';
@@ -51,8 +52,7 @@ export type BackupLine = BackupHeader | UserFile | MissingBlob | StoredRecord;
 
 /** Returns false for a path that would leave its folder. A restore trusts no backup, and a backup no bucket. */
 export function isPathBelow(path: string): boolean {
-  const isPlain = path.split('/').every((part) => !['', '.', '..'].includes(part));
-  return isPlain && (process.platform !== 'win32' || !/[\\\0]|^[a-z]:/i.test(path));
+  return path !== '' && withinRoot(path) === path;
 }
 
 /** Returns the path of a blob, relative to its data folder or backup. */

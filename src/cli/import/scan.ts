@@ -1,7 +1,7 @@
 import type { Dirent, Stats } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { join, posix, sep } from 'node:path';
-import { safeFolder } from '../../files/safe-name.ts';
+import { safePathBelow } from '../../files/folder-paths.ts';
 
 /** A file of the v1 server that can be imported. */
 export type FoundFile = {
@@ -93,7 +93,7 @@ async function scanEntry(at: EntryContext, rules: ScanRules, lists: Scan): Promi
     return false;
   };
   if (!rules.isKeptName(entry.name)) return leaveOut('unsafe name');
-  if (entry.isDirectory()) return isPossibleFolder(path) || leaveOut('path too long');
+  if (entry.isDirectory()) return safePathBelow(path).ok || leaveOut('path too long');
   try {
     const real = await resolveFile(at);
     if ('why' in real) return leaveOut(real.why);
@@ -106,11 +106,6 @@ async function scanEntry(at: EntryContext, rules: ScanRules, lists: Scan): Promi
     lists.failed.push({ name, why: reasonOf(error) });
   }
   return false;
-}
-
-/** Checks the length of a folder's path. Leading dots are allowed here, so they are replaced for the check. */
-function isPossibleFolder(path: string): boolean {
-  return safeFolder(path.replaceAll(/(^|\/)\.+/g, '$1_')) !== undefined;
 }
 
 type RealFile = { readonly path: string; readonly stats: Stats } | { readonly why: string };

@@ -2,7 +2,6 @@ import { lstat, readFile, readdir } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import type { SettingStore } from '../../ledger/ledger.ts';
 import { safePathBelow } from '../../files/folder-paths.ts';
-import { safeName } from '../../files/safe-name.ts';
 import { isJsonObject, parseJson, stringifyJson } from '../../protocol/json.ts';
 import type { FileCopier } from './copy.ts';
 import { type FoundFile, type LeftOut, type Scan, reasonOf, scan } from './scan.ts';
@@ -46,6 +45,8 @@ export async function accountsIn(folder: string): Promise<readonly Account[]> {
 
 /** Finds the files of a user. Leaves out the settings, which the ledger has here. */
 export async function scanUserFolder(folder: string, label: string): Promise<Scan> {
+  // Front ends store lists under names that begin with a dot.
+  const isKeptName = (name: string): boolean => safePathBelow(name).ok;
   const scanned = await scan(folder, label, { maxBytes: Infinity, isKeptName });
   const found = scanned.found.filter((file) => pathOf(file) !== SETTINGS);
   return { ...scanned, found };
@@ -119,11 +120,6 @@ async function importFile(
   if (!copied.ok) return void result.failed.push({ name, why: copied.why });
   await userFiles.put(safePath.path, copied.file, file);
   result.files++;
-}
-
-/** Returns true for a safe name. It may begin with a dot: front ends store lists under such names. */
-function isKeptName(name: string): boolean {
-  return safeName(name.replace(/^\.+/, '')) !== undefined;
 }
 
 function pathOf({ subfolder, filename }: FoundFile): string {
