@@ -104,11 +104,7 @@ export interface PromptStore {
 }
 
 /** Which file of a user. */
-export type FilePlace = {
-  readonly type: FileType;
-  readonly subfolder: string;
-  readonly filename: string;
-};
+export type FilePlace = Pick<FileRow, 'type' | 'subfolder' | 'filename'>;
 
 export interface FileStore {
   /** Inserts or replaces. */
@@ -185,11 +181,7 @@ export interface LabelStore extends SettingStore {
 }
 
 /** A single-use key for one new asset, and the fingerprint of its request. */
-export type AssetClaim = {
-  readonly fingerprint: string;
-  readonly createdNew: boolean;
-  readonly key: string;
-};
+export type AssetClaim = Pick<ClaimedAsset, 'fingerprint' | 'createdNew' | 'key'>;
 
 export type KeyKind = 'jobKeys' | 'assetKeys';
 
@@ -222,11 +214,7 @@ type ReplayAnswer = {
 };
 
 /** Identifies a reservation: `requestId` distinguishes it from a later reservation of the same key. */
-export type ReplayHolder = {
-  readonly scope: string;
-  readonly key: string;
-  readonly requestId: string;
-};
+export type ReplayHolder = Pick<ReplayRow, 'scope' | 'key' | 'requestId'>;
 
 export interface ReplayStore {
   /**
@@ -249,10 +237,7 @@ export interface ReplayStore {
 export interface ModelCallStore {
   insert(row: ModelCallRow): Promise<void>;
   /** Changes the record of a call whose answer did not reach the caller completely. */
-  amend(
-    requestId: string,
-    patch: { readonly errorType: string | null; readonly chargedCents: number },
-  ): Promise<void>;
+  amend(requestId: string, patch: Pick<ModelCallRow, 'errorType' | 'chargedCents'>): Promise<void>;
   get(requestId: string): Promise<ModelCallRow | undefined>;
   chargedCents(workspace: string): Promise<number>;
   /** Removes calls that ended before this time and were charged nothing. */

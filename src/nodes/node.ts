@@ -12,13 +12,7 @@ export type ImageValue = {
 };
 
 /** A batch of masks in float32 from 0 to 1, in the order batch × height × width. */
-export type MaskValue = {
-  readonly kind: 'mask';
-  readonly batch: number;
-  readonly height: number;
-  readonly width: number;
-  readonly data: Float32Array;
-};
+export type MaskValue = Omit<ImageValue, 'kind' | 'channels'> & { readonly kind: 'mask' };
 
 /** A region of a picture, in pixels. */
 export type BoundingBox = {

@@ -124,10 +124,10 @@ async function readStored(name: string, { files, ask }: CallContextOptions): Pro
 
 async function store(
   nodeId: string,
-  { bytes, websocket = false, ...named }: SavedFile,
+  { bytes, ...named }: SavedFile,
   ask: AskMainThread,
 ): Promise<StoredOutput> {
-  const file = { ...named, websocket, sizeBytes: bytes.byteLength, hash: hashOf(bytes) };
+  const file = { ...named, sizeBytes: bytes.byteLength, hash: hashOf(bytes) };
   try {
     // Copied, since the memory of the message goes to the main thread.
     return await ask({ kind: 'save', ask: { nodeId, file, bytes: Uint8Array.from(bytes) } });

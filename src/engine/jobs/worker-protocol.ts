@@ -1,3 +1,4 @@
+import type { SavedFile } from '../../nodes/node.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
 import type { Output } from '../../protocol/v2.ts';
 
@@ -48,14 +49,9 @@ export type ToWorker =
     };
 
 /** A file that a node saves, without its bytes. */
-export type WrittenFile = {
+export type WrittenFile = Omit<SavedFile, 'bytes'> & {
   readonly sizeBytes: number;
   readonly hash: string;
-  readonly name: string;
-  readonly subfolder: string;
-  readonly contentType: string;
-  readonly temp: boolean;
-  readonly websocket: boolean;
 };
 
 export type CounterRequest = {
