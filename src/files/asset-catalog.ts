@@ -175,7 +175,7 @@ function placeTags({ type, subfolder }: FileRef): readonly string[] {
 }
 
 /** Returns the path of a file in its folder of inputs, outputs or temporary files. */
-export function pathOf({ subfolder, filename }: FileRef): string {
+export function pathOf({ subfolder, filename }: Pick<FileRef, 'subfolder' | 'filename'>): string {
   return subfolder === '' ? filename : `${subfolder}/${filename}`;
 }
 

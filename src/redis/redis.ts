@@ -5,17 +5,11 @@ import { RedisSubscriber } from './redis-subscriber.ts';
 /** Options of a connection. */
 type ConnectionOptions = Pick<RedisOptions, 'commandTimeout' | 'socketTimeout' | 'autoResubscribe'>;
 
-const RECONNECT_DELAY_MS = { step: 50, last: 1000 } as const;
-
-/** The delay before the attempt with this number, counted from 1. */
-function reconnectDelayMs(attempt: number): number {
-  return Math.min(attempt * RECONNECT_DELAY_MS.step, RECONNECT_DELAY_MS.last);
-}
-
 /** Commands wait until the connection is open again. */
 const UNLIMITED_RETRIES = {
   maxRetriesPerRequest: null,
-  retryStrategy: reconnectDelayMs,
+  /** The delay in milliseconds before an attempt, which are counted from 1. */
+  retryStrategy: (attempt: number): number => Math.min(attempt * 50, 1000),
 } as const;
 
 /**

@@ -7,7 +7,7 @@ import { type FileStoringServices, storeBytes, contentTypeFor } from '../files/s
 import type { SpooledFile } from '../protocol/job-api.ts';
 import { type Folder, type FileName, matchesRow } from './folder.ts';
 import { type FolderWriter, folderUser } from './writer.ts';
-import { pathKeyOf } from './pending-file.ts';
+import { pathOf } from '../files/asset-catalog.ts';
 
 /** The inputs of the local user, read from the folder. */
 type Inputs = {
@@ -69,15 +69,15 @@ export function createInputs(options: InputFolderOptions): Inputs {
     if (!(await folder.isAvailable())) return rows;
     // Read the pending keys before the folder: a file that is no longer pending is then found in the folder.
     const pendingKeys = await writer.pendingKeys();
-    const rowsByKey = new Map(rows.map((row) => [pathKeyOf(row), row]));
+    const rowsByKey = new Map(rows.map((row) => [pathOf(row), row]));
     const presentRows = (await folder.list()).map((entry) => {
-      const key = pathKeyOf(entry);
+      const key = pathOf(entry);
       const row = rowsByKey.get(key);
       rowsByKey.delete(key);
       const isCurrent = row && (matchesRow(row, entry.stats) || pendingKeys.has(key));
       return isCurrent && !isNewer(row, entry.stats) ? row : unreadRow(user, entry, entry.stats);
     });
-    const pendingRows = [...rowsByKey.values()].filter((row) => pendingKeys.has(pathKeyOf(row)));
+    const pendingRows = [...rowsByKey.values()].filter((row) => pendingKeys.has(pathOf(row)));
     return [...presentRows, ...pendingRows].toSorted((a, b) => b.modifiedAtMs - a.modifiedAtMs);
   }
 

@@ -2,6 +2,7 @@ import { addAbortSignal } from 'node:stream';
 import type { FileRow } from '../ledger/ledger.ts';
 import type { Logger } from '../observability/log.ts';
 import { freeNames } from '../translate/free-names.ts';
+import { pathOf } from '../files/asset-catalog.ts';
 import { openContent } from '../files/asset-content.ts';
 import { type AssetCalls, isGone } from '../protocol/job-api.ts';
 import { type Folder, type FileName, matchesRow } from './folder.ts';
@@ -23,11 +24,6 @@ export type FolderWriteServices = {
   readonly user: string;
 };
 
-/** The key of a name among the pending files. */
-export function pathKeyOf({ subfolder, filename }: FileName): string {
-  return subfolder === '' ? filename : `${subfolder}/${filename}`;
-}
-
 /** Writes a pending file, or skips it by its rule. Throws when it must be tried again. */
 export async function writePendingFile(
   services: FolderWriteServices,
@@ -44,7 +40,7 @@ export async function writePendingFile(
     const target = { name, signal };
     if (!isTaken && (await copyContent(services, { row, rule }, target)) !== 'taken') return;
     if (rule === 'theirs') return;
-    const fields = { event: 'shared_folder.name_taken', file: pathKeyOf(name) };
+    const fields = { event: 'shared_folder.name_taken', file: pathOf(name) };
     services.log.warn(fields, 'another program took the name of an output');
   }
 }
@@ -60,7 +56,7 @@ async function copyContent(
   const content = await orAborted(signal, openContent(jobs, wantedAsset));
   if (!content.ok) {
     if (!isGone(content.error)) throw new Error(content.error.message);
-    const fields = { event: 'shared_folder.file_gone', file: pathKeyOf(name) };
+    const fields = { event: 'shared_folder.file_gone', file: pathOf(name) };
     log.warn(fields, 'a file was gone before it could be written to its folder');
     return 'gone';
   }

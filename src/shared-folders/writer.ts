@@ -2,12 +2,12 @@ import { reached } from '../lib/crash-point.ts';
 import { createKeyedMutex } from '../lib/concurrency.ts';
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
 import { completesWithin } from '../lib/completes-within.ts';
+import { pathOf } from '../files/asset-catalog.ts';
 import type { Folder } from './folder.ts';
 import {
   type PendingFile,
   type ConflictRule,
   type FolderWriteServices,
-  pathKeyOf,
   writePendingFile,
 } from './pending-file.ts';
 
@@ -102,13 +102,13 @@ export async function openFolderWriter(deps: FolderWriterOptions): Promise<Folde
   });
 
   function savePending(pendingFile: PendingFile): Promise<void> {
-    pending.set(pathKeyOf(pendingFile.row), pendingFile);
+    pending.set(pathOf(pendingFile.row), pendingFile);
     return files.put(pendingRow(pendingFile));
   }
 
   /** Returns false when another process has a pending file of this name: one would overwrite the other. */
   function claimPending(pendingFile: PendingFile): Promise<boolean> {
-    pending.set(pathKeyOf(pendingFile.row), pendingFile);
+    pending.set(pathOf(pendingFile.row), pendingFile);
     return files.claim(pendingRow(pendingFile));
   }
 
@@ -116,8 +116,8 @@ export async function openFolderWriter(deps: FolderWriterOptions): Promise<Folde
   async function removePending(pendingFile: PendingFile): Promise<void> {
     const { row } = pendingFile;
     const savedRow = await files.get(folderOwner, row);
-    if (pending.get(pathKeyOf(row)) !== pendingFile) return;
-    pending.delete(pathKeyOf(row));
+    if (pending.get(pathOf(row)) !== pendingFile) return;
+    pending.delete(pathOf(row));
     const isOurs = savedRow?.assetId === row.assetId && savedRow.modifiedAtMs === row.modifiedAtMs;
     if (isOurs) await files.remove(folderOwner, row);
   }
@@ -133,18 +133,18 @@ export async function openFolderWriter(deps: FolderWriterOptions): Promise<Folde
     // A file is pending exactly when its name was recorded.
     if (isRecorded && !isOurs) await savePending(pendingFile);
     else if (!isRecorded && isOurs) await removePending(pendingFile);
-    else if (!isRecorded && pending.get(pathKeyOf(pendingFile.row)) === pendingFile)
-      pending.delete(pathKeyOf(pendingFile.row));
+    else if (!isRecorded && pending.get(pathOf(pendingFile.row)) === pendingFile)
+      pending.delete(pathOf(pendingFile.row));
     return isRecorded;
   }
 
   return {
     isPending: async (row) =>
-      pending.has(pathKeyOf(row)) || (await files.get(folderOwner, row)) !== undefined,
+      pending.has(pathOf(row)) || (await files.get(folderOwner, row)) !== undefined,
     pendingKeys: async () =>
       new Set([...pending.keys(), ...(await loadPending(files, folderOwner)).keys()]),
     async writeAfter(row, rule, record) {
-      const key = pathKeyOf(row);
+      const key = pathOf(row);
       if (pending.has(key) && rule !== 'newer') return false;
       const pendingFile = { row, rule };
       const earlier = pending.get(key);
@@ -184,7 +184,5 @@ async function loadPending(
     ...(await files.list(folderOwner, 'input')),
     ...(await files.list(folderOwner, 'output')),
   ];
-  return new Map(
-    rows.map((row) => [pathKeyOf(row), { row, rule: row.contentType as ConflictRule }]),
-  );
+  return new Map(rows.map((row) => [pathOf(row), { row, rule: row.contentType as ConflictRule }]));
 }
