@@ -13,7 +13,16 @@ import {
 } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import {
+  afterAll,
+  afterEach,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
 import { uploadInput } from '../support/clients/client-helpers.ts';
@@ -96,10 +105,12 @@ async function filesIn(root: string): Promise<ReadonlyMap<string, string>> {
   return found;
 }
 
+const GARBAGE = 'no database '.repeat(1000);
+
 const LOSSES: readonly [string, () => Promise<void>][] = [
   ['absent', () => rm(database())],
   ['empty', () => truncate(database(), 0)],
-  ['garbage', () => writeFile(database(), 'no database '.repeat(1000))],
+  ['garbage', () => writeFile(database(), GARBAGE)],
   [
     'the new one of another data directory',
     async () => {
@@ -128,14 +139,13 @@ describe('a database that is', () => {
     expect(await readFile(join(dataDir, 'holdover.db')).catch(() => undefined)).toEqual(database);
   });
 
-  const helped = LOSSES.filter(([how]) => how === 'absent' || how === 'garbage');
-  test.each(helped)('%s starts anew when told to, with everything set aside', async (_, lose) => {
+  test('garbage starts anew when told to, with everything set aside', async () => {
     await fill();
     const backup = `${database()}.backup`;
     await copyFile(database(), backup);
     const before = await filesIn(dataDir);
     const mirrored = await filesIn(plain);
-    await lose();
+    await writeFile(database(), GARBAGE);
     server = await start(['--start-anew']);
     expect(server.log()).toContain('"event":"data_dir.set_aside"');
     expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
@@ -171,11 +181,14 @@ describe('a database that is', () => {
     expect((await readFile(`${database()}-wal`)).equals(log)).toBe(true);
   });
 
-  test('put back after a new start says where its files are', async () => {
+  test('absent starts anew, too, and when it is put back says where its files are', async () => {
     await fill();
+    const before = await filesIn(dataDir);
     await copyFile(database(), `${database()}.backup`);
     await rm(database());
     server = await start(['--start-anew']);
+    const [aside = ''] = await readdir(join(dataDir, 'set-aside'));
+    expect(await filesIn(join(dataDir, 'set-aside', aside))).toEqual(before);
     await uploadInput(server.url, { bytes: Buffer.from('a later picture'), name: 'later.png' });
     await server.terminate();
     await rename(`${database()}.backup`, database());
@@ -205,33 +218,33 @@ describe.skipIf(missing !== '')(`with ledgers in Redis${missing}`, () => {
     await Promise.all([redis.dispose(), other.dispose()]);
   });
 
-  test.each([
-    ['another one', () => ({ HOLDOVER_LEDGER: other.url }), 'another ledger in Redis'],
-    ['a new database', () => ({}), 'a ledger in Redis recorded them, see --ledger'],
-  ])('files of one are refused to %s, and stay', async (_, env, whose) => {
-    await fillByServer({ HOLDOVER_LEDGER: redis.url });
-    const before = await filesIn(dataDir);
-    expect(before.size).toBe(4);
-    const { code, stderr } = await refused([], env());
-    expect(code).toBe(1);
-    expect(stderr).toContain(whose);
-    expect(await filesIn(dataDir)).toEqual(before);
-    expect(await readdir(dataDir)).not.toContain('holdover.db');
-    server = await start([], { HOLDOVER_LEDGER: redis.url });
-    expect((await fetch(`${server.url}/view?filename=a.png&type=input`)).status).toBe(200);
-  });
-
-  test('two data directories that are swapped by mistake are refused, and keep their files', async () => {
+  test('files of one are refused to another one and to a new database, also swapped, and stay', async () => {
     await fillByServer({ HOLDOVER_LEDGER: redis.url });
     const [mine, theirs] = [dataDir, `${dataDir}-other`];
+    const before = await filesIn(mine);
+    expect(before.size).toBe(4);
+    for (const [env, whose] of [
+      [{ HOLDOVER_LEDGER: other.url }, 'another ledger in Redis'],
+      [{}, 'a ledger in Redis recorded them, see --ledger'],
+    ] as const) {
+      const { code, stderr } = await refused([], env);
+      expect([code, stderr]).toEqual([1, expect.stringContaining(whose)]);
+      expect(await filesIn(mine)).toEqual(before);
+      expect(await readdir(mine)).not.toContain('holdover.db');
+    }
+
+    // Two data directories that are swapped by mistake.
     dataDir = theirs;
+    onTestFinished(() => rm(theirs, { recursive: true, force: true }));
     await fillByServer({ HOLDOVER_LEDGER: other.url });
-    const swapped = { HOLDOVER_LEDGER: redis.url };
-    const before = await filesIn(theirs);
-    expect((await refused(['--start-anew'], swapped)).stderr).toContain('is not the folder');
-    expect(await filesIn(theirs)).toEqual(before);
-    await rm(theirs, { recursive: true });
+    const stored = await filesIn(theirs);
+    const swapped = await refused(['--start-anew'], { HOLDOVER_LEDGER: redis.url });
+    expect(swapped.stderr).toContain('is not the folder');
+    expect(await filesIn(theirs)).toEqual(stored);
+
     dataDir = mine;
+    server = await start([], { HOLDOVER_LEDGER: redis.url });
+    expect((await fetch(`${server.url}/view?filename=a.png&type=input`)).status).toBe(200);
   });
 
   test('several processes that start anew at once set the files aside once', async () => {

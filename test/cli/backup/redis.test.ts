@@ -1,10 +1,11 @@
 // Over a Redis ledger: a backup while servers run, and the check.
 import { randomBytes } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { uploadInput } from '../../support/clients/client-helpers.ts';
-import type { Holdover } from '../../support/processes/holdover.ts';
+import { type Holdover, startHoldover } from '../../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../../support/processes/redis.ts';
 import { tempFolder } from '../../support/graphs/v1-folders.ts';
 import * as own from './open.ts';
@@ -15,6 +16,7 @@ vi.setConfig({ testTimeout: 120_000 });
 const missing = redisMissing();
 
 describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
+  let root: string;
   let dataDir: string;
   let into: string;
   let redis: RedisServer;
@@ -22,14 +24,19 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
   let before: own.ServerState;
 
   const env = () => ({ HOLDOVER_LEDGER: redis.url });
-  beforeEach(async () => {
-    ({ dataDir, into } = await own.folders());
+  beforeAll(async () => {
+    root = await mkdtemp(join(tmpdir(), 'holdover-backup-redis-'));
+    [dataDir, into] = [join(root, 'data'), join(root, 'backups')];
     redis = await startRedis();
-    server = await own.serve(dataDir, { env: env() });
+    server = await startHoldover({ dataDir, upstream: 'embedded', env: env() });
     await own.fillServer(server);
     before = await own.serverStateOf(server);
   }, 60_000);
-  afterEach(() => redis.dispose());
+  afterAll(async () => {
+    await server.dispose();
+    await redis.dispose();
+    await rm(root, { recursive: true, force: true });
+  });
 
   test('taken while servers run, it brings back all a client was reported, into another Redis', async () => {
     const { code, stdout } = await own.backup(dataDir, into, { env: env() });
@@ -48,33 +55,30 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
   });
 
   test('a Redis that has records is refused, and keeps them', async () => {
-    await own.backup(dataDir, into, { env: env() });
+    const from = await tempFolder('backups');
+    await own.backup(dataDir, from, { env: env() });
     const target = join(await tempFolder('restored'), 'new');
-    const refused = await own.restore(into, target, { args: ['--ledger', redis.url] });
+    const refused = await own.restore(from, target, { args: ['--ledger', redis.url] });
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('is not empty')]);
     expect(await own.serverStateOf(server)).toEqual(before);
   });
 
-  test('a repair that was not told of the Redis is refused while servers run, and names the flag', async () => {
+  test('a repair is refused while servers use the Redis, and names the flag where it was not told of it', async () => {
     const ledgerId = await readFile(join(dataDir, 'ledger.id'), 'utf8');
     const found = await own.check(dataDir);
     expect([found.code, found.stdout]).toEqual([1, expect.stringContaining('--ledger')]);
-    const repaired = await own.check(dataDir, '--repair');
-    expect([repaired.code, repaired.stderr]).toEqual([
+    const untold = await own.check(dataDir, '--repair');
+    expect([untold.code, untold.stderr]).toEqual([
       1,
       expect.stringContaining('1 Holdover processes use'),
     ]);
     expect(await readFile(join(dataDir, 'ledger.id'), 'utf8')).toBe(ledgerId);
+    const told = await own.check(dataDir, '--repair', '--ledger', redis.url);
+    expect([told.code, told.stderr]).toEqual([1, expect.stringContaining('is in use')]);
     await server.terminate();
-    const again = await own.serve(dataDir, { env: env() });
-    expect(await own.serverStateOf(again)).toEqual(before);
-  });
-
-  test('a repair is refused while servers use the Redis', async () => {
-    const refused = await own.check(dataDir, '--repair', '--ledger', env().HOLDOVER_LEDGER);
-    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('is in use')]);
-    await server.terminate();
-    const repaired = await own.check(dataDir, '--repair', '--ledger', env().HOLDOVER_LEDGER);
+    const repaired = await own.check(dataDir, '--repair', '--ledger', redis.url);
     expect(repaired.code).toBe(0);
+    server = await startHoldover({ dataDir, upstream: 'embedded', env: env() });
+    expect(await own.serverStateOf(server)).toEqual(before);
   });
 });
