@@ -79,14 +79,13 @@ describe.skipIf(missing !== '')(`the services of deploy/compose.yaml${missing}`,
     await expect.poll(unheard, { timeout: 20_000 }).toEqual([]);
   });
 
-  test('lose nothing that was accepted when each of them is killed under load', async () => {
+  test('lose nothing that was accepted when one of each is killed under load', async () => {
     const load = startStackLoad(stack, 'victim', CLIENTS);
     const kills = [
       () => stack.servers[0]?.kill9().then(() => stack.restartServer(0)),
       () => restartLater(stack.redis),
       () => stack.workers[0]?.kill9().then(() => stack.restartWorker(0)),
       () => restartLater(stack.bucket),
-      () => stack.servers[1]?.kill9().then(() => stack.restartServer(1)),
     ];
     for (const kill of kills) {
       await load.untilTaken();

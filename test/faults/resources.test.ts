@@ -12,7 +12,7 @@ import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Hook, type Route, type WireJob, startSse } from '../support/upstreams/hostile-v2.ts';
 import { footprint } from '../support/processes/invariants.ts';
-import { finish, runsToCompletion, staysRunning } from '../support/upstreams/job-scripts.ts';
+import { finish, staysRunning } from '../support/upstreams/job-scripts.ts';
 import { connect } from '../support/clients/v1-client.ts';
 import { type Client, useSharedSetup, openOwnSetup } from './open.ts';
 
@@ -28,11 +28,9 @@ function limitOf(pid: number, limit: string): Promise<unknown> {
 }
 
 test('F49 no descriptors left: who is there waits or is refused, and all is well when there are some again', async () => {
-  const own = await openOwnSetup();
-  own.upstream.script(runsToCompletion());
-  const client = await own.client();
-  const { pid, port } = own.holdover();
-  const { files, sockets } = footprint(own.holdover());
+  const client = await setup.client();
+  const { pid, port } = setup.holdover();
+  const { files, sockets } = footprint(setup.holdover());
   const limits = readFileSync(`/proc/${pid}/limits`, 'utf8');
   const softLimit = /Max open files\s+(\d+)/.exec(limits)?.[1];
   await limitOf(pid, `nofile=${files + sockets + 8}:`);
@@ -50,27 +48,24 @@ test('F49 no descriptors left: who is there waits or is refused, and all is well
   const { promptId } = await client.post();
   await client.ended(promptId);
   await expect.poll(() => client.queue()).toEqual({ running: [], pending: [] });
-  await own.check();
 });
 
 test('F48 an end that finds the disk full is written when there is room again', async () => {
-  const own = await openOwnSetup();
-  own.upstream.script(staysRunning);
-  const client = await own.client();
+  const client = await setup.client();
+  setup.upstream.script(staysRunning, client.key);
   const { promptId, marker } = await client.post({
     more: { extra_data: { big: 'x'.repeat(3_000_000) } },
   });
   const [job] = client.jobs(marker) as [WireJob];
   await expect.poll(() => job.status).toBe('running');
-  const { pid } = own.holdover();
+  const { pid } = setup.holdover();
   await limitOf(pid, 'fsize=4096:');
-  finish(own.upstream, job);
+  finish(setup.upstream, job);
   await tick(700);
   expect((await client.queue()).running).toEqual([promptId]);
   await limitOf(pid, 'fsize=unlimited:');
   expect((await client.ended(promptId)).status.status_str).toBe('success');
   await client.socket.untilDone(promptId);
-  await own.check();
 });
 
 test('F52 two hundred sockets at once after a restart: all are let in, and hardly anything is asked upstream', async () => {
@@ -97,37 +92,31 @@ test('F52 two hundred sockets at once after a restart: all are let in, and hardl
 
 describe('F54 a kept connection whose other end has vanished', () => {
   test('costs a read another try, not its answer', async () => {
-    const own = await openOwnSetup();
-    own.upstream.script(runsToCompletion());
-    const client = await own.client();
+    const client = await setup.client();
     await client.ended((await client.post()).promptId);
-    own.proxy.set('up', { isBlackhole: true });
+    setup.proxy.set('up', { isBlackhole: true });
     const asked = client.ask('/api/job/nobodys/status');
     const stopping = client.say('/api/queue', { clear: true });
     await tick(100);
-    own.proxy.cut('rst');
-    own.proxy.restore();
+    setup.proxy.cut('rst');
+    setup.proxy.restore();
     expect((await asked).status).toBe(404);
     expect((await stopping).status).toBe(200);
     await client.ended((await client.post()).promptId);
-    await own.check();
   });
 
   test('never makes a prompt run twice', async () => {
-    const own = await openOwnSetup();
-    own.upstream.script(runsToCompletion());
-    const client = await own.client();
+    const client = await setup.client();
     await client.ended((await client.post()).promptId);
-    own.proxy.set('up', { isBlackhole: true });
+    setup.proxy.set('up', { isBlackhole: true });
     const posting = client.post();
     await tick(250);
-    own.proxy.cut('rst');
-    own.proxy.restore();
+    setup.proxy.cut('rst');
+    setup.proxy.restore();
     const { status, promptId, marker } = await posting;
     expect([200, 500]).toContain(status);
     await client.ended(promptId);
     expect(client.jobs(marker).length).toBeLessThanOrEqual(1);
-    await own.check();
   });
 });
 

@@ -19,48 +19,58 @@ const missing = redisMissing();
 describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
   let dataDir: string;
   let redis: RedisServer;
-  let server: Holdover;
+  let server: Holdover | undefined;
 
-  const start = (ledger = redis.url) =>
-    startHoldover({ dataDir, upstream: 'embedded', env: { HOLDOVER_LEDGER: ledger } });
-  const successIn = async (promptId: string) =>
-    (await getJson(`${server.url}/history/${promptId}`))[promptId]?.status;
+  const start = async (ledger = redis.url): Promise<Holdover> =>
+    (server = await startHoldover({
+      dataDir,
+      upstream: 'embedded',
+      env: { HOLDOVER_LEDGER: ledger },
+    }));
   const spoolsLeft = () => readdir(join(dataDir, 'spool'));
 
   beforeEach(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'holdover-redis-test-'));
     redis = await startRedis();
-    server = await start();
   });
   afterEach(async () => {
-    await server.dispose();
+    await server?.dispose();
+    server = undefined;
     await redis.dispose();
     await rm(dataDir, { recursive: true, force: true });
   });
 
-  test('history, files, numbers and users are there after a kill -9', async () => {
+  test('history, files, numbers and users are there after a kill -9, which leaves its spool folder', async () => {
+    const first = await start();
     const headers = { 'X-API-Key': 'ann' };
-    const socket = await connect(server.wsUrl, { headers });
+    const socket = await connect(first.wsUrl, { headers });
     const { body } = await postPrompt(
-      server.url,
+      first.url,
       { prompt: flat({ prefix: 'kept' }), client_id: 'test-client' },
       { headers },
     );
     await socket.untilDone(body.prompt_id);
     await socket.close();
-    const before = await getJson(`${server.url}/history`, headers);
+    const before = await getJson(`${first.url}/history`, headers);
 
-    await server.kill9();
-    server = await start();
-    expect(await getJson(`${server.url}/history`, headers)).toEqual(before);
-    expect(await getJson(`${server.url}/history`)).toEqual({});
-    const picture = `${server.url}/view?filename=kept_00001_.png&type=output`;
+    const [spool] = await spoolsLeft();
+    await first.kill9();
+    const second = await start();
+    expect(await getJson(`${second.url}/history`, headers)).toEqual(before);
+    expect(await getJson(`${second.url}/history`)).toEqual({});
+    const picture = `${second.url}/view?filename=kept_00001_.png&type=output`;
     expect((await fetch(picture, { headers })).status).toBe(200);
-    const next = await postPrompt(server.url, { prompt: flat() }, { headers });
+    const next = await postPrompt(second.url, { prompt: flat() }, { headers });
     expect(next.body.number).toBe(body.number + 1);
     expect(await readdir(dataDir)).not.toEqual(
       expect.arrayContaining([expect.stringMatching(/\.db|secret/)]),
     );
+
+    // A stop in good order leaves none.
+    expect(await spoolsLeft()).toContain(spool);
+    expect(await second.terminate()).toBe(0);
+    expect(await spoolsLeft()).toEqual([spool]);
+    expect(await readFile(join(dataDir, 'ledger.id'), 'utf8')).toMatch(/^[\w-]{36}$/);
   });
 
   test('a replica that takes over at the address of a dead Redis costs no client anything', async () => {
@@ -72,21 +82,23 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
     });
     primary.on('error', () => {});
     await promoted.replicaof('127.0.0.1', redis.port);
-    const socket = await connect(server.wsUrl);
+    const { url, wsUrl } = await start();
+    const socket = await connect(wsUrl);
     const client_id = 'test-client';
-    await postPrompt(server.url, { prompt: lasting(), client_id, prompt_id: 'runs' });
+    await postPrompt(url, { prompt: lasting(), client_id, prompt_id: 'runs' });
     await socket.until((frame) => frame.kind === 'text' && frame.type === 'progress');
     // `WAIT` is about the writes of its own connection.
     await primary.set('replicated', 'yes');
     expect(await primary.wait(1, 10_000)).toBe(1);
     await redis.kill9();
-    const accepting = postPrompt(server.url, { prompt: flat(), client_id, prompt_id: 'next' });
+    const accepting = postPrompt(url, { prompt: flat(), client_id, prompt_id: 'next' });
     await promoted.replicaof('NO', 'ONE');
     await promoted.config('SET', 'port', redis.port);
     expect(await accepting).toMatchObject({ status: 200, body: { prompt_id: 'next' } });
     for (const id of ['runs', 'next']) {
       await socket.untilDone(id);
-      expect(await successIn(id)).toMatchObject({ status_str: 'success' });
+      const entry = (await getJson(`${url}/history/${id}`))[id];
+      expect(entry?.status).toMatchObject({ status_str: 'success' });
     }
     await socket.close();
   });
@@ -94,25 +106,14 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
   test('its password is shown nowhere', async () => {
     const admin = openRedis(redis.url, { log: silentLogger() });
     await admin.commands.config('SET', 'requirepass', 'canary');
-    await server.terminate();
-    server = await start(redis.url.replace('//', '//:canary@'));
+    const { url, terminate, log } = await start(redis.url.replace('//', '//:canary@'));
     const told = ['/system_stats', '/', '/internal/logs', '/api/settings'].map(async (path) =>
-      (await fetch(server.url + path)).text(),
+      (await fetch(url + path)).text(),
     );
     expect((await Promise.all(told)).join()).not.toContain('canary');
-    expect(await server.terminate()).toBe(0);
-    expect(server.log()).not.toContain('canary');
+    expect(await terminate()).toBe(0);
+    expect(log()).not.toContain('canary');
     await admin.close();
-  });
-
-  test('a stop in good order leaves no spool folder, a kill -9 its own only', async () => {
-    const [first] = await spoolsLeft();
-    await server.kill9();
-    server = await start();
-    expect(await spoolsLeft()).toContain(first);
-    expect(await server.terminate()).toBe(0);
-    expect(await spoolsLeft()).toEqual([first]);
-    expect(await readFile(join(dataDir, 'ledger.id'), 'utf8')).toMatch(/^[\w-]{36}$/);
   });
 
   test('a Redis that cannot be reached ends the start with one line', async () => {

@@ -3,7 +3,7 @@ import { copyFile, mkdir, readFile, rm, truncate, writeFile } from 'node:fs/prom
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { hashOf } from '../../../src/lib/hash.ts';
-import { pngOf, uploadInput } from '../../support/clients/client-helpers.ts';
+import { pngOf } from '../../support/clients/client-helpers.ts';
 import { runHoldover } from '../../support/processes/holdover.ts';
 import { snapshot, tempFolder } from '../../support/graphs/v1-folders.ts';
 import * as own from './open.ts';
