@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type BucketProxy, startBucketProxy } from '../../support/processes/bucket-faults.ts';
 import {
   type BucketServer,
@@ -130,68 +130,77 @@ describe.skipIf(missing !== '')(`files in a bucket${missing}`, () => {
       expect(text).not.toContain(server.credentials['AWS_SECRET_ACCESS_KEY']);
   });
 
-  test('a large upload comes back whole and in part, and leaves nothing in the spool folder', async () => {
-    const { url, dataDir } = await start(randomUUID());
-    const bytes = randomBytes(40 * 2 ** 20);
-    expect((await upload(url, 'large.bin', bytes)).status).toBe(200);
-    const read = await fetch(`${url}/view?filename=large.bin&type=input`);
-    expect(bytes.equals(await bytesOf(read))).toBe(true);
-    let breaks = 1;
-    proxy.use(({ method }) =>
-      method === 'GET' && breaks-- > 0 ? { resetAfterBytes: 2 ** 20 } : 'pass',
-    );
-    const headers = { range: `bytes=100-${20 * 2 ** 20}` };
-    const part = await fetch(`${url}/view?filename=large.bin&type=input`, { headers });
-    expect(bytes.subarray(100, 20 * 2 ** 20 + 1).equals(await bytesOf(part))).toBe(true);
-    expect(breaks).toBeLessThan(1);
-    expect(await readdir(join(dataDir, 'spool'))).toEqual([]);
-  });
-
-  test('while the bucket is away calls are answered 503, and nothing is lost', async () => {
-    const holdover = await start(randomUUID());
-    const { url } = holdover;
-    expect((await upload(url, 'in.png', PNG)).status).toBe(200);
-    proxy.use(() => 'reset');
-    const refused = await upload(url, 'other.png', randomBytes(100));
-    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5']);
-    const unread = await fetch(`${url}/view?filename=in.png&type=input`);
-    expect([unread.status, unread.headers.get('retry-after')]).toEqual([503, '5']);
-    const promptId = await post(url, GRAPH('in.png'));
-    proxy.use(() => 'pass');
-    expect((await ended(url, promptId)).status.status_str).toBe('success');
-    expect((await fetch(`${url}/view?filename=in.png&type=input`)).status).toBe(200);
-    expect(holdover.log()).toContain('bucket.call_failed');
-  });
-
-  test('each fault of a bucket has its answer, and the next call is served', async () => {
+  describe('of one server', () => {
     const prefix = randomUUID();
-    const { url } = await start(prefix);
-    const bytes = randomBytes(3 * 2 ** 20);
-    expect((await upload(url, 'in.bin', bytes)).status).toBe(200);
-    const read = async () => {
-      const answer = await fetch(`${url}/view?filename=in.bin&type=input`);
-      return { status: answer.status, bytes: await bytesOf(answer) };
-    };
-    let breaks = 2;
-    proxy.use(({ method }) =>
-      method === 'GET' && breaks-- > 0 ? { resetAfterBytes: 2 ** 20 } : 'pass',
-    );
-    const resumed = await read();
-    expect([resumed.status, bytes.equals(resumed.bytes), breaks < 0]).toEqual([200, true, true]);
-    const refusals = [
-      { status: 503, code: 'SlowDown' },
-      { status: 403, code: 'ExpiredToken' },
-    ];
-    for (const refusal of refusals) {
-      proxy.use(() => refusal);
-      expect((await read()).status).toBe(503);
-    }
-    proxy.use(({ method }) => (method === 'GET' ? 'wrong bytes' : 'pass'));
-    await expect(read()).rejects.toThrow();
-    proxy.use(() => 'pass');
-    expect(bytes.equals((await read()).bytes)).toBe(true);
-    await rm(join(server.folderOf('files'), prefix, 'blobs'), { recursive: true });
-    expect((await read()).status).toBe(404);
+    let holdover: Holdover;
+    beforeAll(async () => {
+      const env = server.credentials;
+      holdover = await startHoldover({ upstream: 'embedded', args: flags(prefix), env });
+    });
+    afterEach(() => proxy.use(() => 'pass'));
+    afterAll(() => holdover.dispose());
+
+    test('a large upload comes back whole and in part, and leaves nothing in the spool folder', async () => {
+      const { url, dataDir } = holdover;
+      const bytes = randomBytes(40 * 2 ** 20);
+      expect((await upload(url, 'large.bin', bytes)).status).toBe(200);
+      const read = await fetch(`${url}/view?filename=large.bin&type=input`);
+      expect(bytes.equals(await bytesOf(read))).toBe(true);
+      let breaks = 1;
+      proxy.use(({ method }) =>
+        method === 'GET' && breaks-- > 0 ? { resetAfterBytes: 2 ** 20 } : 'pass',
+      );
+      const headers = { range: `bytes=100-${20 * 2 ** 20}` };
+      const part = await fetch(`${url}/view?filename=large.bin&type=input`, { headers });
+      expect(bytes.subarray(100, 20 * 2 ** 20 + 1).equals(await bytesOf(part))).toBe(true);
+      expect(breaks).toBeLessThan(1);
+      expect(await readdir(join(dataDir, 'spool'))).toEqual([]);
+    });
+
+    test('while the bucket is away calls are answered 503, and nothing is lost', async () => {
+      const { url } = holdover;
+      expect((await upload(url, 'in.png', PNG)).status).toBe(200);
+      proxy.use(() => 'reset');
+      const refused = await upload(url, 'other.png', randomBytes(100));
+      expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5']);
+      const unread = await fetch(`${url}/view?filename=in.png&type=input`);
+      expect([unread.status, unread.headers.get('retry-after')]).toEqual([503, '5']);
+      const promptId = await post(url, GRAPH('in.png'));
+      proxy.use(() => 'pass');
+      expect((await ended(url, promptId)).status.status_str).toBe('success');
+      expect((await fetch(`${url}/view?filename=in.png&type=input`)).status).toBe(200);
+      expect(holdover.log()).toContain('bucket.call_failed');
+    });
+
+    test('each fault of a bucket has its answer, and the next call is served', async () => {
+      const { url } = holdover;
+      const bytes = randomBytes(3 * 2 ** 20);
+      expect((await upload(url, 'in.bin', bytes)).status).toBe(200);
+      const read = async () => {
+        const answer = await fetch(`${url}/view?filename=in.bin&type=input`);
+        return { status: answer.status, bytes: await bytesOf(answer) };
+      };
+      let breaks = 2;
+      proxy.use(({ method }) =>
+        method === 'GET' && breaks-- > 0 ? { resetAfterBytes: 2 ** 20 } : 'pass',
+      );
+      const resumed = await read();
+      expect([resumed.status, bytes.equals(resumed.bytes), breaks < 0]).toEqual([200, true, true]);
+      const refusals = [
+        { status: 503, code: 'SlowDown' },
+        { status: 403, code: 'ExpiredToken' },
+      ];
+      for (const refusal of refusals) {
+        proxy.use(() => refusal);
+        expect((await read()).status).toBe(503);
+      }
+      proxy.use(({ method }) => (method === 'GET' ? 'wrong bytes' : 'pass'));
+      await expect(read()).rejects.toThrow();
+      proxy.use(() => 'pass');
+      expect(bytes.equals((await read()).bytes)).toBe(true);
+      await rm(join(server.folderOf('files'), prefix, 'blobs'), { recursive: true });
+      expect((await read()).status).toBe(404);
+    });
   });
 
   test('a link of --view redirect leads to the bucket; a page is never shown by it', async () => {

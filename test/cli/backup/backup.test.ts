@@ -9,7 +9,7 @@ import { readSqliteRecords } from '../../../src/ledger/sqlite/records.ts';
 import { hashOf } from '../../../src/lib/hash.ts';
 import { lockFile } from '../../../src/ledger/sqlite/sqlite-ledger.ts';
 import { uploadInput } from '../../support/clients/client-helpers.ts';
-import { runHoldover } from '../../support/processes/holdover.ts';
+import { type Holdover, runHoldover, startHoldover } from '../../support/processes/holdover.ts';
 import { getJson, postPrompt } from '../../support/clients/v1-client.ts';
 import { fill, snapshot, tempFolder } from '../../support/graphs/v1-folders.ts';
 import { flat } from '../../support/graphs/workflows.ts';
@@ -19,10 +19,17 @@ import * as own from './open.ts';
 vi.setConfig({ testTimeout: 120_000 });
 
 let template: own.Template;
+/** It runs all the time, with something of each kind. */
+let server: Holdover;
 beforeAll(async () => {
   template = await own.makeTemplate();
+  server = await startHoldover({ upstream: 'embedded' });
+  await own.fillServer(server);
 }, 60_000);
-afterAll(() => template.dispose());
+afterAll(async () => {
+  await server.dispose();
+  await template.dispose();
+});
 
 /** The data folder of a stopped server with something of each kind, and an empty one for backups. */
 async function stopped(): Promise<Awaited<ReturnType<typeof own.folders>>> {
@@ -33,17 +40,24 @@ async function stopped(): Promise<Awaited<ReturnType<typeof own.folders>>> {
 const backupProgram = (dataDir: string, into: string) =>
   runHoldover(['backup', into, '--data-dir', dataDir]);
 
-test('taken while the server runs, it brings back all a client was reported', async () => {
-  const { dataDir, into } = await own.folders();
-  const server = await own.serve(dataDir);
-  await own.fillServer(server);
+test('taken while the server runs, it brings back all a client was reported, and all of use in its folder', async () => {
+  const { dataDir } = server;
+  const into = await tempFolder('backups');
   const before = await own.serverStateOf(server);
   const { code, stdout } = await backupProgram(dataDir, into);
   expect([code, stdout]).toEqual([0, expect.stringContaining('and 4 files')]);
-  await server.dispose();
 
   const restored = join(await tempFolder('restored'), 'new');
   expect(await own.restore(into, restored)).toMatchObject({ code: 0 });
+  for (const name of ['secret.key', 'folder.id', 'ledger.id'])
+    expect(await readFile(join(restored, name))).toEqual(await readFile(join(dataDir, name)));
+  const left = new Set(await readdir(dataDir));
+  for (const kept of await readdir(restored)) left.delete(kept);
+  // Locks, SQLite's own files of an open database, uploads on their way, copies of definitions.
+  const useless = ['holdover.db.lock', 'holdover.db.lock-journal', 'holdover.db-wal'];
+  useless.push('holdover.db-shm', 'spool', 'object-info', 'blobs-unrecorded');
+  expect([...left].filter((entry) => !useless.includes(entry))).toEqual([]);
+
   const again = await own.serve(restored);
   expect(await own.serverStateOf(again)).toEqual(before);
   const { body } = await postPrompt(again.url, { prompt: flat({ prefix: 'kept' }) });
@@ -53,28 +67,10 @@ test('taken while the server runs, it brings back all a client was reported', as
   expect(await own.check(restored)).toMatchObject({ code: 0 });
 });
 
-test('everything in a data folder is either restored or of no use', async () => {
-  const { dataDir, into } = await own.folders();
-  const server = await own.serve(dataDir);
-  await own.fillServer(server);
-  await own.backup(dataDir, into);
-  const restored = await tempFolder('restored');
-  await own.restore(into, restored);
-  for (const name of ['secret.key', 'folder.id', 'ledger.id'])
-    expect(await readFile(join(restored, name))).toEqual(await readFile(join(dataDir, name)));
-  const left = new Set(await readdir(dataDir));
-  for (const kept of await readdir(restored)) left.delete(kept);
-  // Locks, SQLite's own files of an open database, uploads on their way, copies of definitions.
-  const useless = ['holdover.db.lock', 'holdover.db.lock-journal', 'holdover.db-wal'];
-  useless.push('holdover.db-shm', 'spool', 'object-info', 'blobs-unrecorded');
-  expect([...left].filter((entry) => !useless.includes(entry))).toEqual([]);
-});
-
 describe('a second one into the same folder', () => {
   test('copies what is new and removes what no record names', async () => {
-    const { dataDir, into } = await own.folders();
-    const server = await own.serve(dataDir);
-    await own.fillServer(server);
+    const { dataDir } = server;
+    const into = await tempFolder('backups');
     await own.backup(dataDir, into);
     const former1 = hashOf(Buffer.from('{"a": 1}')).slice('blake3:'.length);
     const kept = (await own.blobsIn(into)).filter((hex) => hex !== former1);
@@ -93,10 +89,11 @@ describe('a second one into the same folder', () => {
     expect(await own.view(again.url, { name: 'second.bin', type: 'input' })).not.toMatch(/^status/);
   });
 
-  test.each(['backup-file', 'backup-records', 'backup-listed'])(
-    'killed at %s: half of it is no backup, and the first one is whole',
-    async (moment) => {
-      const { dataDir, into } = await stopped();
+  test('killed at each step: half of it is no backup, and the first one is whole', async () => {
+    const dataDir = await template.copy();
+    const killed = [];
+    for (const moment of ['backup-file', 'backup-records', 'backup-listed']) {
+      const into = await tempFolder('backups');
       const env = { HOLDOVER_CRASH_AT: moment };
       expect((await own.backup(dataDir, into, { env })).code).toBe(null);
       const target = join(await tempFolder('restored'), 'new');
@@ -107,10 +104,13 @@ describe('a second one into the same folder', () => {
       expect(await stat(target).catch(() => 'absent')).toBe('absent');
       expect((await own.backup(dataDir, into)).code).toBe(0);
       expect((await readdir(into)).toSorted()).toEqual(['backup.lock', 'blobs', 'records.jsonl']);
-      const server = await own.serve(dataDir);
-      await uploadInput(server.url, { bytes: randomBytes(7000), name: 'second.bin' });
-      await fetch(`${server.url}/userdata/workflows%2Fw.json`, { method: 'POST', body: '{}' });
-      await server.terminate();
+      killed.push({ into, env });
+    }
+    const changing = await own.serve(dataDir);
+    await uploadInput(changing.url, { bytes: randomBytes(7000), name: 'second.bin' });
+    await fetch(`${changing.url}/userdata/workflows%2Fw.json`, { method: 'POST', body: '{}' });
+    await changing.terminate();
+    for (const { into, env } of killed) {
       expect((await own.backup(dataDir, into, { env })).code).toBe(null);
       const restored = await tempFolder('restored');
       expect(await own.restore(into, restored)).toMatchObject({ code: 0 });
@@ -118,8 +118,9 @@ describe('a second one into the same folder', () => {
       const again = await own.serve(restored);
       expect(await own.serverStateOf(again)).toEqual(template.state);
       expect(await own.view(again.url, { name: 'second.bin', type: 'input' })).toBe('status 404');
-    },
-  );
+      await again.dispose();
+    }
+  });
 
   test('does not take over bytes of the first one that are damaged', async () => {
     const { dataDir, into } = await stopped();
@@ -132,8 +133,8 @@ describe('a second one into the same folder', () => {
 });
 
 test('under load, what was acknowledged before it began is in it, and its records are whole', async () => {
-  const { dataDir, into } = await own.folders();
-  const server = await own.serve(dataDir);
+  const { dataDir } = server;
+  const into = await tempFolder('backups');
   const files: string[] = [];
   const prompts: string[] = [];
   let isOn = true;
@@ -162,31 +163,23 @@ test('under load, what was acknowledged before it began is in it, and its record
     }
   };
   const load = [uploads(0), uploads(1), submits(), removals()];
-  const rounds: { files: number; prompts: number; code: number | null }[] = [];
-  for (let round = 0; round < 2; round++) {
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    const before = { files: files.length, prompts: prompts.length };
-    rounds.push({ ...before, code: (await backupProgram(dataDir, join(into, `${round}`))).code });
-  }
+  await expect.poll(() => Math.min(files.length, prompts.length)).toBeGreaterThan(5);
+  const before = { files: [...files], prompts: [...prompts] };
+  const { code } = await backupProgram(dataDir, into);
   isOn = false;
   await Promise.all(load);
-  await server.dispose();
-  expect(rounds.map(({ code }) => code)).toEqual([0, 0]);
-  expect(rounds[1]?.prompts).toBeGreaterThan(0);
-  for (const [i, round] of rounds.entries()) {
-    const restored = await tempFolder('restored');
-    expect(await own.restore(join(into, `${i}`), restored)).toMatchObject({ code: 0 });
-    expect(await own.check(restored)).toMatchObject({ code: 0 });
-    const again = await own.serve(restored);
-    for (const name of files.slice(0, round.files)) {
-      expect(await own.view(again.url, { name, type: 'input' })).not.toMatch(/^status/);
-    }
-    await own.untilIdle(again.url);
-    const history = await getJson(`${again.url}/history`);
-    for (const id of prompts.slice(0, round.prompts)) {
-      expect(history[id]?.status).toMatchObject({ status_str: 'success' });
-    }
-    await again.dispose();
+  expect(code).toBe(0);
+  const restored = await tempFolder('restored');
+  expect(await own.restore(into, restored)).toMatchObject({ code: 0 });
+  expect(await own.check(restored)).toMatchObject({ code: 0 });
+  const again = await own.serve(restored);
+  for (const name of before.files) {
+    expect(await own.view(again.url, { name, type: 'input' })).not.toMatch(/^status/);
+  }
+  await own.untilIdle(again.url);
+  const history = await getJson(`${again.url}/history`);
+  for (const id of before.prompts) {
+    expect(history[id]?.status).toMatchObject({ status_str: 'success' });
   }
 });
 
@@ -279,8 +272,7 @@ describe('is refused', () => {
     expect(await snapshot(into)).toEqual(untouched);
     const mine = await tempFolder('backups');
     await own.backup(dataDir, mine);
-    const other = await own.serve(await tempFolder('data'));
-    const mixed = await own.backup(other.dataDir, mine);
+    const mixed = await own.backup(server.dataDir, mine);
     expect([mixed.code, mixed.stderr]).toEqual([1, expect.stringContaining('another data folder')]);
     expect((await own.restore(mine, await tempFolder('restored'))).code).toBe(0);
   });

@@ -98,55 +98,74 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     expect((await fetch(`${front.url}/view?${image}`)).status).toBe(200);
   }
 
-  test('prompts give the frames they give in a single process', async () => {
-    const single = await startHoldover({ upstream: 'embedded' });
-    others.push(single);
-    await worker();
-    const prompts = [growing(), flat({ class_type: 'PreviewImage' }), streaming()];
-    const outlines: unknown[] = [];
-    for (const server of [single, front]) {
-      const socket = await listen('one', server);
-      const heard: unknown[] = [];
-      for (const prompt of prompts) {
-        const id = await send(prompt, 'one', server);
-        await socket.untilDone(id, 60_000);
-        // Previews may be dropped, and steps between the first and the last; nothing else.
-        const words = socket.outline(id).filter((word) => !/^(binary|progress)/.test(word));
-        heard.push(words);
-      }
-      expect(socket.frames.some((frame) => frame.kind === 'binary')).toBe(true);
-      outlines.push(heard);
-    }
-    expect(outlines[1]).toEqual(outlines[0]);
-  });
+  describe('with a worker that stays', () => {
+    let staying: WorkerProcess;
+    beforeAll(async () => {
+      staying = await worker();
+      others.pop();
+    });
+    afterAll(() => staying.dispose());
 
-  test('two workers run two prompts at a time, a third waits, and all can be cancelled', async () => {
-    await Promise.all([worker(), worker()]);
-    const socket = await listen();
-    const running: string[] = [];
-    // The second worker might begin its prompt before the first one.
-    for (const seed of [1, 2]) {
-      const id = await send(endless({ seed }));
-      running.push(id);
+    test('prompts give the frames they give in a single process', async () => {
+      const single = await startHoldover({ upstream: 'embedded' });
+      others.push(single);
+      const prompts = [growing(), flat({ class_type: 'PreviewImage' }), streaming()];
+      const outlines: unknown[] = [];
+      for (const server of [single, front]) {
+        const socket = await listen('one', server);
+        const heard: unknown[] = [];
+        for (const prompt of prompts) {
+          const id = await send(prompt, 'one', server);
+          await socket.untilDone(id, 60_000);
+          // Previews may be dropped, and steps between the first and the last; nothing else.
+          const words = socket.outline(id).filter((word) => !/^(binary|progress)/.test(word));
+          heard.push(words);
+        }
+        expect(socket.frames.some((frame) => frame.kind === 'binary')).toBe(true);
+        outlines.push(heard);
+      }
+      expect(outlines[1]).toEqual(outlines[0]);
+    });
+
+    test('two workers run two prompts at a time, a third waits, and all can be cancelled', async () => {
+      await worker();
+      const socket = await listen();
+      const running: string[] = [];
+      // The second worker might begin its prompt before the first one.
+      for (const seed of [1, 2]) {
+        const id = await send(endless({ seed }));
+        running.push(id);
+        await socket.until(inTheMiddle(id), 60_000);
+      }
+      const waiting = await send(flat());
+      const { jobs } = await getJson(`${front.url}/api/jobs?status=in_progress`);
+      expect(jobs.map(({ id }: { id: string }) => id).toSorted()).toEqual(running.toSorted());
+      // v1's own list: the original runs one at a time.
+      const queue = await getJson(`${front.url}/queue`);
+      expect(queue.queue_running.map((item: unknown[]) => item[1])).toEqual(running.slice(0, 1));
+      const after = [...running.slice(1), waiting];
+      expect(queue.queue_pending.map((item: unknown[]) => item[1])).toEqual(after);
+      const post = (path: string, body: object) =>
+        fetch(`${front.url}${path}`, { method: 'POST', body: JSON.stringify(body) });
+      await post('/queue', { delete: [waiting] });
+      for (const id of running) await post('/interrupt', { prompt_id: id });
+      for (const id of running) await socket.untilDone(id, 60_000);
+      for (const id of running) {
+        expect(ends(socket, id)).toEqual(['execution_interrupted', 'executing:null']);
+      }
+      expect(await getJson(`${front.url}/queue`)).toEqual({ queue_running: [], queue_pending: [] });
+    });
+
+    test('a server that was killed finds the prompt that a worker has run meanwhile', async () => {
+      const socket = await listen();
+      const id = await send(lasting({ prefix: 'alone' }));
       await socket.until(inTheMiddle(id), 60_000);
-    }
-    const waiting = await send(flat());
-    const { jobs } = await getJson(`${front.url}/api/jobs?status=in_progress`);
-    expect(jobs.map(({ id }: { id: string }) => id).toSorted()).toEqual(running.toSorted());
-    // v1's own list: the original runs one at a time.
-    const queue = await getJson(`${front.url}/queue`);
-    expect(queue.queue_running.map((item: unknown[]) => item[1])).toEqual(running.slice(0, 1));
-    const after = [...running.slice(1), waiting];
-    expect(queue.queue_pending.map((item: unknown[]) => item[1])).toEqual(after);
-    const post = (path: string, body: object) =>
-      fetch(`${front.url}${path}`, { method: 'POST', body: JSON.stringify(body) });
-    await post('/queue', { delete: [waiting] });
-    for (const id of running) await post('/interrupt', { prompt_id: id });
-    for (const id of running) await socket.untilDone(id, 60_000);
-    for (const id of running) {
-      expect(ends(socket, id)).toEqual(['execution_interrupted', 'executing:null']);
-    }
-    expect(await getJson(`${front.url}/queue`)).toEqual({ queue_running: [], queue_pending: [] });
+      const { port } = front;
+      await front.kill9();
+      front = await startFront(port);
+      const again = await listen();
+      await expectOneEnd(again, id);
+    });
   });
 
   test('a job of a killed worker is taken over within seconds', async () => {
@@ -207,17 +226,5 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
     await worker(NEVER);
     expect(await deprecation.terminate()).toBe(0);
     await expectOneEnd(socket, id);
-  });
-
-  test('a server that was killed finds the prompt that a worker has run meanwhile', async () => {
-    await worker();
-    const socket = await listen();
-    const id = await send(lasting({ prefix: 'alone' }));
-    await socket.until(inTheMiddle(id), 60_000);
-    const { port } = front;
-    await front.kill9();
-    front = await startFront(port);
-    const again = await listen();
-    await expectOneEnd(again, id);
   });
 });
