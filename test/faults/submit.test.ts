@@ -1,15 +1,17 @@
 // Matrix A, the rows about handing a prompt over: what its sender is told, and that it runs once.
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect as connectSocket } from 'node:net';
 import { FormData } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Hook, error, fault } from '../support/upstreams/hostile-v2.ts';
 import { keyOf } from '../support/processes/invariants.ts';
-import { runsToCompletion } from '../support/upstreams/job-scripts.ts';
 import { type Client, openOwnSetup, useSharedSetup } from './open.ts';
 
 const setup = useSharedSetup();
+/** It reads the records of files that a refused prompt names. */
+const renewing = useSharedSetup({ args: ['--upstream-assets', 'object'] });
 
 const theirs = (client: Client) => setup.upstream.of(client.key);
 const keysOf = (client: Client) => theirs(client).requests('submit').map(keyOf);
@@ -86,11 +88,11 @@ const DEATHS: readonly (readonly [string, Hook])[] = [
   ['F08 201 without an id', ({ json }) => json(201, { status: 'queued' })],
 ];
 
-const TWO_OUTPUTS = {
+const twoOutputs = (prefix: string) => ({
   '3': { class_type: 'LoadImage', inputs: { image: 'm.png' } },
-  '8': { class_type: 'SaveImage', inputs: { images: ['3', 0], filename_prefix: 'two' } },
-  '9': { class_type: 'SaveImage', inputs: { images: ['3', 0], filename_prefix: 'two' } },
-};
+  '8': { class_type: 'SaveImage', inputs: { images: ['3', 0], filename_prefix: prefix } },
+  '9': { class_type: 'SaveImage', inputs: { images: ['3', 0], filename_prefix: prefix } },
+});
 const BAD_8: Hook = ({ json }) => {
   const details = { node_errors: { '8': [{ field: 'images', reason: 'bad' }] } };
   json(422, error('invalid_workflow', 'bad', details));
@@ -176,42 +178,39 @@ describe('an unknown outcome', () => {
     expect(new Set(keysOf(client)).size).toBe(1);
   });
 
-  test.each([
+  describe.each([
     ['a missing file', fault.refuse(422, 'missing_asset')],
     ['one bad output', BAD_8],
-  ] as const)('F06 a reset, then a refusal for %s: no second key, one job', async (_, refusal) => {
-    const own = await openOwnSetup({ args: ['--upstream-assets', 'object'] });
-    own.upstream.script(runsToCompletion());
-    const client = await own.client();
-    await upload(client);
-    own.upstream.once('submit', fault.claimAndDie({ withJob: true }), refusal);
-    // To renew the files of a refused prompt, Holdover would read their records.
-    own.upstream.always('asset', fault.refuse(404, 'asset_not_found'));
-    const { status, promptId } = await client.post({ marker: 'two', prompt: TWO_OUTPUTS });
-    expect(status).toBe(200);
-    await client.ended(promptId);
-    expect(client.jobs('two')).toHaveLength(1);
-    expect(new Set(own.upstream.requests('submit').map(keyOf)).size).toBe(1);
-  });
-
-  test.each([
-    ['a missing file', fault.refuse(422, 'missing_asset')],
-    ['one bad output', BAD_8],
-  ])(
-    'F06 a reset, then a refusal for %s, and no list to look in: still no second key',
-    async (_, refusal) => {
-      const own = await openOwnSetup({ args: ['--upstream-assets', 'object'] });
-      const client = await own.client();
+  ] as const)('F06 a reset, then a refusal for %s', (_, refusal) => {
+    /** Posts a prompt with two outputs and a file to a service that has its job. */
+    async function post(list: Hook) {
+      const client = await renewing.client();
       await upload(client);
-      own.upstream.always('list', fault.refuse(501, 'not_implemented'));
-      own.upstream.always('asset', fault.refuse(404, 'asset_not_found'));
-      own.upstream.once('submit', fault.claimAndDie({ withJob: true }), refusal);
-      const { status } = await client.post({ marker: 'two', prompt: TWO_OUTPUTS });
-      expect(status).toBe(400);
-      expect(client.jobs('two')).toHaveLength(1);
-      expect(own.upstream.requests('submit')).toHaveLength(2);
-    },
-  );
+      const service = renewing.upstream.of(client.key);
+      service.once('submit', fault.claimAndDie({ withJob: true }), refusal);
+      service.always('list', list);
+      // To renew the files of a refused prompt, Holdover would read their records.
+      service.always('asset', fault.refuse(404, 'asset_not_found'));
+      const marker = randomUUID();
+      const answer = await client.post({ marker, prompt: twoOutputs(marker) });
+      return { client, answer, submits: service.requests('submit') };
+    }
+
+    test('no second key, one job', async () => {
+      const { client, answer, submits } = await post((exchange) => exchange.honestly());
+      expect(answer.status).toBe(200);
+      await client.ended(answer.promptId);
+      expect(client.jobs(answer.marker)).toHaveLength(1);
+      expect(new Set(submits.map(keyOf)).size).toBe(1);
+    });
+
+    test('and no list to look in: still no second key', async () => {
+      const { client, answer, submits } = await post(fault.refuse(501, 'not_implemented'));
+      expect(answer.status).toBe(400);
+      expect(client.jobs(answer.marker)).toHaveLength(1);
+      expect(submits).toHaveLength(2);
+    });
+  });
 
   test('F19 an answer that comes too late: the job is the prompt’s all the same, once', async () => {
     const client = await setup.client();

@@ -1,9 +1,10 @@
 // holdover import DIR: what a v1 server had is there under the same names.
-import { readdir, symlink, truncate, utimes, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, symlink, truncate, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { entryOf, pngOf } from '../../support/clients/client-helpers.ts';
-import { runHoldover } from '../../support/processes/holdover.ts';
+import { type Holdover, runHoldover, startHoldover } from '../../support/processes/holdover.ts';
 import { connect, getJson, postPrompt } from '../../support/clients/v1-client.ts';
 import { fill, snapshot } from '../../support/graphs/v1-folders.ts';
 import { flat, loading } from '../../support/graphs/workflows.ts';
@@ -12,16 +13,50 @@ import { folders, importFrom, recorded, serve, viewText } from './open.ts';
 vi.setConfig({ testTimeout: 120_000 });
 
 describe('what was there is there', () => {
-  test('inputs and outputs by their names and subfolders, with their times', async () => {
-    const { source, dataDir } = await folders();
+  let root: string;
+  let server: Holdover;
+  beforeAll(async () => {
+    root = await mkdtemp(join(tmpdir(), 'holdover-import-'));
+    const [source, dataDir] = [join(root, 'v1'), join(root, 'data')];
+    const picture = await pngOf();
     await fill(source, {
       'input/cat.txt': 'cat',
+      'input/cat.png': picture,
       'input/a folder/ünï cödé 猫.txt': 'deep',
       'output/2024/ComfyUI_00012_.txt': 'old',
+      'output/ComfyUI_00041_.png': picture,
+      'output/ComfyUI_00007_.png': picture,
+      'output/day/ComfyUI_00003_.png': picture,
+      'output/flat_00001_.png': 'the old one',
+      'user/default/comfy.settings.json':
+        '{"Comfy.Look": "dark", "Comfy.Seed": 18446744073709551615}',
+      'user/default/workflows/my flow.json': '{"nodes":[]}',
+      'user/default/workflows/.index.json': '{}',
     });
     await utimes(join(source, 'input/cat.txt'), 1_600_000_000, 1_600_000_000);
     expect((await runHoldover(['import', source, '--data-dir', dataDir])).code).toBe(0);
-    const server = await serve(dataDir);
+    server = await startHoldover({ dataDir });
+  });
+  afterAll(async () => {
+    await server.dispose();
+    await rm(root, { recursive: true });
+  });
+
+  /** The names of the files that prompts save, one after the other. */
+  async function saved(prompts: readonly object[]): Promise<readonly string[]> {
+    const client = await connect(server.wsUrl);
+    const names = [];
+    for (const prompt of prompts) {
+      const { body } = await postPrompt(server.url, { prompt, client_id: 'test-client' });
+      await client.untilDone(body.prompt_id);
+      const { outputs } = await entryOf(server.url, body.prompt_id);
+      names.push(Object.values<any>(outputs)[0].images[0].filename);
+    }
+    await client.close();
+    return names;
+  }
+
+  test('inputs and outputs by their names and subfolders, with their times', async () => {
     const cat = await fetch(`${server.url}/view?filename=cat.txt&type=input`);
     expect(cat.headers.get('Last-Modified')).toBe('Sun, 13 Sep 2020 12:26:40 GMT');
     expect(await cat.text()).toBe('cat');
@@ -32,42 +67,19 @@ describe('what was there is there', () => {
   });
 
   test('LoadImage offers and loads the pictures, the output counter goes on after the highest', async () => {
-    const { source, dataDir } = await folders();
-    const picture = await pngOf();
-    await fill(source, {
-      'input/cat.png': picture,
-      'output/ComfyUI_00041_.png': picture,
-      'output/ComfyUI_00007_.png': picture,
-      'output/day/ComfyUI_00003_.png': picture,
-    });
-    await importFrom(source, dataDir);
-    const server = await serve(dataDir);
     const info = await getJson(`${server.url}/object_info/LoadImage`);
     expect(info.LoadImage.input.required.image[0]).toEqual(['cat.png', 'example.png']);
-    const client = await connect(server.wsUrl);
-    const names = [];
-    for (const prefix of ['ComfyUI', 'day/ComfyUI', 'new']) {
-      const { body } = await postPrompt(server.url, {
-        prompt: loading('cat.png', prefix),
-        client_id: 'test-client',
-      });
-      await client.untilDone(body.prompt_id);
-      names.push((await entryOf(server.url, body.prompt_id)).outputs['9'].images[0].filename);
-    }
-    await client.close();
+    const prefixes = ['ComfyUI', 'day/ComfyUI', 'new'];
+    const names = await saved(prefixes.map((prefix) => loading('cat.png', prefix)));
     expect(names).toEqual(['ComfyUI_00042_.png', 'ComfyUI_00004_.png', 'new_00001_.png']);
   });
 
+  test('an output is found although a prompt uses its name again', async () => {
+    expect(await saved([flat({ prefix: 'flat' })])).toEqual(['flat_00002_.png']);
+    expect(await viewText(server, { filename: 'flat_00001_.png' })).toBe('the old one');
+  });
+
   test('settings with every digit, workflows and other saved files', async () => {
-    const { source, dataDir } = await folders();
-    await fill(source, {
-      'user/default/comfy.settings.json':
-        '{"Comfy.Look": "dark", "Comfy.Seed": 18446744073709551615}',
-      'user/default/workflows/my flow.json': '{"nodes":[]}',
-      'user/default/workflows/.index.json': '{}',
-    });
-    await importFrom(source, dataDir);
-    const server = await serve(dataDir);
     const settings = await fetch(`${server.url}/settings`);
     expect(await settings.text()).toBe(
       '{"Comfy.Look": "dark", "Comfy.Seed": 18446744073709551615}',
@@ -80,21 +92,13 @@ describe('what was there is there', () => {
   });
 
   test('for the keyless user alone: a caller with a key sees none of it', async () => {
-    const { source, dataDir } = await folders();
-    await fill(source, {
-      'input/cat.png': await pngOf(),
-      'user/default/comfy.settings.json': '{"a":1}',
-      'user/default/workflows/w.json': '{}',
-    });
-    await importFrom(source, dataDir);
-    const server = await serve(dataDir);
     const headers = { 'X-API-Key': 'anyone' };
     const view = await fetch(`${server.url}/view?filename=cat.png&type=input`, { headers });
     expect(view.status).toBe(404);
     const info = await getJson(`${server.url}/object_info/LoadImage`, headers);
     expect(info.LoadImage.input.required.image[0]).toEqual(['example.png']);
     expect(await getJson(`${server.url}/settings`, headers)).toEqual({});
-    const file = await fetch(`${server.url}/userdata/workflows%2Fw.json`, { headers });
+    const file = await fetch(`${server.url}/userdata/workflows%2Fmy%20flow.json`, { headers });
     expect(file.status).toBe(404);
   });
 
@@ -236,21 +240,4 @@ describe('before it begins', () => {
     expect(stdout).toContain('1 setting;');
     expect((await recorded(dataDir)).names).toEqual([]);
   });
-});
-
-test('an imported output is found although a prompt uses its name again', async () => {
-  const { source, dataDir } = await folders();
-  await fill(source, { 'output/flat_00001_.png': 'the old one' });
-  await importFrom(source, dataDir);
-  const server = await serve(dataDir);
-  const client = await connect(server.wsUrl);
-  const { body } = await postPrompt(server.url, {
-    prompt: flat({ prefix: 'flat' }),
-    client_id: 'test-client',
-  });
-  await client.untilDone(body.prompt_id);
-  await client.close();
-  expect(await viewText(server, { filename: 'flat_00001_.png' })).toBe('the old one');
-  const { images } = Object.values<any>((await entryOf(server.url, body.prompt_id)).outputs)[0];
-  expect(images[0].filename).toBe('flat_00002_.png');
 });
