@@ -1,6 +1,6 @@
 /** Long files that compute most of their time, the longest first, by their paths in the project. */
 const COMPUTING: readonly string[] = [
-  'test/browser/first-run.test.ts',
+  'test/browser/official.test.ts',
   'test/deploy/stack.test.ts',
   'test/faults/resubmission.test.ts',
   'test/crowd/many-clients.test.ts',
@@ -12,7 +12,6 @@ const COMPUTING: readonly string[] = [
   'test/cli/backup/backup.test.ts',
   'test/shared-folders/inputs.test.ts',
   'test/restart/ledger-lost.test.ts',
-  'test/browser/official.test.ts',
   'test/faults/lost-jobs.test.ts',
   'test/restart/clock.test.ts',
   'test/restart/stop.test.ts',

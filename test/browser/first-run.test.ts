@@ -6,25 +6,18 @@ import {
   launchChromium,
   openPage,
 } from '../support/browser/chromium.ts';
-import { NO_FAULTS } from '../support/browser/front-end-ui.ts';
+import { NO_FAULTS, createUi } from '../support/browser/front-end-ui.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
-import {
-  type FrontEndFolder,
-  installFrontEnd,
-  olderFrontEnd,
-} from '../support/browser/official-front-end.ts';
+import { type FrontEndFolder, olderFrontEnd } from '../support/browser/official-front-end.ts';
 
-// A user who opens a front end here for the first time sees something that runs. 1.27 and
-// later show templates first, older ones a graph.
+// A user who opens a front end from before 1.27 here for the first time sees a graph that runs.
+// `official.test.ts` opens newer ones, which show templates first.
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 const chromium = findChromium();
-// `official.test.ts` opens a template in 1.49.6, too.
-const newer = ['1.58.1'] as const;
 const older = ['1.4.13', 'vanilla'] as const;
 const folders = new Map<string, FrontEndFolder>();
-for (const name of newer) folders.set(name, chromium.ok ? await installFrontEnd(name) : chromium);
 for (const name of older) folders.set(name, chromium.ok ? olderFrontEnd(name) : chromium);
 
 const STARTER = ['ImageScaleBy', 'Note', 'ReactionDiffusion', 'SaveImage'];
@@ -41,11 +34,10 @@ const FAULTS_OF_THEIRS = [
 declare const app: any;
 declare const LiteGraph: any;
 
-describe.each([...newer, ...older])('the front end %s', (name) => {
+describe.each(older)('the front end %s', (name) => {
   const folder = folders.get(name) ?? { ok: false, why: 'unknown' };
   const notRun = folder.ok ? '' : ` (NOT RUN: ${folder.why})`;
   if (notRun) console.warn(`the first run of front end ${name} is not tested${notRun}`);
-  const isNewer = newer.some((version) => version === name);
 
   describe.skipIf(notRun)(`on its first visit${notRun}`, () => {
     let browser: Browser;
@@ -68,61 +60,29 @@ describe.each([...newer, ...older])('the front end %s', (name) => {
     }
 
     let starter: WatchedPage | undefined;
-    /** Opened once for the tests below, of one newer front end: each takes seconds of processor time to load. */
+    /** Opened once for the tests below: each takes seconds of processor time to load. */
     async function visitStarter() {
       starter ??= await visit();
       await untilGraph(starter.page);
       return starter;
     }
 
-    test.skipIf(!isNewer)(
-      'its template dialog shows workflows, and opens one that runs',
-      async () => {
-        const { page, picture, complaints, close } = await visit();
-        await page.getByText('Grow a Pattern').first().waitFor();
-        await page.waitForFunction(hasThumbnails);
-        await picture('templates');
-        await page.getByText('Grow a Pattern').first().click();
-        await untilGraph(page);
-        await picture('opened');
-        await runToPicture(page);
-        await picture('result');
-        expect(complaints()).toEqual([]);
-        await close();
-      },
-    );
-
     test('it opens a graph without a missing class', async () => {
       const { page, picture, complaints } = await visitStarter();
       await picture('starter');
       expect(await page.getByText(/missing node types/i).count()).toBe(0);
-      // The newer ones have run it from their templates.
-      if (!isNewer) await runToPicture(page);
+      await runToPicture(page);
       expect(complaints()).toEqual([]);
     });
 
     test('it leaves a graph of the user alone', async () => {
       const { page } = await visitStarter();
-      await page.evaluate(async () => {
-        const node = { id: 1, type: 'Note', pos: [50, 90], size: [200, 90], flags: {}, order: 0 };
-        const own = { ...node, mode: 0, properties: { text: '' }, widgets_values: ['mine'] };
-        await app.loadGraphData({
-          last_node_id: 1,
-          last_link_id: 0,
-          nodes: [own],
-          links: [],
-          groups: [],
-          config: {},
-          extra: {},
-          version: 0.4,
-        });
-      });
-      expect(await page.evaluate(typesShown)).toEqual(['Note']);
+      await createUi(page).loadNote();
+      expect(await createUi(page).shownTypes()).toEqual(['Note']);
     });
   });
 });
 
-/** A user who has been here before is shown no templates; a new browser has no graph of his. */
 async function untilGraph(page: Page): Promise<void> {
   const shown = page.waitForFunction((expected) => {
     const nodes = (globalThis as any).app?.graph?._nodes ?? [];
@@ -145,14 +105,4 @@ async function runToPicture(page: Page): Promise<void> {
       ?.imgs?.[0];
     return /filename=pattern_\d+_\.png/.test(picture?.src) && picture.naturalWidth === 512;
   });
-}
-
-/** Runs in the page. */
-function typesShown(): string[] {
-  return app.graph._nodes.map(({ type }: { type: string }) => type);
-}
-
-/** Runs in the page: ours are 320 pixels wide, and may have been turned into links of the page's own. */
-function hasThumbnails(): boolean {
-  return [...document.images].filter(({ naturalWidth }) => naturalWidth === 320).length >= 2;
 }

@@ -58,6 +58,29 @@ const IN_SIDEBAR = { x: 215, y: 450 } as const;
 /** Half a row of that list. */
 const SCROLL_PX = 150;
 
+const NOTE = {
+  last_node_id: 1,
+  last_link_id: 0,
+  nodes: [
+    {
+      id: 1,
+      type: 'Note',
+      pos: [50, 90],
+      size: [200, 90],
+      flags: {},
+      order: 0,
+      mode: 0,
+      properties: { text: '' },
+      widgets_values: ['mine'],
+    },
+  ],
+  links: [],
+  groups: [],
+  config: {},
+  extra: {},
+  version: 0.4,
+};
+
 type File = { readonly name: string; readonly mimeType: string; readonly buffer: Buffer };
 
 /** The handles a person has on the official front end. */
@@ -87,11 +110,13 @@ export function createUi(page: Page) {
     run: () => page.getByTestId('queue-button').click(),
     cancel: () => page.getByRole('button', { name: 'Cancel current run' }).click(),
     heard: (): Promise<string[]> => page.evaluate(() => (globalThis as any).heard),
-    untilPreview: (node: number) =>
-      page.waitForFunction((id) => {
-        const picture = app.graph.getNodeById(id)?.imgs?.[0];
+    /** Shows a workflow as front ends save it, of one note. */
+    loadNote: () => page.evaluate((graph) => app.loadGraphData(graph), NOTE),
+    untilPreview: (type: string) =>
+      page.waitForFunction((of) => {
+        const picture = app.graph.findNodesByType(of).at(-1)?.imgs?.[0];
         return picture?.src.startsWith('blob:') && picture.naturalWidth > 0;
-      }, node),
+      }, type),
     untilPicture: (node: number | string, address: RegExp) =>
       page.waitForFunction(
         ([idOrType, source]) => {
