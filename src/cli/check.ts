@@ -20,7 +20,7 @@ import { randomUUID } from 'node:crypto';
 import { readAtMost } from '../lib/read-at-most.ts';
 import type { Blobs, StoredBlob } from '../blobs/blobs.ts';
 import { importedAsset } from '../engine/imported-asset.ts';
-import type { Ledger } from '../ledger/ledger.ts';
+import type { AssetRow, Ledger } from '../ledger/ledger.ts';
 import { pictureFormatOf } from '../nodes/decoders.ts';
 
 type Settings = DataLocation & { readonly repair?: boolean; readonly user: string };
@@ -97,11 +97,7 @@ function isInUse(dataDir: string): boolean {
 }
 
 /** The record that a file without one was given. */
-type NewRecord = {
-  readonly hash: string;
-  readonly user: string;
-  readonly filePath: string;
-};
+type NewRecord = Pick<AssetRow, 'hash' | 'user' | 'filePath'>;
 
 type RecordOrphansOptions = {
   readonly blobs: Blobs;

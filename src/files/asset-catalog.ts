@@ -2,12 +2,13 @@ import { toV1FileError } from '../dialects/file-error.ts';
 import type { FileRow, FileStore, LabelStore } from '../ledger/ledger.ts';
 import { createKeyedMutex } from '../lib/concurrency.ts';
 import { yieldEvery } from '../lib/event-loop.ts';
-import { type Caller, type AssetCalls, isGone } from '../protocol/job-api.ts';
+import { type Caller, isGone } from '../protocol/job-api.ts';
 import { type JsonObject, parseJson, stringifyJson } from '../protocol/json.ts';
 import type { FileRef } from '../protocol/v1.ts';
 import { fileKey } from '../translate/file-mentions.ts';
 import { assetIdOf } from './asset-id.ts';
 import { FILE_TYPES } from './safe-name.ts';
+import type { FileStoringServices } from './store-file.ts';
 
 /** The properties that a user gave to a file in the assets API. */
 export type FileLabels = {
@@ -23,12 +24,7 @@ export type FileLabels = {
 /** A file of a user, as the assets API shows it. */
 export type FileAsset = { readonly row: FileRow; readonly labels: FileLabels };
 
-type CatalogOptions = {
-  readonly jobs: AssetCalls;
-  readonly files: FileStore;
-  readonly labels: LabelStore;
-  readonly now: () => number;
-};
+type CatalogOptions = FileStoringServices & { readonly labels: LabelStore };
 
 /** Number of files that are processed before other calls get their turn. */
 const FILES_PER_TURN = 500;

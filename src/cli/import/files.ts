@@ -9,7 +9,7 @@ import { forEachConcurrently } from '../../lib/concurrency.ts';
 import { contentTypeOf } from '../../http/file-headers.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
 import type { FileCopier } from './copy.ts';
-import { type FoundFile, type LeftOut, type Scan, scan } from './scan.ts';
+import { type FoundFile, type Scan, scan } from './scan.ts';
 import type { Flags } from '../../config/flags.ts';
 import { MEBIBYTE } from '../../config/parse-values.ts';
 import { safeName } from '../../files/safe-name.ts';
@@ -19,13 +19,11 @@ import { sizeOf } from '../progress.ts';
 type FileToImport = FoundFile & { readonly type: 'input' | 'output' };
 
 /** The outcome of importing the files. */
-export type FilesImportResult = {
+export type FilesImportResult = Omit<Scan, 'found'> & {
   files: number;
   bytes: number;
   /** The number of files that an earlier import took, or that were uploaded. */
   known: number;
-  readonly leftOut: LeftOut[];
-  readonly failed: LeftOut[];
 };
 
 type FilesImportOptions = {

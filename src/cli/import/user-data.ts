@@ -4,18 +4,15 @@ import type { SettingStore } from '../../ledger/ledger.ts';
 import { safePathBelow } from '../../files/folder-paths.ts';
 import { isJsonObject, parseJson, stringifyJson } from '../../protocol/json.ts';
 import type { FileCopier } from './copy.ts';
-import { type FoundFile, type LeftOut, type Scan, reasonOf, scan } from './scan.ts';
+import type { FilesImportResult } from './files.ts';
+import { type FoundFile, type Scan, reasonOf, scan } from './scan.ts';
 import type { UserFiles } from './user-files.ts';
 
 /** The outcome of importing the settings and saved files of one user. */
-export type UserImportResult = {
+export type UserImportResult = Omit<FilesImportResult, 'bytes'> & {
   settings: number;
   /** The number of settings that the user already has here, perhaps with another value. */
   keptSettings: number;
-  files: number;
-  known: number;
-  readonly leftOut: LeftOut[];
-  readonly failed: LeftOut[];
 };
 
 type UserImportOptions = {

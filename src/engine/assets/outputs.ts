@@ -1,11 +1,8 @@
-import type { Clock } from '../../lib/clock.ts';
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { reached } from '../../lib/crash-point.ts';
-import type { Ledger } from '../../ledger/ledger.ts';
 import { outputTypeOf } from '../../protocol/v2.ts';
-import type { Blobs } from '../../blobs/blobs.ts';
-import type { KeyedMutex } from '../../lib/concurrency.ts';
+import type { AssetOptions } from './assets.ts';
 import type { CounterRequest, StoredOutput, WrittenFile } from '../jobs/worker-protocol.ts';
 import { bytesAtMost } from '../../lib/lru-size.ts';
 import { counterIn } from '../../translate/free-names.ts';
@@ -32,12 +29,8 @@ export function createOutputNames(): OutputNames {
   };
 }
 
-export type OutputOptions = {
-  readonly ledger: Ledger;
-  readonly blobs: Blobs;
-  readonly withLock: KeyedMutex;
+export type OutputOptions = Omit<AssetOptions, 'isInUse'> & {
   readonly names: OutputNames;
-  readonly clock: Clock;
   /** Returns the highest counter of files that share the names but are not in the ledger. */
   readonly highestUsedElsewhere?:
     | ((user: string, request: CounterRequest) => Promise<number>)

@@ -5,6 +5,7 @@ import { pythonStr, pythonType } from '../../protocol/python-text.ts';
 import type { NodeErrorEntry } from '../../protocol/v1.ts';
 import { errorEntry, missingInputError } from '../../protocol/node-errors.ts';
 import { declaredInputs } from '../../translate/declared-inputs.ts';
+import type { FileMention } from '../../translate/file-mentions.ts';
 import { linkOf } from '../../translate/graph.ts';
 import { missingFile } from '../../translate/node-errors.ts';
 import { limitError, listError } from '../../translate/value-errors.ts';
@@ -42,11 +43,7 @@ export type ValidationContext = {
 };
 
 /** A name in a file input without a file. */
-export type UnknownFile = {
-  readonly nodeId: string;
-  readonly input: string;
-  readonly value: string;
-};
+export type UnknownFile = Pick<FileMention, 'nodeId' | 'input' | 'value'>;
 
 /**
  * Checks the inputs of one node in the order of their declaration. Linked nodes are not checked.
