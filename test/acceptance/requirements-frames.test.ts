@@ -411,22 +411,19 @@ describe('22: frames go where the client_id says', () => {
 test.runIf(IS_EMBEDDED)(
   '23: while a prompt waits, a text frame comes at least every eight seconds',
   async () => {
-    const busy = await startHoldover();
     const blocker = { 'X-API-Key': 'blocker' };
-    await postPrompt(busy.url, { prompt: endless() }, { headers: blocker });
-    await untilRunning(busy.url, blocker);
-    const socket = await connect(busy.wsUrl);
-    const { body } = await postPrompt(busy.url, { prompt: flat(), client_id: 'test-client' });
+    await postPrompt(holdover.url, { prompt: endless() }, { headers: blocker });
+    await untilRunning(holdover.url, blocker);
+    const socket = await open();
+    const id = await post(flat({ color: 230 }));
     const arrivals = [Date.now()];
     socket.socket.on('message', (_data, isBinary) => {
       if (!isBinary) arrivals.push(Date.now());
     });
     await sleep(8500);
     arrivals.push(Date.now());
-    await interrupt(busy.url, blocker);
-    await socket.untilDone(body.prompt_id);
-    await socket.close();
-    await busy.dispose();
+    await interrupt(holdover.url, blocker);
+    await socket.untilDone(id);
     const silences = arrivals.slice(1).map((at, index) => at - arrivals[index]!);
     expect(Math.max(...silences)).toBeLessThanOrEqual(8000);
   },
@@ -564,11 +561,10 @@ test('36: a failing node’s huge inputs do not make a text frame of 1 MiB', asy
   );
 });
 
+// The last one: the server has ended then.
 test('a socket closes normally when the server is told to stop', async () => {
-  const brief = await startHoldover();
-  const { socket } = await connect(brief.wsUrl);
+  const { socket } = await open();
   const closed = once(socket, 'close');
-  await brief.terminate();
+  await holdover.terminate();
   expect((await closed)[0]).toBe(1001);
-  await brief.dispose();
 });

@@ -8,7 +8,8 @@ import { readPngChunks, writePng } from '../../src/nodes/codecs/png-chunks.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
-const SIDE = 8000;
+const SIDE = 5000;
+const INKS_SIDE = 4000;
 /** The processor time of reading a file, sending an answer and collecting garbage. */
 const MAX_MAIN_THREAD_MS = 150;
 
@@ -19,7 +20,7 @@ beforeAll(async () => {
   const white = sharp({ create: { width: SIDE, height: SIDE, channels: 3, background: '#fff' } });
   const inks = white
     .clone()
-    .resize(SIDE / 2)
+    .resize(INKS_SIDE)
     .toColourspace('cmyk')
     .tiff({ compression: 'deflate' });
   await uploadInput(server.url, { name: 'bitmap.bmp', bytes: emptyBitmap() });

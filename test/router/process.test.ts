@@ -1,7 +1,8 @@
 // The embedded router as people start it: a process of its own, killed, stopped and started again.
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
 import { dial, requestText } from '../support/clients/raw-socket.ts';
 import { filesWith } from '../support/processes/expect-healthy.ts';
@@ -12,20 +13,32 @@ vi.setConfig({ testTimeout: 60_000 });
 
 const SECRET_KEY = 'comfyui-canary-7Qx1';
 
-let dataDir: string;
+const dataDir = await mkdtemp(join(tmpdir(), 'holdover-models-'));
 let server: Holdover;
-beforeEach(async () => {
-  dataDir = await tempFolder('models');
-});
-afterEach(async () => {
-  await server?.dispose();
-});
+/** The settings of the server, while it runs. */
+let settings: string | undefined;
+afterAll(() => server?.dispose());
 
+/** Starts it on what it stored, unless that of the test before runs with the same settings. */
 async function start(limits: object = {}, args: readonly string[] = []): Promise<void> {
+  const given = JSON.stringify([limits, args]);
+  if (settings === given) return;
+  await server?.kill9();
   server = await startHoldover({
     dataDir,
     args: ['--limits', JSON.stringify({ models: limits }), ...args],
   });
+  settings = given;
+}
+
+async function kill9(): Promise<void> {
+  settings = undefined;
+  await server.kill9();
+}
+
+async function terminate(): Promise<number | null> {
+  settings = undefined;
+  return await server.terminate();
 }
 
 async function run(model: string, body: object, key: string): Promise<Answer> {
@@ -41,15 +54,31 @@ async function run(model: string, body: object, key: string): Promise<Answer> {
 const replayed = ({ headers }: Answer) => headers.get('idempotent-replayed');
 
 describe('kill -9', () => {
+  test('charges are not lost and not doubled', async () => {
+    const keys = join(await tempFolder('keys'), 'keys.json');
+    const grant = { key: SECRET_KEY, workspace: 'w', credits_cents: 30 };
+    await writeFile(keys, JSON.stringify({ keys: [grant] }));
+    const priced = { seconds: 0, price_cents: 20 };
+    await start({}, ['--model-keys', keys]);
+    expect((await run('delay', priced, 'charged')).status).toBe(200);
+    await kill9();
+    await start({}, ['--model-keys', keys]);
+    expect(replayed(await run('delay', priced, 'charged'))).toBe('true');
+    expect(errorOf(await run('delay', priced, 'beyond'))).toEqual(
+      said(402, 'insufficient_credits'),
+    );
+    expect((await run('delay', { ...priced, price_cents: 10 }, 'within')).status).toBe(200);
+  });
+
   test('after the answer: it is replayed byte for byte by the next process, to this body alone', async () => {
     await start();
     const body = { width: 64, height: 64, seed: 3 };
-    const first = await run('procedural-image', body, 'k');
-    await server.kill9();
+    const first = await run('procedural-image', body, 'kept');
+    await kill9();
     await start();
-    const again = await run('procedural-image', body, 'k');
+    const again = await run('procedural-image', body, 'kept');
     expect([again.status, again.text, replayed(again)]).toEqual([200, first.text, 'true']);
-    const other = await run('procedural-image', { ...body, seed: 4 }, 'k');
+    const other = await run('procedural-image', { ...body, seed: 4 }, 'kept');
     expect(errorOf(other)).toEqual(said(409, 'invalid_input'));
   });
 
@@ -66,7 +95,7 @@ describe('kill -9', () => {
         if (answer?.status === 200) told.set(key, answer.text);
       });
       await new Promise((resolve) => setTimeout(resolve, 60 + round * 9));
-      await server.kill9();
+      await kill9();
       await Promise.all(calls);
       await start();
       for (let i = 0; i < 6; i++) {
@@ -78,67 +107,20 @@ describe('kill -9', () => {
       }
     }
   });
-
-  test('charges are not lost and not doubled', async () => {
-    const keys = join(dataDir, 'keys.json');
-    const grant = { key: SECRET_KEY, workspace: 'w', credits_cents: 30 };
-    await writeFile(keys, JSON.stringify({ keys: [grant] }));
-    const priced = { seconds: 0, price_cents: 20 };
-    await start({}, ['--model-keys', keys]);
-    expect((await run('delay', priced, 'k')).status).toBe(200);
-    await server.kill9();
-    await start({}, ['--model-keys', keys]);
-    expect(replayed(await run('delay', priced, 'k'))).toBe('true');
-    expect(errorOf(await run('delay', priced, 'k2'))).toEqual(said(402, 'insufficient_credits'));
-    expect((await run('delay', { ...priced, price_cents: 10 }, 'k3')).status).toBe(200);
-  });
 });
 
 describe('an ordinary stop', () => {
   test('ends running calls with 503 service_unavailable when their time is over, and frees their keys', async () => {
     await start();
-    const running = run('delay', { seconds: 600 }, 'k').catch(() => undefined);
-    await expect.poll(async () => (await run('delay', { seconds: 600 }, 'k')).status).toBe(409);
-    expect(await server.terminate()).toBe(0);
+    const running = run('delay', { seconds: 600 }, 'stopped').catch(() => undefined);
+    await expect
+      .poll(async () => (await run('delay', { seconds: 600 }, 'stopped')).status)
+      .toBe(409);
+    expect(await terminate()).toBe(0);
     const answer = await running;
     expect(answer && errorOf(answer)).toEqual(said(503, 'service_unavailable'));
     await start();
-    expect((await run('delay', { seconds: 0 }, 'k')).status).toBe(200);
-  });
-});
-
-describe('limits', () => {
-  test('a model that computes too long is ended, its thread with it, and the next call is served', async () => {
-    await start({ deadlineMs: 150 });
-    const huge = { width: 2048, height: 2048, octaves: 8 };
-    const late = await run('procedural-image', huge, 'k');
-    expect(errorOf(late)).toEqual(said(504, 'deadline_exceeded'));
-    // A thread of its own starts meanwhile.
-    const next = async () => (await run('digest', { text: 'x' }, `n${Math.random()}`)).status;
-    await expect.poll(next, { timeout: 10_000 }).toBe(200);
-  });
-
-  test('a call that waits for the thread of another is served when that one is given up', async () => {
-    await start();
-    const wire = await dial(server.port);
-    const body = JSON.stringify({ width: 2048, height: 2048, octaves: 8 });
-    const headers = [`X-API-Key: ${SECRET_KEY}`, 'Idempotency-Key: heavy'];
-    const target = '/v1/models/local/procedural-image';
-    wire.send(requestText(target, { method: 'POST', headers, body }));
-    await expect.poll(async () => (await run('procedural-image', {}, 'heavy')).status).toBe(409);
-    const waiting = run('digest', { text: 'x' }, 'light');
-    wire.reset();
-    expect((await waiting).status).toBe(200);
-  });
-
-  test('calls beyond what may wait for a processor are a 503 service_unavailable', async () => {
-    await start({ maxWaiting: 1, inFlight: 50 });
-    const paint = (i: number) =>
-      run('procedural-image', { width: 1024, height: 1024, seed: i }, `k${i}`);
-    const answers = await Promise.all([1, 2, 3, 4, 5, 6].map(paint));
-    const refused = answers.filter(({ status }) => status !== 200);
-    expect(refused.length).toBe(4);
-    for (const answer of refused) expect(errorOf(answer)).toEqual(said(503, 'service_unavailable'));
+    expect((await run('delay', { seconds: 0 }, 'stopped')).status).toBe(200);
   });
 });
 
@@ -179,11 +161,46 @@ describe('a start', () => {
   });
 });
 
+describe('limits', () => {
+  test('a call that waits for the thread of another is served when that one is given up', async () => {
+    await start();
+    const wire = await dial(server.port);
+    const body = JSON.stringify({ width: 2048, height: 2048, octaves: 8 });
+    const headers = [`X-API-Key: ${SECRET_KEY}`, 'Idempotency-Key: heavy'];
+    const target = '/v1/models/local/procedural-image';
+    wire.send(requestText(target, { method: 'POST', headers, body }));
+    await expect.poll(async () => (await run('procedural-image', {}, 'heavy')).status).toBe(409);
+    const waiting = run('digest', { text: 'x' }, 'light');
+    wire.reset();
+    expect((await waiting).status).toBe(200);
+  });
+
+  test('a model that computes too long is ended, its thread with it, and the next call is served', async () => {
+    await start({ deadlineMs: 150 });
+    const huge = { width: 2048, height: 2048, octaves: 8 };
+    const late = await run('procedural-image', huge, 'late');
+    expect(errorOf(late)).toEqual(said(504, 'deadline_exceeded'));
+    // A thread of its own starts meanwhile.
+    const next = async () => (await run('digest', { text: 'x' }, `n${Math.random()}`)).status;
+    await expect.poll(next, { timeout: 10_000 }).toBe(200);
+  });
+
+  test('calls beyond what may wait for a processor are a 503 service_unavailable', async () => {
+    await start({ maxWaiting: 1, inFlight: 50 });
+    const paint = (i: number) =>
+      run('procedural-image', { width: 1024, height: 1024, seed: i }, `waits-${i}`);
+    const answers = await Promise.all([1, 2, 3, 4, 5, 6].map(paint));
+    const refused = answers.filter(({ status }) => status !== 200);
+    expect(refused.length).toBe(4);
+    for (const answer of refused) expect(errorOf(answer)).toEqual(said(503, 'service_unavailable'));
+  });
+});
+
 test('a key is neither logged nor stored', async () => {
   await start();
-  await run('digest', { text: 'x' }, 'k');
-  await run('delay', { seconds: 0 }, 'k2');
+  await run('digest', { text: 'x' }, 'digested');
+  await run('delay', { seconds: 0 }, 'delayed');
   expect(server.log()).not.toContain(SECRET_KEY);
-  await server.terminate();
+  await terminate();
   expect(filesWith(dataDir, SECRET_KEY)).toEqual([]);
 });
