@@ -43,9 +43,7 @@ export function endOfStoredEntry(error: JobError | null): string {
 export function shownEntry(stored: string, form: ResultForm): string {
   const documentedMember = DOCUMENTED_MEMBER.exec(stored.slice(-DOCUMENTED_MEMBER_CHARS));
   const own = documentedMember ? `${stored.slice(0, -documentedMember[0].length)}}` : stored;
-  const isFailure = documentedMember !== null || own.includes('"execution_error"');
-  const mayHaveVideos = own.includes(MOVES);
-  if (form === 'own' || !(isFailure || mayHaveVideos)) return own;
+  if (form === 'own' || (documentedMember === null && !own.includes(MOVES))) return own;
   return documentedEntry(own, documentedMember?.[1] as DocumentedException | undefined);
 }
 
@@ -59,7 +57,7 @@ function documentedEntry(text: string, documented: DocumentedException | undefin
   return stringifyJson({
     ...entry,
     ...(isJsonObject(outputs) && { outputs: withVideoLists(outputs) }),
-    ...(isJsonObject(status) && { status: withDocumentedWord(status, documented) }),
+    ...(isJsonObject(status) && documented && { status: withDocumentedWord(status, documented) }),
   });
 }
 
@@ -68,34 +66,16 @@ function withVideoLists(outputs: JsonObject): JsonObject {
   return objectInOrder(lists.map(([nodeId, output]) => [nodeId, withVideoList(output)] as const));
 }
 
-function withDocumentedWord(
-  status: JsonObject,
-  documented: DocumentedException | undefined,
-): JsonObject {
+function withDocumentedWord(status: JsonObject, documented: DocumentedException): JsonObject {
   const { messages } = status;
   if (!Array.isArray(messages)) return status;
   const shown = messages.map((message) => inDocumentedWord(message, documented));
   return { ...status, messages: shown };
 }
 
-function inDocumentedWord(message: Json, documented: DocumentedException | undefined): Json {
+function inDocumentedWord(message: Json, documented: DocumentedException): Json {
   if (!Array.isArray(message) || message[0] !== 'execution_error') return message;
   const [type, data] = message;
   if (!isJsonObject(data)) return message;
-  return [type, documentedErrorData(data, documented ?? documentedOf(data))];
-}
-
-/** Returns the documented name. Entries of earlier versions have one name only. */
-function documentedOf(data: JsonObject): DocumentedException {
-  const { exception_type: own, exception_message: message, node_type: classType } = data;
-  return exceptionTypes({
-    code: '',
-    message: textOf(message),
-    class_type: textOf(classType),
-    x_exception_type: textOf(own),
-  }).documented;
-}
-
-function textOf(value: Json | undefined): string {
-  return typeof value === 'string' ? value : '';
+  return [type, documentedErrorData(data, documented)];
 }

@@ -107,8 +107,6 @@ type HistoryQuery = {
  * The entries that are read at a time: as many as fit in this many bytes, or a single larger one.
  */
 const BATCH_BYTES = 256 * 1024;
-/** The size assumed for an entry that an older version wrote to Redis. */
-const UNKNOWN_BYTES = BATCH_BYTES;
 
 /**
  * Returns the entries that a client asks for, oldest first.
@@ -174,13 +172,13 @@ function* batchesOf(outlines: readonly PromptOutline[]): Generator<readonly Prom
   let batch: PromptOutline[] = [];
   let batchBytes = 0;
   for (const outline of outlines) {
-    const sizeBytes = outline.storedBytes || UNKNOWN_BYTES;
-    if (batch.length > 0 && batchBytes + sizeBytes > BATCH_BYTES) {
+    const { storedBytes } = outline;
+    if (batch.length > 0 && batchBytes + storedBytes > BATCH_BYTES) {
       yield batch;
       [batch, batchBytes] = [[], 0];
     }
     batch.push(outline);
-    batchBytes += sizeBytes;
+    batchBytes += storedBytes;
   }
   if (batch.length > 0) yield batch;
 }

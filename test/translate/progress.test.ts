@@ -359,7 +359,6 @@ describe('the end', () => {
       'taken out of the queue',
       [status('queued'), settled({ status: 'canceled', started_at: null })],
     ],
-    ['said to be', [{ kind: 'cancelled-before-start', atMs: 5 } as const]],
     [
       'after canceling without running',
       [status('canceling'), settled({ status: 'canceled', started_at: null })],

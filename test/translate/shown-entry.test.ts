@@ -54,10 +54,3 @@ test('the text of one that succeeded is not touched', () => {
   expect(shownEntry(text, 'own')).toBe(text);
   expect(shownEntry(text, 'documented')).toBe(text);
 });
-
-test('entries of earlier versions have one word; the other is found in what they say', () => {
-  const { status: how, ...rest } = JSON.parse(shownEntry(stored(FAILED), 'own')) as HistoryEntry;
-  const old = JSON.stringify({ ...rest, status: how }).replace('"no\\n"', '"payment required"');
-  expect(typeIn(old, 'own')).toBe('requests.HTTPError');
-  expect(typeIn(old, 'documented')).toBe('InsufficientFundsError');
-});

@@ -60,7 +60,7 @@ export function endLost(update: ProgressUpdate, reason: string): void {
  * Ends a prompt that was interrupted or deleted from the queue. After a deletion the original sends
  * nothing, and waiting clients hang; Holdover sends the interruption and the end, without a start.
  */
-export function endCanceled(update: ProgressUpdate): void {
+function endCanceled(update: ProgressUpdate): void {
   const { state, atMs } = update;
   if (state.phase === 'started') emitCached(update);
   emitPendingPicture(update);

@@ -39,8 +39,6 @@ export type ProgressInput =
     }
   /** The job is gone, and its end is unknown. */
   | { readonly kind: 'lost'; readonly reason: string; readonly atMs: number }
-  /** The job was deleted from the queue. */
-  | { readonly kind: 'cancelled-before-start'; readonly atMs: number }
   /** Time has passed; see `idleDueMs`. */
   | { readonly kind: 'idle'; readonly atMs: number };
 

@@ -9,7 +9,7 @@ import {
   emitFiles,
   emitNamedUi,
 } from './progress-outputs.ts';
-import { endCanceled, endLost, finishWithJob } from './progress-end.ts';
+import { endLost, finishWithJob } from './progress-end.ts';
 import {
   type ProgressUpdate,
   stateIntervalMs,
@@ -80,8 +80,6 @@ function apply(update: ProgressUpdate, input: ProgressInput): void {
       return finishWithJob(update, input);
     case 'lost':
       return endLost(update, input.reason);
-    case 'cancelled-before-start':
-      return endCanceled(update);
     case 'idle':
       return applyIdle(update);
   }
