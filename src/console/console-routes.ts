@@ -6,7 +6,7 @@ import type { PublicAddresses } from '../http/public-address.ts';
 import { type JobQueueReason, pendingReasonOf } from '../prompts/pending-reason.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
 import type { Json } from '../protocol/json.ts';
-import type { ListedStatus } from '../translate/status.ts';
+import { LISTED_STATUSES } from '../translate/status.ts';
 import type { ServerFacts } from './api-types.ts';
 import { readLanguage, writeCode } from './job-code.ts';
 import { type PromptServices, findPrompt, jobAnswer } from './job-detail.ts';
@@ -140,13 +140,6 @@ export function jobHandlers(services: ConsoleServices): ConsoleHandlers {
   };
 }
 
-const STATUSES = [
-  'pending',
-  'in_progress',
-  'completed',
-  'failed',
-  'cancelled',
-] as const satisfies readonly ListedStatus[];
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 500;
 
@@ -156,9 +149,9 @@ function readListQuery(query: URLSearchParams): JobPageQuery {
     throw invalidRequest(`"limit" is a number from 1 to ${MAX_LIMIT}.`);
   }
   const names = (query.get('status') ?? '').split(',').filter((name) => name !== '');
-  const statuses = STATUSES.filter((status) => names.includes(status));
+  const statuses = LISTED_STATUSES.filter((status) => names.includes(status));
   if (statuses.length < names.length)
-    throw invalidRequest(`"status" is of ${STATUSES.join(', ')}.`);
+    throw invalidRequest(`"status" is of ${LISTED_STATUSES.join(', ')}.`);
   const api = query.get('api') ?? undefined;
   if (api !== undefined && api !== 'v1' && api !== 'v2') throw invalidRequest('"api" is v1 or v2.');
   return {

@@ -6,7 +6,15 @@ import { isFinal } from './exception-types.ts';
 export type Outcome = 'succeeded' | 'failed' | 'canceled' | 'lost';
 
 /** The status words of `/api/jobs`. */
-export type ListedStatus = 'pending' | 'in_progress' | 'completed' | 'failed' | 'cancelled';
+export const LISTED_STATUSES = [
+  'pending',
+  'in_progress',
+  'completed',
+  'failed',
+  'cancelled',
+] as const;
+
+export type ListedStatus = (typeof LISTED_STATUSES)[number];
 
 /**
  * The word of `/api/job/{id}/status` for each v2 status, in v2's order, and for each outcome, when

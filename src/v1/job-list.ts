@@ -7,7 +7,7 @@ import {
   outputTypesOf,
 } from '../translate/job-views.ts';
 import type { ResultForm } from '../translate/stored-history-entry.ts';
-import { type ListedStatus, listedStatus } from '../translate/status.ts';
+import { LISTED_STATUSES, type ListedStatus, listedStatus } from '../translate/status.ts';
 import { yieldEvery } from '../lib/event-loop.ts';
 import { jsonWeight } from '../protocol/json-steps.ts';
 import { type JsonObject, stringifyJson } from '../protocol/json.ts';
@@ -26,14 +26,6 @@ type JobListServices = {
   readonly livePrompts: LivePrompts;
   readonly markFetched: MarkFetched;
 };
-
-const LISTED_STATUSES = [
-  'pending',
-  'in_progress',
-  'completed',
-  'failed',
-  'cancelled',
-] as const satisfies ListedStatus[];
 
 /** The sort keys. Local servers sort by one pair of words, hosted ones by the other; both work. */
 const SORT_KEYS: { readonly [name: string]: (entry: ListedJob) => number } = {

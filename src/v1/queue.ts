@@ -27,8 +27,7 @@ type QueueServices = {
 export const queueRoutes = routesFor<QueueServices>({
   async 'GET /queue'(services, { ctx, caller }) {
     const rules = rulesFor(ctx);
-    const { running, pending } = queueOf(await promptsInQueue(services, caller.user), rules);
-    const lists = [running.map(weakRef), pending.map(weakRef)] as const;
+    const lists = queueOf(await promptsInQueue(services, caller.user), rules);
     await sendJsonPieces(ctx, queuePieces(lists, rules.queueItem));
   },
   /**
@@ -113,17 +112,10 @@ function byStart(a: LivePrompt, b: LivePrompt): number {
   return (a.startedAtMs ?? Infinity) - (b.startedAtMs ?? Infinity) || byCreation(a, b);
 }
 
-/** Held weakly: a slow reader of the answer must not keep ended prompts in memory. */
-type WeakPrompt = WeakRef<LivePrompt>;
-
-function weakRef(prompt: LivePrompt): WeakPrompt {
-  return new WeakRef(prompt);
-}
-
 type ItemForm = DialectRules['queueItem'];
 
 function* queuePieces(
-  [running, pending]: readonly [readonly WeakPrompt[], readonly WeakPrompt[]],
+  { running, pending }: QueueLists,
   form: ItemForm,
 ): Generator<string, undefined> {
   yield '{"queue_running":[';
@@ -134,11 +126,9 @@ function* queuePieces(
 }
 
 /** Yields v1's 5-tuples, joined from texts: clients poll thousands of them. */
-function* itemPieces(prompts: readonly WeakPrompt[], form: ItemForm): Generator<string, undefined> {
+function* itemPieces(prompts: readonly LivePrompt[], form: ItemForm): Generator<string, undefined> {
   let position = 0;
-  for (const weak of prompts) {
-    const prompt = weak.deref();
-    if (prompt === undefined) continue;
+  for (const prompt of prompts) {
     position++;
     yield `${position === 1 ? '' : ','}[${memberTexts(prompt, position, form).join(',')}]`;
   }
