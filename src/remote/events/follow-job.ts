@@ -15,9 +15,10 @@ import { InterruptibleSleep } from './interruptible-sleep.ts';
 export class JobFollower implements StreamCandidate {
   readonly #options: FollowOptions;
   readonly #job: FollowedJob;
-  readonly #pause: InterruptibleSleep;
+  readonly #pause = new InterruptibleSleep();
   readonly #reads: JobReads;
   #stream: AbortController | undefined;
+  #isStopped = false;
   #reconnectMs: number;
   #noStreamUntilMs = 0;
   #tooLargeCount = 0;
@@ -32,7 +33,6 @@ export class JobFollower implements StreamCandidate {
   constructor(options: FollowOptions, job: FollowedJob) {
     this.#options = options;
     this.#job = job;
-    this.#pause = new InterruptibleSleep(job.stop);
     this.#reads = new JobReads(options, job, () => this.rank());
     this.#reconnectMs = options.limits.reconnectMs.first;
   }
@@ -52,18 +52,17 @@ export class JobFollower implements StreamCandidate {
 
   /** Resolves when the job is over, or when a stop is requested. */
   async run(): Promise<void> {
-    const { stop, subscribers } = this.#job;
     try {
-      while (stop.reason === undefined) {
+      while (!this.#isStopped) {
         const reconnectMs = this.#takeSlot() ? await this.#readStreamUntilEnd() : undefined;
-        if (stop.reason !== undefined || (await this.#readUnlessFresh())) return;
+        if (this.#isStopped || (await this.#readUnlessFresh())) return;
         await this.#pause.sleep(this.#waitMs(reconnectMs));
       }
     } catch (error) {
-      if (stop.reason === undefined) throw error;
+      if (!this.#isStopped) throw error;
     } finally {
       this.#options.sharing.streamSlots.remove(this);
-      subscribers.end();
+      this.#job.subscribers.end();
     }
   }
 
@@ -85,6 +84,16 @@ export class JobFollower implements StreamCandidate {
   /** Reads the job now: another call has reported its end. */
   reportEnd(): void {
     this.#mayUseSnapshot = true;
+    this.#endWait();
+  }
+
+  /** Stops: the events are not read any more. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#endWait();
+  }
+
+  #endWait(): void {
     this.#reads.skipTurn();
     this.#pause.interrupt();
     this.#stream?.abort();
@@ -101,7 +110,7 @@ export class JobFollower implements StreamCandidate {
       known = this.#knownJob();
     }
     this.#isEndStreamed = false;
-    if (this.#job.stop.reason !== undefined) return false;
+    if (this.#isStopped) return false;
     return known ? this.#show(known) : this.#readAndShow();
   }
 
@@ -175,7 +184,6 @@ export class JobFollower implements StreamCandidate {
   async #readStreamUntilEnd(): Promise<number> {
     const { limits, clock, sharing } = this.#options;
     const current = new AbortController();
-    const takeBack = this.#job.stop.onRequest(() => current.abort());
     this.#stream = current;
     const startedAtMs = clock.now();
     const requestTurn = (begin: () => void) => this.#reads.requestTurn(begin);
@@ -188,7 +196,6 @@ export class JobFollower implements StreamCandidate {
       sharing.streamSlots.release(this);
       return this.#waitAfter(attempt, clock.now() - startedAtMs);
     } finally {
-      takeBack();
       silence.close();
       sharing.streamSlots.release(this);
       this.#stream = undefined;

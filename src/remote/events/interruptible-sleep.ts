@@ -1,19 +1,10 @@
-import type { StopRequest } from '../../job-events/stop-request.ts';
-
 /**
  * A sleep that can be ended early. A call of `interrupt` while nothing sleeps ends the next sleep
  * at once.
  */
 export class InterruptibleSleep {
-  readonly #stop: StopRequest<'unread'>;
   #isInterrupted = false;
   #wake: (() => void) | undefined;
-
-  /** Ends the sleep when `stop` is requested. The object must not outlive `stop`. */
-  constructor(stop: StopRequest<'unread'>) {
-    this.#stop = stop;
-    stop.onRequest(() => this.interrupt());
-  }
 
   interrupt(): void {
     this.#isInterrupted = true;
@@ -30,7 +21,7 @@ export class InterruptibleSleep {
         this.#isInterrupted = false;
         resolve();
       };
-      if (this.#isInterrupted || this.#stop.reason !== undefined) this.#wake();
+      if (this.#isInterrupted) this.#wake();
     });
   }
 }

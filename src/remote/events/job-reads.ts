@@ -4,7 +4,6 @@ import type { TurnQueue } from '../../lib/rate-limiter.ts';
 import type { Account } from '../calls/accounts.ts';
 import type { RemoteClient } from '../calls/calls.ts';
 import { retryAfterMs } from '../calls/errors.ts';
-import type { StopRequest } from '../../job-events/stop-request.ts';
 import type { Snapshots } from './snapshots.ts';
 import type { StreamSlots } from './stream-slots.ts';
 import type { Subscribers } from './subscribers.ts';
@@ -29,8 +28,6 @@ export type FollowedJob = {
   readonly user: string;
   readonly jobId: string;
   readonly subscribers: Subscribers;
-  /** Requested when the events are not read any more. */
-  readonly stop: StopRequest<'unread'>;
 };
 
 /** How much later a read is due for each rank. */
@@ -70,18 +67,15 @@ export class JobReads {
   waitForTurn(): Promise<void> {
     return new Promise((resolve) => {
       const cancel = this.requestTurn(() => this.#endTurn?.());
-      const takeBack = this.#job.stop.onRequest(() => this.#endTurn?.());
       this.#endTurn = () => {
         cancel();
-        takeBack();
         this.#endTurn = undefined;
         resolve();
       };
-      if (this.#job.stop.reason !== undefined) this.#endTurn();
     });
   }
 
-  /** Ends the wait for a turn: the end of the job was reported. */
+  /** Ends the wait for a turn: the end of the job was reported, or a stop is requested. */
   skipTurn(): void {
     this.#endTurn?.();
   }

@@ -2,14 +2,12 @@ import { type Caller, type JobEvents, type Result, ok } from '../../protocol/job
 import { IS_TERMINAL } from '../../protocol/v2.ts';
 import type { Account } from '../calls/accounts.ts';
 import { endedJobEvents } from '../../job-events/job-feed.ts';
-import { StopRequest } from '../../job-events/stop-request.ts';
 import { Subscribers, statusEventOf } from './subscribers.ts';
 import { JobFollower } from './follow-job.ts';
 import type { FollowOptions } from './job-reads.ts';
 
 type SharedStream = {
   readonly subscribers: Subscribers;
-  readonly stop: StopRequest<'unread'>;
   readonly follower: JobFollower;
 };
 
@@ -18,19 +16,18 @@ export function createSharedStreams(options: FollowOptions) {
   const streams = new Map<string, SharedStream>();
   const tasks = new Set<Promise<void>>();
 
-  function removeStream(key: string, stop: SharedStream['stop']): void {
-    if (streams.get(key)?.stop === stop) streams.delete(key);
+  function removeStream(key: string, subscribers: Subscribers): void {
+    if (streams.get(key)?.subscribers === subscribers) streams.delete(key);
   }
 
   function startStream(account: Account, { user }: Caller, jobId: string): SharedStream {
     const key = `${account.id} ${jobId}`;
-    const stop: SharedStream['stop'] = new StopRequest();
     const subscribers = new Subscribers(() => {
-      stop.request('unread');
-      removeStream(key, stop);
+      follower.stop();
+      removeStream(key, subscribers);
     });
-    const follower = new JobFollower(options, { account, user, jobId, subscribers, stop });
-    const stream = { subscribers, stop, follower };
+    const follower = new JobFollower(options, { account, user, jobId, subscribers });
+    const stream = { subscribers, follower };
     streams.set(key, stream);
     const task = followToEnd(key, stream, jobId).finally(() => tasks.delete(task));
     tasks.add(task);
@@ -44,7 +41,7 @@ export function createSharedStreams(options: FollowOptions) {
       const facts = { event: 'upstream.follow_failed', err: error, jobId };
       options.log.error(facts, 'could not follow a job');
     } finally {
-      removeStream(key, stream.stop);
+      removeStream(key, stream.subscribers);
     }
   }
 
@@ -70,7 +67,7 @@ export function createSharedStreams(options: FollowOptions) {
       return ok(stream.subscribers.subscribe(signal));
     },
     async close(): Promise<void> {
-      for (const { stop } of streams.values()) stop.request('unread');
+      for (const { follower } of streams.values()) follower.stop();
       await Promise.all(tasks);
     },
   };
