@@ -1,6 +1,7 @@
 import type { PromptRow, PromptStore } from '../ledger/ledger.ts';
 import type { LivePrompt } from '../prompts/live-prompt.ts';
 import type { LivePrompts } from '../prompts/live-prompts.ts';
+import { parseEntry } from '../translate/stored-history-entry.ts';
 import { type PendingReason, pendingRow } from '../prompts/pending-reason.ts';
 import { submittedFiles } from '../prompts/submitted-workflow.ts';
 import {
@@ -10,12 +11,13 @@ import {
   parseJson,
   prettyJson,
   stringifyJson,
+  memberOf,
 } from '../protocol/json.ts';
 import type { FileRef, HistoryEntry, HistoryMessage } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { JobAnswer, JobFile, JobSummary } from './api-types.ts';
 import { endedRuns, isGraph, liveRuns, jobNodesOf } from './job-nodes.ts';
-import { entryOf, liveSummary, summaryOfRow } from './job-summary.ts';
+import { liveSummary, summaryOfRow } from './job-summary.ts';
 
 /** The prompts of all users, ended and live. */
 export type PromptServices = {
@@ -50,7 +52,7 @@ export function jobAnswer(
   { row, live }: FoundPrompt,
   { nowMs, pendingReason }: LiveAnswer,
 ): JobAnswer {
-  const entry = live ? null : entryOf(row);
+  const entry = live || row.entryJson === null ? null : parseEntry(row, 'own');
   const graph = parseJson(row.graphJson) as Graph;
   const extraData = parseJson(row.extraDataJson);
   const messages = entry?.status.messages ?? [];
@@ -137,7 +139,6 @@ function errorOf(messages: readonly HistoryMessage[]): JobAnswer['error'] {
 }
 
 function uiWorkflowOf(extraData: Json): string | null {
-  const pngInfo = isJsonObject(extraData) ? extraData['extra_pnginfo'] : undefined;
-  const workflow = isJsonObject(pngInfo) ? pngInfo['workflow'] : undefined;
+  const workflow = memberOf(memberOf(extraData, 'extra_pnginfo'), 'workflow');
   return isJsonObject(workflow) ? prettyJson(workflow) : null;
 }

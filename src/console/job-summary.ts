@@ -2,12 +2,12 @@ import { LRUCache } from 'lru-cache';
 import type { PromptOutline, PromptRow, PromptStore } from '../ledger/ledger.ts';
 import type { LivePrompt } from '../prompts/live-prompt.ts';
 import { isV1Prompt } from '../prompts/submitted-workflow.ts';
-import { type Json, type JsonObject, isJsonObject, parseJson } from '../protocol/json.ts';
+import { type Json, type JsonObject, isJsonObject, parseJson, memberOf } from '../protocol/json.ts';
 import type { FileRef, HistoryEntry, StatusWord } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { jobItem } from '../translate/job-views.ts';
 import { liveWord, listedStatus } from '../translate/status.ts';
-import { shownEntry } from '../translate/stored-history-entry.ts';
+import { parseEntry } from '../translate/stored-history-entry.ts';
 import type { JobSummary } from './api-types.ts';
 import { nodeCount } from './node-count.ts';
 
@@ -77,22 +77,17 @@ function factsOf(row: PromptRow, storedBytes: number): StoredFacts {
     client_id: row.clientId,
     api: isV1Prompt(row) ? 'v1' : 'v2',
   } as const;
-  const entry = storedBytes <= MAX_PARSED_BYTES ? entryOf(row) : null;
-  if (entry === null) {
+  if (row.entryJson === null || storedBytes > MAX_PARSED_BYTES) {
     const unread = { node_count: null, outputs_count: 0, preview: null, error: null };
     return { ...known, ...unread, name: row.promptId };
   }
+  const entry = parseEntry(row, 'own');
   const [, , graph, extraData] = entry.prompt;
   return {
     ...known,
     ...graphFacts(graph as Graph | null, extraData, row.promptId),
     ...outputFacts(row, entry),
   };
-}
-
-/** Returns the history entry of a prompt; `null` when the row has none. */
-export function entryOf(row: PromptRow): HistoryEntry | null {
-  return parseJson(shownEntry(row.entryJson ?? 'null', 'own')) as unknown as HistoryEntry | null;
 }
 
 function outputFacts(row: PromptRow, entry: HistoryEntry) {
@@ -167,15 +162,15 @@ function graphFacts(graph: Graph | null, extraData: Json, promptId: string): Gra
  * members.
  */
 function workflowName(extraData: Json): string | undefined {
-  const workflow = member(member(extraData, 'extra_pnginfo'), 'workflow');
-  const extra = member(workflow, 'extra');
+  const workflow = memberOf(memberOf(extraData, 'extra_pnginfo'), 'workflow');
+  const extra = memberOf(workflow, 'extra');
   const names = [
-    member(workflow, 'name'),
-    member(workflow, 'title'),
-    member(extra, 'workflow_name'),
-    member(extra, 'name'),
-    member(member(extra, 'info'), 'name'),
-    member(extraData, 'workflow_name'),
+    memberOf(workflow, 'name'),
+    memberOf(workflow, 'title'),
+    memberOf(extra, 'workflow_name'),
+    memberOf(extra, 'name'),
+    memberOf(memberOf(extra, 'info'), 'name'),
+    memberOf(extraData, 'workflow_name'),
   ];
   return names.find((name): name is string => typeof name === 'string' && name.trim() !== '');
 }
@@ -187,8 +182,4 @@ function graphName(nodes: readonly Graph[string][]): string | undefined {
   const prefix = prefixes.find((text): text is string => typeof text === 'string' && text !== '');
   const last = nodes.at(-1)?.class_type ?? '';
   return `${prefix ?? last} · ${nodeCount(nodes.length)}`;
-}
-
-function member(value: Json | undefined, name: string): Json | undefined {
-  return isJsonObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }

@@ -34,6 +34,11 @@ export function parseJson(text: string): Json {
   return runSteps(reader.end());
 }
 
+/** Returns an own member of a value; `undefined` when it has none of this name. */
+export function memberOf(value: Json | undefined, name: string): Json | undefined {
+  return isJsonObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
+}
+
 export function parseJsonOrUndefined(text: string): Json | undefined {
   try {
     return parseJson(text);

@@ -5,6 +5,7 @@ import {
   objectInOrder,
   stringifyJson,
   mapParts,
+  memberOf,
 } from '../protocol/json.ts';
 import { stringifySteps } from '../protocol/json-steps.ts';
 import type { Steps } from '../protocol/steps.ts';
@@ -115,13 +116,8 @@ export function historyV2Detail(entry: HistoryEntry): Json {
 
 /** Returns `{workflow_id}` if the front end sent its graph along. */
 export function workflowIdOf(extraData: Json): { readonly workflow_id?: string } {
-  const id = at(at(at(extraData, 'extra_pnginfo'), 'workflow'), 'id');
+  const id = memberOf(memberOf(memberOf(extraData, 'extra_pnginfo'), 'workflow'), 'id');
   return typeof id === 'string' ? { workflow_id: id } : {};
-}
-
-function at(value: Json | undefined, key: string): Json | undefined {
-  const isObject = typeof value === 'object' && value !== null && Object.hasOwn(value, key);
-  return isObject ? (value as JsonObject)[key] : undefined;
 }
 
 function metaOf(nodeId: string, graph: Graph): HistoryEntry['meta'][string] {

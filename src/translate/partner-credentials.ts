@@ -1,11 +1,6 @@
+import type { PartnerCredentials } from '../protocol/job-api.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import { isCredentialMember } from '../protocol/url-credentials.ts';
-
-/** The members that v2's `extra_data` may have. The contract allows no others. */
-export type PartnerCredentials = {
-  readonly api_key_comfy_org?: string;
-  readonly auth_token_comfy_org?: string;
-};
 
 /**
  * Returns the caller's credentials for partner nodes, which are forwarded once and never stored.

@@ -1,7 +1,7 @@
 import type { BodyReader } from '../http/json-body.ts';
 import type { Ledger, PromptOutline, PromptRow } from '../ledger/ledger.ts';
 import { historyV2Detail, historyV2Item } from '../translate/history.ts';
-import { type ResultForm, shownEntry } from '../translate/stored-history-entry.ts';
+import { type ResultForm, parseEntry, shownEntry } from '../translate/stored-history-entry.ts';
 import { stringifyJson } from '../protocol/json.ts';
 import { isTruthyInPython } from '../protocol/python-text.ts';
 import { readJson, integerParam, readNamedIds, requireObject } from './routing/body.ts';
@@ -9,7 +9,7 @@ import { rulesFor } from '../dialects/dialect.ts';
 import { V1Error, plainError, sendEmpty, sendJson } from '../dialects/errors.ts';
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
 import { sendJsonPieces } from '../http/json-stream.ts';
-import { findEndedPrompt, parseEntry } from './job-view.ts';
+import { findEndedPrompt } from './job-view.ts';
 import { type V1Request, routesFor } from './routes.ts';
 
 type HistoryServices = {

@@ -1,9 +1,9 @@
 import type { PromptRow, Ledger } from '../ledger/ledger.ts';
 import type { ItemView, JobView } from '../translate/job-views.ts';
-import { type ResultForm, shownEntry } from '../translate/stored-history-entry.ts';
+import { type ResultForm, parseEntry } from '../translate/stored-history-entry.ts';
 import { liveWord } from '../translate/status.ts';
 import { type JsonObject, parseJson } from '../protocol/json.ts';
-import type { StatusWord, HistoryEntry } from '../protocol/v1.ts';
+import type { StatusWord } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { LivePrompt } from '../prompts/live-prompt.ts';
 
@@ -46,14 +46,6 @@ export function endedItemView(row: PromptRow, form: ResultForm): ItemView {
 /** Returns the last status word, for `/api/job/{id}/status`. */
 export function wordOf(row: { readonly statusWord: string | null }): StatusWord {
   return (row.statusWord ?? 'lost') as StatusWord;
-}
-
-/** Parses the entry of a done row. It needs no checks, since Holdover wrote it. */
-export function parseEntry(
-  row: { readonly entryJson: string | null },
-  form: ResultForm = 'own',
-): HistoryEntry {
-  return parseJson(shownEntry(row.entryJson ?? 'null', form)) as unknown as HistoryEntry;
 }
 
 /** Finds a done prompt by its v1 id or its v2 id. */

@@ -80,15 +80,6 @@ describe('the text of a history', () => {
     for await (const _ of historyChunks(ledger, outlines));
     expect(asked.map(({ length }) => length)).toEqual([1, 1, 256, 44, 1]);
   });
-
-  test('of entries whose size is not known is read one by one', async () => {
-    const { ledger, outlines, asked } = ledgerOf([
-      ['a', '1', 0],
-      ['b', '2', 0],
-    ]);
-    for await (const _ of historyChunks(ledger, outlines));
-    expect(asked).toEqual([['0'], ['1']]);
-  });
 });
 
 test.each([

@@ -1,4 +1,5 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { decodedPart } from '../../protocol/request-target.ts';
 import { withoutCredentials } from '../../protocol/url-credentials.ts';
 import type { TrafficBody } from '../api-types.ts';
 import type { RecordedEntry } from '../traffic-store.ts';
@@ -58,11 +59,8 @@ function withoutTail(text: string, body: CapturedBody): string {
 /** Returns true for a setting such as `/settings/Comfy.ApiKey`, whose body is the value alone. */
 function namesSecret(target: string): boolean {
   const [path = ''] = target.split('?', 1);
-  try {
-    return isSecretName(decodeURIComponent(path.split('/').at(-1) ?? ''));
-  } catch {
-    return true;
-  }
+  const name = decodedPart(path.split('/').at(-1));
+  return name === undefined || isSecretName(name);
 }
 
 function unpacked(body: CapturedBody, encoding: string): Buffer | undefined {
@@ -130,18 +128,11 @@ function bodyText(head: string, body: string, { showText, isCut }: PartOptions):
   if (/filename\*?=/i.test(head)) return isCut ? '(a file, cut off)' : `(${body.length} bytes)`;
   if (isCut) return '(cut off)';
   const name = /\bname\*?="?([^";\r\n]*)/i.exec(head)?.[1] ?? '';
-  if (isSecretName(decoded(name))) return REMOVED;
+  // Such as `name*=utf-8''api%5Fkey`.
+  const plainName = decodedPart(name.replace(/^[\w-]*'[\w-]*'/, '')) ?? name;
+  if (isSecretName(plainName)) return REMOVED;
   const text = utf8(body);
   return showText(jsonWithoutCredentials(text) ?? text).slice(0, MAX_TEXT_CHARS);
-}
-
-/** Decodes a name such as `name*=utf-8''api%5Fkey`. */
-function decoded(name: string): string {
-  try {
-    return decodeURIComponent(name.replace(/^[\w-]*'[\w-]*'/, ''));
-  } catch {
-    return name;
-  }
 }
 
 function utf8(latin1: string): string {
