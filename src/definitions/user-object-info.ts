@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import type { FileStore } from '../ledger/ledger.ts';
 import type { Definitions } from './definitions.ts';
 import { memberText } from './parse-definitions.ts';
-import { type Json, isJsonObject, mapParts } from '../protocol/json.ts';
+import { type Json, isJsonObject, isList, mapParts } from '../protocol/json.ts';
 import { COMPRESS, type Encoding } from '../http/content-encoding.ts';
 import { createSemaphore } from '../lib/concurrency.ts';
 import type { ClassInfo, ObjectInfo } from '../protocol/v1.ts';
@@ -200,8 +200,4 @@ function offeredBy(spec: Json): IsOffered | undefined {
 
 function mediaTypeOf(filename: string): string {
   return contentTypeOf(filename)?.split('/', 1)[0] ?? '';
-}
-
-function isList(value: Json | undefined): value is readonly Json[] {
-  return Array.isArray(value);
 }

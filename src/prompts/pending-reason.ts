@@ -23,7 +23,7 @@ type PendingRow = {
  * 1. Without a job, `LivePrompt.waitReason` holds the reason. Each row names the file that detects
  *    it. That file sets it with `LivePrompts.setWaitReason`, or appends an entry from which
  *    `follow/apply-entry.ts` sets it.
- * 2. With a job (`job_queued`), the queue of the upstream has the reason (`JobQueueReason`).
+ * 2. With a job (`job_queued`), the queue of the upstream has the reason (`QUEUE_REASONS`).
  *    `app/readiness.ts` asks for it on demand.
  *
  * `pendingReasonOf` chooses between them. These states look like pending, and are not:
@@ -35,11 +35,8 @@ type PendingRow = {
  *   (`follow/job-consumer.ts`).
  * - A prompt whose server died has the reason from before, until another server takes it over
  *   (`take-over.ts`).
- * @internal
  */
-export const PENDING_REASONS = {
-  // Reasons without a job.
-
+const PROMPT_REASONS = {
   /** The first reason of each prompt, in the state `submitting`. */
   submitting: {
     text: 'Its submission is on its way to the upstream, or waits for its turn there.',
@@ -89,10 +86,12 @@ export const PENDING_REASONS = {
     notification: 'outcomeUnknown',
   },
 
-  // Reasons with a job. The first one stands for those below it where the queue is not asked.
-
-  /** Set by `LivePrompts.setJobId`. */
+  /** Set by `LivePrompts.setJobId`. Stands for `QUEUE_REASONS` where the queue is not asked. */
   job_queued: { text: 'Its job is in the queue of the upstream.', notification: 'queued' },
+} as const satisfies { readonly [reason: string]: PendingRow };
+
+/** Why a job waits in the queue of the upstream. */
+const QUEUE_REASONS = {
   /**
    * The rest: no other reason applies. Embedded: `engine/memory/memory-job-queue.ts` starts a
    * job when fewer than `--concurrency` run, in the order of `engine/jobs/fair-order.ts`. Over
@@ -125,21 +124,16 @@ export const PENDING_REASONS = {
   },
 } as const satisfies { readonly [reason: string]: PendingRow };
 
+/** @internal */
+export const PENDING_REASONS = { ...PROMPT_REASONS, ...QUEUE_REASONS };
+
 export type PendingReason = keyof typeof PENDING_REASONS;
 
 /** Why a job waits in the queue of the upstream. */
-export type JobQueueReason =
-  | 'workers_busy'
-  | 'no_worker'
-  | 'paused'
-  | 'stalled'
-  | 'retry_delayed'
-  | 'queue_unreachable'
-  | 'not_started'
-  | 'upstream_unhealthy';
+export type JobQueueReason = keyof typeof QUEUE_REASONS;
 
 /** A reason that is stored in the live prompt. */
-export type WaitReason = Exclude<PendingReason, JobQueueReason | 'no_key'>;
+export type WaitReason = Exclude<keyof typeof PROMPT_REASONS, 'no_key'>;
 
 /** The members of a live prompt that decide its reason. */
 type PendingFacts = {

@@ -83,7 +83,7 @@ export function isSameJson(one: Json | undefined, other: Json | undefined): bool
   return names.every((name) => Object.hasOwn(other, name) && isSameJson(one[name], other[name]));
 }
 
-function isList(value: Json): value is readonly Json[] {
+export function isList(value: Json | undefined): value is readonly Json[] {
   return Array.isArray(value);
 }
 

@@ -1,4 +1,4 @@
-import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
+import { type Json, type JsonObject, isJsonObject, isList } from '../protocol/json.ts';
 
 /** An input that a node has, or must have, by the definition of its class. */
 export type DeclaredInput<Spec extends Json> = {
@@ -171,8 +171,4 @@ function groupsOf(value: Json | undefined): InputGroups<Json> {
 
 function countOf(value: Json | undefined, absent: number): number {
   return typeof value === 'number' && value >= 0 ? Math.trunc(value) : absent;
-}
-
-function isList(value: Json | undefined): value is readonly Json[] {
-  return Array.isArray(value);
 }

@@ -112,8 +112,11 @@ async function readJobIds(
   if (body === undefined) throw textError(400, 'Request body must be valid JSON');
   const value = isJsonObject(body) ? body.job_ids : undefined;
   if (!Array.isArray(value)) throw textError(400, 'job_ids must be a list');
-  const ids = readIdList(value.filter(isText), 'job_ids');
-  const invalid = value.filter((id) => !isText(id)).map(pythonStr);
+  const ids = readIdList(
+    value.filter((id) => typeof id === 'string'),
+    'job_ids',
+  );
+  const invalid = value.filter((id) => typeof id !== 'string').map(pythonStr);
   for (const id of ids)
     if (!UUID.test(id) && !(await isKnownJob(services, user, id))) invalid.push(id);
   if (invalid.length === 0) return ids;
@@ -122,10 +125,6 @@ async function readJobIds(
 }
 
 const UUID = /^[\da-f]{8}-([\da-f]{4}-){3}[\da-f]{12}$/;
-
-function isText(value: Json): value is string {
-  return typeof value === 'string';
-}
 
 /** Refuses the call when one of the ids names no job. Then nothing is cancelled. */
 async function requireKnown(

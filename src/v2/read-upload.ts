@@ -30,9 +30,10 @@ export function readFromHash(body: JsonObject): Result<FromHash> {
   if (typeof hash !== 'string' || !HASH.test(hash)) {
     return badField('"hash" must be blake3:<64 hex digits>.');
   }
-  if (!isOptional(filePath, isText)) return badField('"file_path" must be a string.');
+  if (!isOptional(filePath, (value) => typeof value === 'string'))
+    return badField('"file_path" must be a string.');
   if (!isOptional(tags, isTexts)) return badField('"tags" must be a list of strings.');
-  if (!isOptional(expiresIn, isNumber)) {
+  if (!isOptional(expiresIn, (value) => typeof value === 'number')) {
     return badField('"expires_in" must be a number of seconds.');
   }
   return ok({
@@ -95,14 +96,6 @@ function isOptional<T extends Json>(
 function hasControlCharacters(value: Json | readonly string[] | undefined): boolean {
   if (Array.isArray(value)) return value.some((item) => hasControlCharacters(item as Json));
   return typeof value === 'string' && hasControlCharacter(value);
-}
-
-function isText(value: Json): value is string {
-  return typeof value === 'string';
-}
-
-function isNumber(value: Json): value is number {
-  return typeof value === 'number';
 }
 
 function isTexts(value: Json): value is readonly string[] {
