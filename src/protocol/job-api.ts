@@ -39,17 +39,15 @@ export type Result<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly error: V2Error };
 
-/** Secret, never stored. v2's `extra_data` may have no other members. */
-export type PartnerCredentials = {
-  readonly api_key_comfy_org?: string;
-  readonly auth_token_comfy_org?: string;
-};
-
 export type SubmitRequest = {
   readonly workflow: Graph;
   /** `workflow` as JSON text, if it exists already. */
   readonly workflowJson?: string;
-  readonly extraData: PartnerCredentials;
+  /** Secret, never stored. The contract allows no other members. */
+  readonly extraData: {
+    readonly api_key_comfy_org?: string;
+    readonly auth_token_comfy_org?: string;
+  };
   readonly idempotencyKey?: string;
   /**
    * A new id for the job, where the upstream lets its caller choose it. An id is used with one key

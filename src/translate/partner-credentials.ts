@@ -1,6 +1,8 @@
-import type { PartnerCredentials } from '../protocol/job-api.ts';
+import type { SubmitRequest } from '../protocol/job-api.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import { isCredentialMember } from '../protocol/url-credentials.ts';
+
+export type PartnerCredentials = SubmitRequest['extraData'];
 
 /**
  * Returns the caller's credentials for partner nodes, which are forwarded once and never stored.

@@ -1,8 +1,12 @@
 import type { PromptRow, StoredPlan } from '../../ledger/ledger.ts';
 import { pruneTo } from '../../translate/graph.ts';
-import { partnerCredentialsOf, withoutSecrets } from '../../translate/partner-credentials.ts';
+import {
+  type PartnerCredentials,
+  partnerCredentialsOf,
+  withoutSecrets,
+} from '../../translate/partner-credentials.ts';
 import { type JsonObject, parseJson } from '../../protocol/json.ts';
-import type { Caller, PartnerCredentials } from '../../protocol/job-api.ts';
+import type { Caller } from '../../protocol/job-api.ts';
 import type { Graph } from '../../protocol/v2.ts';
 import { type ResolvedFile, insertAssetReferences } from '../../files/resolve-files.ts';
 import type { Submission } from '../submission.ts';
