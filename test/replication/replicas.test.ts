@@ -177,31 +177,25 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
       async (holdover: Holdover): Promise<unknown> => expect(await holdover.terminate()).toBe(0),
     ],
   ])(
-    'the replica that follows a job is %s: another one continues, and the client gets each frame once',
+    'the replica that follows jobs is %s: another one continues, and each client gets the rest of its frames once',
     async (_, leave) => {
-      const who = createTestUser();
-      const { recorder, promptId } = await begun(who, 0, 1);
+      const [away, there] = [createTestUser(), createTestUser()];
+      const { recorder, promptId } = await begun(away, 0, 1);
+      const lost = await begun(there, 0, 0);
       await leave(replicas.holdover(0));
-      await followedAgain(promptId);
+      await expect.poll(() => lost.recorder.socket.readyState).toBe(lost.recorder.socket.CLOSED);
+      const again = await there.listen(replicas.balancer.wsUrl);
+      await Promise.all([promptId, lost.promptId].map(followedAgain));
       await heardToItsEnd(recorder, promptId);
+      for (let at = 2; at <= STEPS; at++) step(lost.promptId, at);
+      await end(lost.promptId);
+      await again.untilDone(lost.promptId);
+      expect(steps(again, lost.promptId)).toEqual(stepsUpTo(STEPS, 2));
+      expect(again.outline(lost.promptId)).not.toContain('execution_start');
+      expectEndOnce(again, lost.promptId);
       expect(replicas.upstream.requests('submit')).toHaveLength(replicas.upstream.jobs.size);
     },
   );
-
-  test('a client of a killed replica gets the rest of the frames through the balancer', async () => {
-    const who = createTestUser();
-    const { recorder, promptId } = await begun(who, 0, 0);
-    await replicas.holdover(0).kill9();
-    await expect.poll(() => recorder.socket.readyState).toBe(recorder.socket.CLOSED);
-    const again = await who.listen(replicas.balancer.wsUrl);
-    await followedAgain(promptId);
-    for (let at = 2; at <= STEPS; at++) step(promptId, at);
-    await end(promptId);
-    await again.untilDone(promptId);
-    expect(steps(again, promptId)).toEqual(stepsUpTo(STEPS, 2));
-    expect(again.outline(promptId)).not.toContain('execution_start');
-    expectEndOnce(again, promptId);
-  });
 
   test('a replica that was paused writes nothing more for prompts that others took over', async () => {
     const who = createTestUser();
