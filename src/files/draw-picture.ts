@@ -1,9 +1,11 @@
 /** Draws pictures. It runs on worker threads: no other module of the server imports it. */
-import sharp, { type Sharp } from 'sharp';
+import type { Sharp } from 'sharp';
 import { Tinypool } from 'tinypool';
 import { decodeBmp, isPng, pictureFormatOf, readPngChunks, writePng } from '../nodes/decoders.ts';
+import { loadSharp } from '../nodes/load-sharp.ts';
 import { type DrawnPicture, type Drawing, type Rendering, UNREADABLE } from './pictures.ts';
 
+const sharp = loadSharp();
 const MAX_SECONDS = 5;
 /** v1's compression level for a picture with a mask. */
 const COMPRESSION_LEVEL = 4;

@@ -1,3 +1,4 @@
+import { loadSharp } from '../load-sharp.ts';
 import { isPng, readPngChunks, writePng } from './png-chunks.ts';
 import { OutOfMemory } from '../node.ts';
 
@@ -51,7 +52,7 @@ const OPTIONS = { failOn: 'none', ignoreIcc: true, limitInputPixels: false } as 
 
 /** Decodes an ordinary still image: any format sharp reads, Exif orientation applied. */
 export async function decodeStill(bytes: Uint8Array): Promise<DecodedPicture> {
-  const { default: sharp } = await import('sharp');
+  const sharp = loadSharp();
   const image = sharp(completed(bytes), OPTIONS);
   const { width, height, ...facts } = await image.metadata();
   refuseTooManyPixels(width * height);
@@ -70,7 +71,7 @@ export async function decodeStill(bytes: Uint8Array): Promise<DecodedPicture> {
 
 /** Decodes an animation. sharp stacks its composed frames into one tall picture. */
 export async function decodePages(bytes: Uint8Array): Promise<readonly DecodedPicture[]> {
-  const { default: sharp } = await import('sharp');
+  const sharp = loadSharp();
   const image = sharp(bytes, { ...OPTIONS, animated: true });
   const { width, height, pageHeight = height } = await image.metadata();
   refuseTooManyPixels(width * height);

@@ -1,3 +1,4 @@
+import { loadSharp } from '../load-sharp.ts';
 import {
   bmpPixels,
   decodeBmp,
@@ -41,7 +42,7 @@ export function pictureFormatOf(bytes: Uint8Array): Format | undefined {
  */
 export async function countPixels(bytes: Uint8Array): Promise<number> {
   if (pictureFormatOf(bytes) === 'bmp') return bmpPixels(bytes);
-  const { default: sharp } = await import('sharp');
+  const sharp = loadSharp();
   const { width, height } = await sharp(bytes, { limitInputPixels: false }).metadata();
   return width * height;
 }
@@ -57,7 +58,7 @@ export function decodeFrames(file: ImageFile): Promise<readonly DecodedPicture[]
 }
 
 async function decodeAnimation(bytes: Uint8Array): Promise<readonly DecodedPicture[]> {
-  const { default: sharp } = await import('sharp');
+  const sharp = loadSharp();
   const { pages = 1 } = await sharp(bytes).metadata();
   return pages > 1 ? decodePages(bytes) : [await decodeStill(bytes)];
 }

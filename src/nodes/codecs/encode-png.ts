@@ -1,3 +1,4 @@
+import { loadSharp } from '../load-sharp.ts';
 import { pythonJson } from '../../protocol/python-json.ts';
 import { type ImageValue, type NodeContext, NodeFailure } from '../node.ts';
 import { readPngChunks, textChunk, writePng, type PngChunk } from './png-chunks.ts';
@@ -42,7 +43,7 @@ export async function encodeChunks(
   const { width, height } = images;
   const raw = { width, height, channels: savedChannels(images) };
   const bytes = toBytes(images, index);
-  const { default: sharp } = await import('sharp');
+  const sharp = loadSharp();
   const picture = sharp(bytes, { raw, limitInputPixels: false }).toColourspace(
     raw.channels === 2 ? 'b-w' : 'srgb',
   );

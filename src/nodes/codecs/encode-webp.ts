@@ -1,3 +1,4 @@
+import { loadSharp } from '../load-sharp.ts';
 import type { ImageValue } from '../node.ts';
 import { savedChannels, type MetadataText } from './encode-png.ts';
 import { toBytes } from '../tensor.ts';
@@ -49,7 +50,7 @@ export async function encodeWebp(
     pageHeight: height,
   };
   const frameMs = Math.min(FRAME_MS.max, Math.max(FRAME_MS.min, durationMs));
-  const { default: sharp } = await import('sharp');
+  const sharp = loadSharp();
   // sharp accepts no quality of 0, which v1 allows.
   const webp = sharp(pixels, { raw, limitInputPixels: false }).webp({
     lossless,

@@ -1,3 +1,4 @@
+import { loadSharp } from '../load-sharp.ts';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LosslessNumber } from '../../protocol/json.ts';
 import { NodeFailure, type ImageValue, type NodeContext, type NodeDef } from '../node.ts';
@@ -48,7 +49,7 @@ const PREVIEW_BOX = 512;
 
 /** Returns the first picture as a preview, as v1 makes it. */
 const previewOf = async (image: ImageValue): Promise<Uint8Array> => {
-  const { default: sharp } = await import('sharp');
+  const sharp = loadSharp();
   const { width, height } = image;
   const factor = PREVIEW_BOX / Math.max(width, height);
   return await sharp(toBytes(image, 0), { raw: { width, height, channels: 3 } })

@@ -1,3 +1,4 @@
+import { loadSharp } from '../../nodes/load-sharp.ts';
 import type { Sharp } from 'sharp';
 import type { JsonObject } from '../../protocol/json.ts';
 import { type Files, InputError, type ModelProduct } from './thread-model.ts';
@@ -45,7 +46,7 @@ export async function openInputPicture(files: Files, field: string): Promise<Sha
   // `sharp` reports empty bytes as an error of its caller.
   if (bytes.length === 0) return throwUnreadable(field);
   // Loaded by the thread that computes, not by the server, which only reads the schemas.
-  const { default: sharp } = await import('sharp');
+  const sharp = loadSharp();
   const { format, width, height } = await sharp(bytes, { limitInputPixels: false })
     .metadata()
     .catch(() => throwUnreadable(field));

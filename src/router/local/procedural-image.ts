@@ -1,3 +1,4 @@
+import { loadSharp } from '../../nodes/load-sharp.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import { choice, inputSchema, integer, numberOf, textOf } from './file-schema.ts';
 import { PICTURE_FIELDS, PICTURE_ANSWER, writePicture } from './picture.ts';
@@ -97,7 +98,7 @@ export const proceduralImage: ThreadModel = {
   output: PICTURE_ANSWER,
   async compute(input) {
     const [width, height] = [numberOf(input, 'width'), numberOf(input, 'height')];
-    const { default: sharp } = await import('sharp');
+    const sharp = loadSharp();
     const image = sharp(paint(input), { raw: { width, height, channels: 3 } });
     return await writePicture(image, input, 'style');
   },
