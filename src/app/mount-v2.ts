@@ -46,6 +46,7 @@ export function mountEmbeddedV2(services: Services): Koa.Middleware[] {
 export async function openEmbeddedRouter(services: Services): Promise<ModelRouter | undefined> {
   const { config, auth, upstream, bodies } = services;
   const { store, ledger } = services.storage;
+  const { limits, keysFile } = config.models;
   if (config.upstream.kind !== 'embedded') return undefined;
   const { openEmbeddedModels } = await import('../router/open-models.ts');
   return openEmbeddedModels({
@@ -54,10 +55,11 @@ export async function openEmbeddedRouter(services: Services): Promise<ModelRoute
     log: services.observers.log,
     now: Date.now,
     requests: { bodies, addresses: auth.addresses },
-    limits: config.models.limits,
+    limits,
     access: {
       callerOf: (key) => auth.identifyAccepted({ headers: { 'x-api-key': key }, url: '' }),
-      keysFile: config.models.keysFile,
+      keys:
+        keysFile === undefined ? undefined : (await import('../router/keys.ts')).readKeys(keysFile),
     },
   });
 }
