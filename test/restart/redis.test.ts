@@ -106,13 +106,13 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
   test('its password is shown nowhere', async () => {
     const admin = openRedis(redis.url, { log: silentLogger() });
     await admin.commands.config('SET', 'requirepass', 'canary');
-    const { url, terminate, log } = await start(redis.url.replace('//', '//:canary@'));
+    const server = await start(redis.url.replace('//', '//:canary@'));
     const told = ['/system_stats', '/', '/internal/logs', '/api/settings'].map(async (path) =>
-      (await fetch(url + path)).text(),
+      (await fetch(server.url + path)).text(),
     );
     expect((await Promise.all(told)).join()).not.toContain('canary');
-    expect(await terminate()).toBe(0);
-    expect(log()).not.toContain('canary');
+    expect(await server.terminate()).toBe(0);
+    expect(server.log()).not.toContain('canary');
     await admin.close();
   });
 
