@@ -76,7 +76,7 @@ export async function spoolBytes(
 ): Promise<SpooledFile> {
   const source = Readable.from([bytes], { objectMode: false });
   const spooled = await spoolStream(source, { dir: options.dir, maxBytes: bytes.length });
-  if (!spooled.ok) throw new Error(spooled.message, spooled);
+  if (!spooled.ok) throw new Error(spooled.message, { cause: spooled.cause });
   return spooled.value;
 }
 
