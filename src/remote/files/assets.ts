@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { hashFile } from '../../lib/hash.ts';
 import {
   type AssetUpload,
   type Result,
@@ -72,6 +73,28 @@ export function createAssets(client: RemoteClient, outputIds: OutputIds) {
     return assetOf(await calls.callIdempotent(account, call));
   }
 
+  /** Makes an asset of bytes that have arrived although the answer was lost. */
+  async function arrivedBytes(account: Account, upload: AssetUpload): Promise<Asset | undefined> {
+    // A key belongs to exactly the request that it comes with.
+    if (upload.idempotencyKey !== undefined) return undefined;
+    const { file, filePath, tags, expiresInSeconds } = upload;
+    const known = await hasBlob(account, file.hash);
+    if (!known.ok || !known.value) return undefined;
+    const created = await fromHash(account, {
+      hash: file.hash,
+      filePath,
+      ...(tags && { tags }),
+      ...(expiresInSeconds !== undefined && { expiresInSeconds }),
+    });
+    return created.ok ? created.value : undefined;
+  }
+
+  function send(account: Account, upload: AssetUpload): Promise<Result<Asset>> {
+    const { file, idempotencyKey = randomUUID() } = upload;
+    const { sizeBytes } = file;
+    return post(account, { ...uploadBody(upload, file.hash), idempotencyKey, sizeBytes });
+  }
+
   async function post(account: Account, form: UploadForm): Promise<Result<Asset>> {
     const { headers, body, idempotencyKey, sizeBytes, signal } = form;
     const exchange = await calls.once(account, {
@@ -111,22 +134,26 @@ export function createAssets(client: RemoteClient, outputIds: OutputIds) {
     return sent;
   }
 
-  async function create(account: Account, upload: AssetUpload): Promise<Result<Asset>> {
-    const { hash, sizeBytes } = upload.file;
+  async function create(account: Account, given: AssetUpload): Promise<Result<Asset>> {
+    let upload = given;
     const deadlineMs = clock.now() + limits.uploadBudgetMs;
     const mayCall = () => account.gate.waitUntilOpen({ budgetMs: deadlineMs - clock.now() });
     let error: V2Error | undefined;
     for (let failures = 0; ;) {
       if (!(await mayCall())) break;
-      const { idempotencyKey = randomUUID() } = upload;
-      const form = { ...uploadBody(upload, hash), idempotencyKey, sizeBytes };
-      const sent = await post(account, form);
+      const sent = await send(account, upload);
       if (sent.ok) return sent;
       ({ error } = sent);
       if (isAccountWide(error)) continue;
       failures += 1;
-      const isLost = error.code === 'hash_mismatch' || error.code === 'upstream_unreachable';
-      if (failures >= ATTEMPTS || !isLost) return sent;
+      if (failures >= ATTEMPTS) return sent;
+      const { code } = error;
+      if (code !== 'hash_mismatch' && code !== 'upstream_unreachable') return sent;
+      // Damaged in transfer, or on this disk: the present bytes are sent.
+      if (code === 'hash_mismatch') upload = await rehashed(upload);
+      if (!hasExpectedHash(upload)) return mismatch();
+      const arrived = code === 'upstream_unreachable' && (await arrivedBytes(account, upload));
+      if (arrived) return ok(arrived);
     }
     return { ok: false, error: error ?? pausedError(account) };
   }
@@ -160,6 +187,11 @@ function hasExpectedHash({ expectedHash, file }: AssetUpload): boolean {
 
 function mismatch(): Result<never> {
   return refuse(409, 'hash_mismatch', 'The bytes do not have the expected hash.');
+}
+
+async function rehashed(upload: AssetUpload): Promise<AssetUpload> {
+  const { path } = upload.file;
+  return { ...upload, file: { path, ...(await hashFile(path)) } };
 }
 
 /** Returns the asset in an answer. */

@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises';
 import { finished } from 'node:stream/promises';
 import { describe, expect, test } from 'vitest';
 import type { AssetUpload } from '../../../src/protocol/job-api.ts';
@@ -35,6 +36,16 @@ describe('uploading', () => {
     expect(request?.headers['content-length']).toBe(String(request?.body.length));
     expect(request?.headers['transfer-encoding']).toBeUndefined();
     expect(request?.headers['idempotency-key']).toMatch(/.{36}/);
+  });
+
+  test('bytes damaged on our disk are hashed again, never sent without a hash', async () => {
+    const { upstream, remote } = await openRemote();
+    const given = await upload('right');
+    await writeFile(given.file.path, 'wrong');
+    upstream.once('upload', fault.refuse(409, 'hash_mismatch'));
+    const asset = value(await remote.createAsset(CALLER, given));
+    expect(asset.hash).toMatch(/^blake3:[0-9a-f]{64}$/);
+    expect(asset.hash).not.toBe(given.file.hash);
   });
 
   test('bytes that are not what was promised are refused without asking', async () => {
