@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
-import { dial, requestText } from '../support/clients/raw-socket.ts';
+import { type Wire, dial, requestText } from '../support/clients/raw-socket.ts';
 import { filesWith } from '../support/processes/expect-healthy.ts';
 import { type Answer, errorOf, read, said } from './open.ts';
 import { tempFolder } from '../support/graphs/v1-folders.ts';
@@ -166,7 +166,7 @@ describe('limits', () => {
     await start();
     const body = JSON.stringify({ width: 2048, height: 2048, octaves: 8 });
     const target = '/v1/models/local/procedural-image';
-    let wire: Awaited<ReturnType<typeof dial>> | undefined;
+    let wire: Wire | undefined;
     // A 409 shows that the heavy call has begun. A smaller call that comes first takes the key from it.
     const begin = async () => {
       const key = `heavy-${Math.random()}`;
