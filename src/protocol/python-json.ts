@@ -1,4 +1,4 @@
-import { LosslessNumber, type Json, entriesInOrder } from './json.ts';
+import { LosslessNumber, type Json, entriesInOrder, isList } from './json.ts';
 import { escapeUnit } from './python-json-text.ts';
 
 /**
@@ -10,7 +10,7 @@ export function pythonJson(value: Json): string {
   if (typeof value === 'number') return pythonNumber(value);
   if (value === null || typeof value === 'boolean') return String(value);
   if (value instanceof LosslessNumber) return value.toString();
-  if (isArray(value)) return `[${value.map(pythonJson).join(', ')}]`;
+  if (isList(value)) return `[${value.map(pythonJson).join(', ')}]`;
   const items = entriesInOrder(value).map(
     ([key, item]) => `${asciiString(key)}: ${pythonJson(item)}`,
   );
@@ -41,8 +41,4 @@ function pythonNumber(value: number): string {
 
 function asciiString(text: string): string {
   return JSON.stringify(text).replaceAll(/[\u0080-\uffff]/g, escapeUnit);
-}
-
-function isArray(value: Json): value is readonly Json[] {
-  return Array.isArray(value);
 }

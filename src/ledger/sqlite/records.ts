@@ -1,11 +1,8 @@
-import { DatabaseSync } from '@photostructure/sqlite';
 import { KINDS, RECORD_KINDS, type RecordKind, type StoredRecord } from '../records.ts';
-import type { Database } from './database.ts';
+import { type Database, openReadOnly } from './database.ts';
 import { LongTexts } from './long-texts.ts';
 import { sqlColumns } from './sql-columns.ts';
 import { Writer } from './writer.ts';
-
-const BUSY_TIMEOUT_MS = 10_000;
 
 /** The order of each kind that is not read in the order of insertion. */
 const ORDERS: { readonly [kind in RecordKind]?: string } = {
@@ -21,7 +18,7 @@ export async function* readSqliteRecords(
   path: string,
   kinds: readonly RecordKind[] = KINDS,
 ): AsyncGenerator<StoredRecord> {
-  const db = new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
+  const db = openReadOnly(path);
   // The first statement of a transaction takes the snapshot that the others read.
   db.exec('BEGIN');
   try {
