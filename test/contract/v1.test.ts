@@ -91,6 +91,7 @@ const ROWS = contractRows({
     ['contract-content-type', 200, { operations: ['GET /api/userdata/{file}'] }],
   ],
   negative_data_rejection: [
+    ['contract-tool', 201, { operations: ['POST /api/assets'], isRare: true }],
     [
       'contract-original',
       200,
@@ -169,7 +170,7 @@ describe.skipIf(!installed.ok && !MUST_RUN)(
         document: 'openapi-cloud.yaml',
         url: holdover.url,
         headers: HEADERS,
-        examples: 10,
+        examples: 5,
         without: NOT_SERVED,
         known: {
           'POST /api/prompt': { body: { prompt: WORKFLOW } },

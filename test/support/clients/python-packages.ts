@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-/** Not in the repository. */
-const TOOLS = fileURLToPath(new URL('../../../.ci-tools/', import.meta.url));
+/** Not in the repository. Below a folder of this name hypothesis takes no package for code under test, and reads none. */
+const TOOLS = fileURLToPath(new URL('../../../.ci-tools/site-packages/', import.meta.url));
 const UV = 'uv==0.13.9';
 /** Python compiles what it imports, a part of them. */
 const OPTIONS = ['--quiet', '--only-binary', ':all:', '--no-deps', '--no-compile'];

@@ -68,6 +68,8 @@ export async function fuzz(options: FuzzOptions): Promise<Fuzzed> {
       env: {
         ...process.env,
         PYTHONPATH: `${installed.packages}:${FOLDER}`,
+        // Its tables of characters take two seconds to make.
+        HYPOTHESIS_STORAGE_DIRECTORY: join(installed.packages, '../../hypothesis'),
         SCHEMATHESIS_HOOKS: 'hooks',
         CONTRACT_KNOWN: JSON.stringify(options.known),
       },
