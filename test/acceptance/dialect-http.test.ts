@@ -64,32 +64,6 @@ describe.each(['local', 'hosted'] as const)('a call in %s form', (dialect) => {
     expect(summary).toBe(isHosted ? '400 code invalid_request' : '400 refusal invalid_request');
   });
 
-  test('exceptionType: history and jobs say its word, also after a restart', async () => {
-    let own = await startHoldover({ upstream: 'embedded' });
-    await uploadInput(own.url, { bytes: Buffer.from('no picture'), name: 'corrupt.png' });
-    const { body } = await postPrompt(own.url, { prompt: loading('corrupt.png') });
-    const id = body.prompt_id as string;
-    const ask = (path: string) => getJson(`${own.url}${path}`, headers);
-    await expect.poll(async () => (await ask(`/api/jobs/${id}`)).status, PATIENCE).toBe('failed');
-    const word = isHosted ? 'ValidationError' : 'PIL.UnidentifiedImageError';
-    const said = async () => [
-      errorIn((await ask('/api/history'))[id]),
-      errorIn((await ask(`/api/history/${id}`))[id]),
-      errorIn((await ask('/api/history_v2')).history[0]),
-      errorIn((await ask(`/api/history_v2/${id}`))[id]),
-      (await ask('/api/jobs')).jobs[0].execution_error.exception_type,
-      (await ask(`/api/jobs/${id}`)).execution_error.exception_type,
-      errorIn({ status: (await ask(`/api/jobs/${id}`)).execution_status }),
-      JSON.parse((await ask(`/api/job/${id}/status`)).error_message).exception_type,
-    ];
-    expect(await said()).toEqual(Array(8).fill(word));
-    const { dataDir } = own;
-    await own.kill9();
-    own = await startHoldover({ dataDir, upstream: 'embedded' });
-    expect(await said()).toEqual(Array(8).fill(word));
-    await own.dispose();
-  });
-
   test('queueDelete, queueAnswer: a delete ends what runs, or leaves it alone', async () => {
     const id = await running();
     const answer = await post('/api/queue', { delete: [id, 'unknown'] });
@@ -101,28 +75,6 @@ describe.each(['local', 'hosted'] as const)('a call in %s form', (dialect) => {
     }
     const status = async () => (await getJson(`${url()}/api/job/${id}/status`)).status;
     await expect.poll(status, PATIENCE).toBe('cancelled');
-  });
-
-  test('queueRunning: one prompt is shown as running, or all; the others can be taken back', async () => {
-    const args = ['--concurrency', '2'];
-    const own = await startHoldover({ args, upstream: 'embedded' });
-    const ids: string[] = [];
-    for (const seed of [1, 2]) {
-      const { body } = await postPrompt(own.url, { prompt: endless({ seed }) });
-      ids.push(body.prompt_id);
-      const status = async () => (await getJson(`${own.url}/api/jobs/${body.prompt_id}`)).status;
-      await expect.poll(status, PATIENCE).toBe('in_progress');
-    }
-    const queue = async () => {
-      const shown = await getJson(`${own.url}/api/queue`, headers);
-      const idsIn = (items: [number, string][]) => items.map(([, id]) => id);
-      return [idsIn(shown.queue_running), idsIn(shown.queue_pending)];
-    };
-    const [first = '', second = ''] = ids;
-    expect(await queue()).toEqual(isHosted ? [[first, second], []] : [[first], [second]]);
-    await call(own.url, '/api/queue', { method: 'POST', headers, body: '{"clear":true}' });
-    await expect.poll(queue, PATIENCE).toEqual(isHosted ? [[first, second], []] : [[first], []]);
-    await own.dispose();
   });
 
   test('queueItem: the members of a prompt stand in its server’s order', async () => {
@@ -227,50 +179,105 @@ describe.each(['local', 'hosted'] as const)('a call in %s form', (dialect) => {
     // Of the hosted service this is documented as a 200; the file is no picture.
     expect(status).toBe(isHosted ? 400 : 302);
   });
+});
+
+describe('in both forms', () => {
+  test('exceptionType: history and jobs say its word, also after a restart', async () => {
+    let own = await startHoldover({ upstream: 'embedded' });
+    await uploadInput(own.url, { bytes: Buffer.from('no picture'), name: 'corrupt.png' });
+    const { body } = await postPrompt(own.url, { prompt: loading('corrupt.png') });
+    const id = body.prompt_id as string;
+    const said = async (headers: Record<string, string>) => {
+      const ask = (path: string) => getJson(`${own.url}${path}`, headers);
+      return [
+        errorIn((await ask('/api/history'))[id]),
+        errorIn((await ask(`/api/history/${id}`))[id]),
+        errorIn((await ask('/api/history_v2')).history[0]),
+        errorIn((await ask(`/api/history_v2/${id}`))[id]),
+        (await ask('/api/jobs')).jobs[0].execution_error.exception_type,
+        (await ask(`/api/jobs/${id}`)).execution_error.exception_type,
+        errorIn({ status: (await ask(`/api/jobs/${id}`)).execution_status }),
+        JSON.parse((await ask(`/api/job/${id}/status`)).error_message).exception_type,
+      ];
+    };
+    const check = async () => {
+      expect(await said(FORMS.local)).toEqual(Array(8).fill('PIL.UnidentifiedImageError'));
+      expect(await said(FORMS.hosted)).toEqual(Array(8).fill('ValidationError'));
+    };
+    const job = async () => (await getJson(`${own.url}/api/jobs/${id}`)).status;
+    await expect.poll(job, PATIENCE).toBe('failed');
+    await check();
+    const { dataDir } = own;
+    await own.kill9();
+    own = await startHoldover({ dataDir, upstream: 'embedded' });
+    await check();
+    await own.dispose();
+  });
+
+  test('queueRunning: one prompt is shown as running, or all; the others can be taken back', async () => {
+    const args = ['--concurrency', '2'];
+    const own = await startHoldover({ args, upstream: 'embedded' });
+    const ids: string[] = [];
+    const submit = async (seed: number) => {
+      const { body } = await postPrompt(own.url, { prompt: endless({ seed }) });
+      ids.push(body.prompt_id);
+      const status = async () => (await getJson(`${own.url}/api/jobs/${body.prompt_id}`)).status;
+      await expect.poll(status, PATIENCE).toBe('in_progress');
+    };
+    const queue = async (form: Dialect) => {
+      const shown = await getJson(`${own.url}/api/queue`, FORMS[form]);
+      const idsIn = (items: [number, string][]) => items.map(([, id]) => id);
+      return [idsIn(shown.queue_running), idsIn(shown.queue_pending)];
+    };
+    const clear = (form: Dialect) =>
+      call(own.url, '/api/queue', { method: 'POST', headers: FORMS[form], body: '{"clear":true}' });
+    await submit(1);
+    await submit(2);
+    const [first = '', second = ''] = ids;
+    expect(await queue('hosted')).toEqual([[first, second], []]);
+    expect(await queue('local')).toEqual([[first], [second]]);
+    await clear('hosted');
+    expect(await queue('hosted')).toEqual([[first, second], []]);
+    await clear('local');
+    await expect.poll(() => queue('local'), PATIENCE).toEqual([[first], []]);
+    expect(await queue('hosted')).toEqual([[first], []]);
+    await own.dispose();
+  });
 
   test('serviceTrouble: a service that is away has the status its document names', async () => {
     const away = ['--upstream', 'http://127.0.0.1:9'];
     const own = await startHoldover({ args: away, upstream: 'embedded' });
     const body = JSON.stringify({ prompt: { '9': { class_type: 'SaveImage', inputs: {} } } });
-    const init = { method: 'POST', headers, body };
-    const posted = errorSummary(await call(own.url, '/api/prompt', init));
-    const info = errorSummary(await call(own.url, '/api/object_info', { headers }));
+    const said = async (headers: Record<string, string>) => [
+      errorSummary(await call(own.url, '/api/prompt', { method: 'POST', headers, body })),
+      errorSummary(await call(own.url, '/api/object_info', { headers })),
+    ];
+    expect(await said(FORMS.local)).toEqual([
+      '502 refusal upstream_unavailable',
+      '503 refusal object_info_unavailable',
+    ]);
+    expect(await said(FORMS.hosted)).toEqual([
+      '503 hosted refusal upstream_unavailable',
+      '503 code object_info_unavailable',
+    ]);
     await own.dispose();
-    expect([posted, info]).toEqual(
-      isHosted
-        ? ['503 hosted refusal upstream_unavailable', '503 code object_info_unavailable']
-        : ['502 refusal upstream_unavailable', '503 refusal object_info_unavailable'],
-    );
   });
 });
 
 test.each([
-  ['local', 'hosted', 404],
-  ['hosted', 'local', 400],
-] as const)('--dialect %s decides for a call in %s form', async (setting, form, status) => {
-  const own = await startHoldover({ args: ['--dialect', setting] });
-  const answer = await call(own.url, '/api/view?type=input', { headers: FORMS[form] });
-  await own.dispose();
-  expect(answer.status).toBe(status);
-});
-
-test.each([
-  ['redirect', [302, 302, 302]],
-  ['stream', [200, 200, 200]],
-] as const)('--view %s decides in either dialect', async (view, statuses) => {
-  const own = await startHoldover({ args: ['--view', view] });
+  ['local', 404, 'redirect', 302],
+  ['hosted', 400, 'stream', 200],
+] as const)('--dialect %s and --view decide for a call in either form', async (...each) => {
+  const [setting, missing, view, found] = each;
+  const own = await startHoldover({ args: ['--dialect', setting, '--view', view] });
   await uploadInput(own.url, { bytes: Buffer.from('bytes'), name: 'seen.txt' });
-  const query = '?type=input&filename=seen.txt';
-  const found = [];
-  for (const [path, form] of [
-    ['/view', 'local'],
-    ['/api/view', 'local'],
-    ['/api/view', 'hosted'],
-  ] as const) {
-    found.push((await call(own.url, path + query, { headers: FORMS[form] })).status);
+  for (const headers of Object.values(FORMS)) {
+    const get = async (path: string) => (await call(own.url, path, { headers })).status;
+    expect(await get('/api/view?type=input')).toBe(missing);
+    const query = '?type=input&filename=seen.txt';
+    expect([await get(`/view${query}`), await get(`/api/view${query}`)]).toEqual([found, found]);
   }
   await own.dispose();
-  expect(found).toEqual(statuses);
 });
 
 function errorIn(entry: any): string {

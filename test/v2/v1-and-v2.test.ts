@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { entryOf, formatOf, untilRunning } from '../support/clients/client-helpers.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
-import { useHoldover } from '../support/processes/use-holdover.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { v2Client } from '../support/clients/v2-client.ts';
 import { endless, flat, growing, lasting } from '../support/graphs/workflows.ts';
@@ -21,7 +20,25 @@ const post = (url: string, body: object, headers: Record<string, string> = {}) =
   fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
 
 describe.each(['embedded', 'remote'] as const)('%s', (upstream) => {
-  const holdover = useHoldover({ upstream });
+  let dataDir: string;
+  let engine: Holdover | undefined;
+  let holdover: Holdover;
+  beforeAll(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'holdover-both-'));
+    engine = upstream === 'remote' ? await startHoldover({ upstream: 'embedded' }) : undefined;
+    holdover = await start();
+  });
+  afterAll(async () => {
+    await holdover?.dispose();
+    await engine?.dispose();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+  const start = () =>
+    startHoldover({
+      upstream: 'embedded',
+      dataDir,
+      args: engine ? ['--upstream', engine.url] : [],
+    });
 
   const idsIn = async (headers: Record<string, string>): Promise<string[]> => {
     const { queue_running: running, queue_pending: pending } = await getJson(
@@ -164,51 +181,13 @@ describe.each(['embedded', 'remote'] as const)('%s', (upstream) => {
     expect(JSON.stringify(await getJson(`${holdover.url}/history`, ann))).not.toContain(secret);
     expect(holdover.log()).not.toContain(secret);
   });
-});
 
-describe.each(['embedded', 'remote'] as const)('%s, killed in the middle', (upstream) => {
-  let dataDir: string;
-  let engine: Holdover | undefined;
-  let holdover: Holdover;
-  beforeAll(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), 'holdover-both-'));
-    engine = upstream === 'remote' ? await startHoldover({ upstream: 'embedded' }) : undefined;
-    holdover = await start();
-  });
-  afterAll(async () => {
-    await holdover.dispose();
-    await engine?.dispose();
-    await rm(dataDir, { recursive: true, force: true });
-  });
-  const start = () =>
-    startHoldover({
-      upstream: 'embedded',
-      dataDir,
-      args: engine ? ['--upstream', engine.url] : [],
-    });
-
-  test('a job submitted through v2 is still in the queue afterwards, and ends in /history', async () => {
-    const { body: job } = await v2Client(holdover.url).submit(
-      lasting({ seed: 51, prefix: 'survivor' }),
-    );
-    expect(await untilRunning(holdover.url)).toBe(job.id);
-    await holdover.kill9();
-    holdover = await start();
-    const { queue_running: running } = await getJson(`${holdover.url}/queue`);
-    expect(running[0][1]).toBe(job.id);
-    const entry = () => entryOf(holdover.url, job.id);
-    await expect.poll(entry, { timeout: 40_000 }).toBeDefined();
-    expect((await entry()).status.status_str).toBe('success');
-    expect((await entry()).outputs['9'].images).toHaveLength(1);
-  });
-});
-
-describe.each(['embedded', 'remote'] as const)('%s', (upstream) => {
   test('a job answers v2 under the prompt_id its client chose, live and done', async () => {
-    const holdover = await startHoldover({ upstream });
-    const client = v2Client(holdover.url);
-    await postPrompt(holdover.url, { prompt: endless({ seed: 61 }), prompt_id: 'mine' });
-    await untilRunning(holdover.url);
+    const dan = { 'X-API-Key': 'dan-key' };
+    const client = v2Client(holdover.url, dan);
+    const prompt = { prompt: endless({ seed: 61 }), prompt_id: 'mine' };
+    await postPrompt(holdover.url, prompt, { headers: dan });
+    await untilRunning(holdover.url, dan);
     const { status, body } = await client.job('mine');
     expect(status).toBe(200);
     expect(body.id).not.toBe('mine');
@@ -217,8 +196,23 @@ describe.each(['embedded', 'remote'] as const)('%s', (upstream) => {
     const stream = client.events('mine');
     expect((await client.cancel('mine')).status).toBe(200);
     expect(await stream).toContain('"canceled"');
-    await expect.poll(() => entryOf(holdover.url, 'mine'), PATIENTLY).toBeDefined();
+    await expect.poll(() => entryOf(holdover.url, 'mine', dan), PATIENTLY).toBeDefined();
     expect((await client.job('mine')).body).toMatchObject({ id: body.id, status: 'canceled' });
-    await holdover.dispose();
+  });
+
+  test('a job submitted through v2 is still in the queue after kill -9, and ends in /history', async () => {
+    const eve = { 'X-API-Key': 'eve-key' };
+    const { body: job } = await v2Client(holdover.url, eve).submit(
+      lasting({ seed: 51, prefix: 'survivor' }),
+    );
+    expect(await untilRunning(holdover.url, eve)).toBe(job.id);
+    await holdover.kill9();
+    holdover = await start();
+    const { queue_running: running } = await getJson(`${holdover.url}/queue`, eve);
+    expect(running[0][1]).toBe(job.id);
+    const entry = () => entryOf(holdover.url, job.id, eve);
+    await expect.poll(entry, { timeout: 40_000 }).toBeDefined();
+    expect((await entry()).status.status_str).toBe('success');
+    expect((await entry()).outputs['9'].images).toHaveLength(1);
   });
 });
