@@ -127,21 +127,21 @@ describe('no room for more', () => {
   });
 
   test(
-    'F21 a storm: a hundred prompts are accepted, few of them knock, and all of them run',
+    'F21 a storm: forty prompts are accepted, few of them knock, and all of them run',
     { timeout: 60_000 },
     async () => {
       const client = await setup.client();
       const full = theirs(client);
       full.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '1' }));
-      const posts = await Promise.all(Array.from({ length: 100 }, () => client.post()));
+      const posts = await Promise.all(Array.from({ length: 40 }, () => client.post()));
       expect(posts.map(({ status }) => status).filter((status) => status !== 200)).toEqual([]);
       // The clients' limit for Retry-After is 400 ms here; sixteen may be on their way at once.
       const windows = Math.ceil((Date.now() - (full.requests('submit')[0]?.atMs ?? 0)) / 400) + 1;
       expect(full.requests('submit').length).toBeLessThanOrEqual(16 + 2 * windows);
-      expect((await client.ask('/queue')).json.queue_pending.length).toBeGreaterThanOrEqual(99);
+      expect((await client.ask('/queue')).json.queue_pending.length).toBeGreaterThanOrEqual(39);
       full.always('submit', (exchange) => exchange.honestly());
       for (const { promptId } of posts) await client.ended(promptId, 15_000);
-      expect(full.jobs()).toHaveLength(100);
+      expect(full.jobs()).toHaveLength(40);
     },
   );
 
@@ -189,21 +189,6 @@ describe('no room for more', () => {
       for (const { status, promptId } of posted) if (status === 200) await client.ended(promptId);
     },
   );
-
-  testOneServer('many at once do not overrun it', async () => {
-    const small = await openOwnSetup({ args: ['--limits', '{"outboxPrompts":2}'] });
-    small.upstream.script(runsToCompletion());
-    small.upstream.always('submit', fault.refuse(429, 'queue_full'));
-    const client = await small.client();
-    const posted = await Promise.all(Array.from({ length: 10 }, () => client.post()));
-    expect(posted.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
-      ...Array<number>(2).fill(200),
-      ...Array<number>(8).fill(503),
-    ]);
-    small.upstream.always('submit', (exchange) => exchange.honestly());
-    for (const { promptId } of posted) if (promptId) await client.ended(promptId);
-    await small.check();
-  });
 
   test.each([
     ['subscription_inactive', 'Your subscription is not active.', [429, null]],
