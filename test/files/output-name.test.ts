@@ -2,9 +2,10 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { locationOf } from '../../src/files/name-output.ts';
 import { parseAnnotation, safeName, withinRoot } from '../../src/files/safe-name.ts';
+import { anyText } from '../support/any-text.ts';
 
 const odd = fc.oneof(
-  fc.string({ unit: 'binary' }),
+  anyText,
   fc
     .array(fc.constantFrom('.', '..', '/', '\\', ' ', 'CON', '[output]', 'x', '.png', ':', '\r\n'))
     .map((parts) => parts.join('')),

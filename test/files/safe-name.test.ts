@@ -2,6 +2,7 @@ import { posix } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseAnnotation, safeFolder, safeName, withinRoot } from '../../src/files/safe-name.ts';
+import { anyText } from '../support/any-text.ts';
 
 const PIECES = [
   '..',
@@ -25,7 +26,7 @@ const PIECES = [
 
 /** Texts made of everything that ever broke a path, and any text at all. */
 const nasty = fc.oneof(
-  fc.string({ unit: 'binary' }),
+  anyText,
   fc.array(fc.constantFrom(...PIECES), { maxLength: 12 }).map((pieces) => pieces.join('')),
 );
 
