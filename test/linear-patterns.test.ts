@@ -18,10 +18,11 @@ type Pattern = { readonly file: string; readonly source: string; readonly flags:
 
 type Node = { readonly type?: string; readonly [member: string]: unknown };
 
-function nodesIn(value: unknown): Node[] {
-  if (value === null || typeof value !== 'object') return [];
-  const below = Object.values(value).flatMap(nodesIn);
-  return Array.isArray(value) ? below : [value as Node, ...below];
+function nodesIn(value: unknown, nodes: Node[] = []): Node[] {
+  if (value === null || typeof value !== 'object') return nodes;
+  if (!Array.isArray(value)) nodes.push(value as Node);
+  for (const below of Object.values(value)) nodesIn(below, nodes);
+  return nodes;
 }
 
 const NODES = FILES.map((file) => {
@@ -49,7 +50,8 @@ async function builtPatterns(): Promise<Pattern[]> {
     class extends RegExp {
       constructor(source: string, flags = '') {
         super(source, flags);
-        const file = FILES.find((name) => new Error('where').stack?.includes(join(SRC, name)));
+        const { stack } = new Error('where');
+        const file = FILES.find((name) => stack?.includes(join(SRC, name)));
         if (file) found.push({ file, source: this.source, flags });
       }
     },

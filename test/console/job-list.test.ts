@@ -14,7 +14,7 @@ const QUERY: JobPageQuery = {
   text: '',
 };
 
-function rowOf(at: number): PromptRow {
+function rowOf(at: number): PromptRow & PromptOutline {
   const graph = { '9': { class_type: 'SaveImage', inputs: { filename_prefix: `out${at}` } } };
   const extra = at % 2 === 0 ? { extra_pnginfo: { workflow: { name: `even ${at}` } } } : {};
   const prompt = [at, `id${at}`, graph, extra, []];
@@ -37,6 +37,7 @@ function rowOf(at: number): PromptRow {
     statusWord: at % 7 === 0 ? 'error' : 'success',
     startedAtMs: at,
     endedAtMs: at + 1,
+    storedBytes: 300,
   };
 }
 
@@ -45,8 +46,7 @@ function listOf(count: number, live: readonly LivePrompt[] = []) {
   let reads = 0;
   const list = createJobList({
     prompts: {
-      outlines: async () =>
-        [...rows.values()].map((row): PromptOutline => ({ ...row, storedBytes: 300 })),
+      outlines: async () => [...rows.values()],
       async get(key: string) {
         reads++;
         return rows.get(key);
