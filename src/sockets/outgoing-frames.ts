@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import { WebSocket } from 'ws';
 
 /** While more bytes than this are pending for a socket, only the latest preview is kept. */
@@ -12,6 +13,8 @@ const STALLED = { bytes: 1024 * 1024, forMs: 30_000, maxBytes: 64 * 1024 * 1024 
 /** A WebSocket after its 101 response. */
 export type UpgradedSocket = {
   readonly ws: WebSocket;
+  /** The connection below `ws`. */
+  readonly socket: Duplex;
   /** How long after the 101 response the first frame is sent. Absent: at once. */
   readonly firstFrameDelayMs?: number;
 };
@@ -34,6 +37,7 @@ type OutgoingFramesOptions = {
  */
 export class OutgoingFrames {
   readonly #ws: WebSocket;
+  readonly #socket: Duplex;
   readonly #options: OutgoingFramesOptions;
   readonly #firstFrames: FirstFrames | undefined;
   readonly #pendingStates = new Map<string, () => string>();
@@ -41,8 +45,9 @@ export class OutgoingFrames {
   #flushedAtMs: number;
   #lastTextAtMs: number;
 
-  constructor({ ws, firstFrameDelayMs }: UpgradedSocket, options: OutgoingFramesOptions) {
+  constructor({ ws, socket, firstFrameDelayMs }: UpgradedSocket, options: OutgoingFramesOptions) {
     this.#ws = ws;
+    this.#socket = socket;
     this.#options = options;
     this.#flushedAtMs = options.now();
     this.#lastTextAtMs = options.now();
@@ -160,7 +165,15 @@ export class OutgoingFrames {
   #writeNow(frame: OutgoingFrame): void {
     const { observer } = this.#options;
     if (observer?.isOn()) observer.record(frame);
+    this.#holdUntilTurnEnds();
     this.#ws.send(frame, this.#onWritten);
+  }
+
+  /** A progress step is several small frames: one call of the system sends them all. */
+  #holdUntilTurnEnds(): void {
+    if (this.#socket.writableCorked > 0) return;
+    this.#socket.cork();
+    process.nextTick(() => this.#socket.uncork());
   }
 
   readonly #onWritten = (): void => {

@@ -83,7 +83,7 @@ export function createUpgrade(
         // Frames are small and must not be delayed.
         server.handleUpgrade(request, socket, head, (ws) => {
           onUpgrade?.(101, request);
-          hub.addConnection({ ws, firstFrameDelayMs: FIRST_FRAME_DELAY_MS }, result);
+          hub.addConnection({ ws, socket, firstFrameDelayMs: FIRST_FRAME_DELAY_MS }, result);
         });
       },
       (error: unknown) => {

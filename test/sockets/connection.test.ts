@@ -1,5 +1,6 @@
 // A connection answers what a client negotiates, and closes clients that flood or stop answering.
 import { EventEmitter } from 'node:events';
+import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { frameEntry } from '../../src/console/traffic/frames.ts';
@@ -30,7 +31,7 @@ function open(
   let nowMs = 0;
   let dropped = 0;
   const connection = new SocketConnection(
-    { ws } as unknown as UpgradedSocket,
+    { ws, socket: new PassThrough() } as unknown as UpgradedSocket,
     { user: 'u', sid: 's', dialect: 'local', ...traits },
     {
       serverFlags: { a: 1 },

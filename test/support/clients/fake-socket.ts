@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import { PassThrough } from 'node:stream';
 import { WebSocket } from 'ws';
 import type { Dialect } from '../../../src/dialects/dialect.ts';
 import type { Hub } from '../../../src/sockets/hub.ts';
@@ -34,7 +35,7 @@ export function fakeSocket(): FakeSocket {
       typeof piece === 'string' ? (JSON.parse(piece) as { type: string; data: any }) : [],
     );
   return {
-    connection: { ws } as unknown as UpgradedSocket,
+    connection: { ws, socket: new PassThrough() } as unknown as UpgradedSocket,
     messages: () => messages().filter(({ type }) => type !== 'status'),
     heard: () => ws.sent.map(nameOf).filter((name) => name !== 'status'),
     say: (message) => ws.emit('message', Buffer.from(JSON.stringify(message)), false),
