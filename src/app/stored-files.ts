@@ -41,7 +41,7 @@ const PACKAGES = '@aws-sdk/client-s3 @aws-sdk/lib-storage @aws-sdk/s3-request-pr
 /** Returns the files of a data directory. A bucket is watched. */
 export function watchFiles(dir: DataDir, bucket: OpenedBucket | undefined): StoredFiles {
   if (bucket === undefined || dir.bucketId === undefined) {
-    const blobs = createFolderBlobs(join(dir.root, 'blobs'), dir.spool);
+    const blobs = createFolderBlobs(join(dir.root, 'blobs'));
     return { blobs, bucket: undefined, lost: new Promise(() => {}), close: () => {} };
   }
   const watch = bucket.watch(dir.bucketId);

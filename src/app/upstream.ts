@@ -117,10 +117,11 @@ async function openRunner(options: UpstreamParts): Promise<OpenedUpstream> {
   const { config, store } = options;
   const { upstream } = config;
   const sharedFolders = await openFolderDisks(LOCAL_USER, config.folders);
-  const highestUsedElsewhere = sharedFolders.highestNumber;
+  const spoolDir = store.dir.spool;
+  const outputs = { spoolDir, highestUsedElsewhere: sharedFolders.highestNumber };
   const runner =
     upstream.kind === 'embedded'
-      ? await openEmbedded(options, highestUsedElsewhere)
+      ? await openEmbedded(options, outputs)
       : await openRemote(options, upstream);
   const { jobs } = runner;
   const folders = await openSharedFolders({
@@ -128,7 +129,7 @@ async function openRunner(options: UpstreamParts): Promise<OpenedUpstream> {
     log: options.log,
     disks: sharedFolders,
     jobs,
-    spoolDir: store.dir.spool,
+    spoolDir,
   });
   return {
     ...runner,
@@ -144,14 +145,14 @@ async function openRunner(options: UpstreamParts): Promise<OpenedUpstream> {
 
 async function openEmbedded(
   { config, log, nodeLibrary: library, store, tracing }: UpstreamParts,
-  highestUsedElsewhere: EngineOptions['highestUsedElsewhere'],
+  outputs: EngineOptions['outputs'],
 ): Promise<JobRunner> {
   const { ledger, links } = store;
   const { blobs } = store.files;
   const limits = { ...DEFAULT_LIMITS, ...config.engine };
   const spans = tracing?.runs;
   const clock = systemClock;
-  const base = { ledger, blobs, library, log, clock, limits, highestUsedElsewhere, spans };
+  const base = { ledger, blobs, library, log, clock, limits, outputs, spans };
   const engine = links
     ? await openDistributedEngine(base, { links, takeover: config.workerLimits })
     : await createEmbeddedEngine(base);

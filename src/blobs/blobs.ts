@@ -24,12 +24,13 @@ type BlobAside = { readonly name: string; readonly hash: string; readonly sinceM
 export type Blobs = {
   /** Takes over a spooled file. Its bytes are durable under their hash when this resolves. */
   moveIntoPlace(file: SpooledFile): Promise<void>;
-  /** Stores bytes from memory. Retries for longer, since a job waits for it. */
-  put(hash: string, bytes: Uint8Array): Promise<void>;
+  /**
+   * Takes over a spooled file. Retries for longer, since a job waits for it; its bytes are durable
+   * after `sync`.
+   */
+  put(file: SpooledFile): Promise<void>;
   /** Makes bytes that were put into place survive a power cut, unless they are gone. */
   sync(hashes: readonly string[]): Promise<void>;
-  /** True when bytes were put into place and not removed since. Retries as long as `put`. */
-  isInPlace(hash: string): boolean | Promise<boolean>;
   /** Removes the marker: the ledger has a record of these bytes. */
   markRecorded(hash: string): Promise<void>;
   /**

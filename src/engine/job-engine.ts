@@ -27,7 +27,10 @@ export type EngineOptions = {
   readonly limits: EngineLimits;
   /** `undefined`: no traces are made. */
   readonly spans?: JobSpans | undefined;
-  readonly highestUsedElsewhere?: OutputOptions['highestUsedElsewhere'];
+  readonly outputs: Pick<OutputOptions, 'highestUsedElsewhere'> & {
+    /** The folder for files that nodes make, in the file system of the blobs. */
+    readonly spoolDir: string;
+  };
 };
 
 /** The embedded v2 service. */

@@ -53,11 +53,19 @@ export type OutputSpec = {
   readonly matchType?: string;
 };
 
+/** A file name without its folder: `<start><five digits><end>`. The engine fills in the number. */
+export type NumberedName = {
+  /** The number is above those of all files whose names begin with this text. */
+  readonly series: string;
+  /** The series, with the placeholders of one picture filled in. */
+  readonly start: string;
+  readonly end: string;
+};
+
 /** A file that a node made. The worker writes it, and the engine makes it an asset of the job. */
 export type SavedFile = {
   readonly bytes: Uint8Array;
-  /** The file name without folder. */
-  readonly name: string;
+  readonly name: NumberedName;
   readonly subfolder: string;
   readonly contentType: string;
   readonly temp: boolean;
@@ -99,11 +107,6 @@ export type NodeContext = {
    * `{x_asset: id}`.
    */
   save(file: SavedFile): Promise<JsonObject>;
-  /** Returns the next free counter for `<prefix>_<5 digits>_` names in that folder of this user. */
-  nextCounter(
-    folder: { readonly temp: boolean; readonly subfolder: string },
-    prefix: string,
-  ): Promise<number>;
   /**
    * The whole prompt as JSON text for saved files, including `is_changed` entries; null when this
    * is switched off.

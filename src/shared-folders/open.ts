@@ -3,7 +3,7 @@ import type { Logger } from '../observability/log.ts';
 import type { FileStoringServices } from '../files/store-file.ts';
 import type { JobApi } from '../protocol/job-api.ts';
 import { type Folder, type FileName, openFolder } from './folder.ts';
-import { counterIn } from '../translate/free-names.ts';
+import { type NameSeries, counterIn } from '../translate/free-names.ts';
 import { createInputs, shareExisting } from './inputs.ts';
 import { type FolderWriter, openFolderWriter } from './writer.ts';
 
@@ -12,12 +12,6 @@ import { type FolderWriter, openFolderWriter } from './writer.ts';
  * ledger.
  */
 type SharedFolderDisks = Awaited<ReturnType<typeof openFolderDisks>>;
-
-type CounterQuestion = {
-  readonly temp: boolean;
-  readonly subfolder: string;
-  readonly prefix: string;
-};
 
 /** The files of one user, which plain folders share with other programs. */
 export interface SharedFolders {
@@ -59,10 +53,8 @@ export async function openFolderDisks(
      * Returns the highest number that v1's file counter would find in the folder; 0 for other users and temporary
      * files.
      */
-    highestNumber: async (asker: string, counterQuestion: CounterQuestion): Promise<number> =>
-      output && asker === user && !counterQuestion.temp
-        ? highestNumberIn(output, counterQuestion)
-        : 0,
+    highestNumber: async (asker: string, series: NameSeries): Promise<number> =>
+      output && asker === user && !series.temp ? highestNumberIn(output, series) : 0,
   };
 }
 
@@ -127,9 +119,8 @@ function withFolderStores(files: FileStore, user: string, stores: StoresByType):
 /** Returns the highest number that v1's file counter would find in the folder. */
 async function highestNumberIn(
   folder: Folder,
-  { subfolder, prefix }: CounterQuestion,
+  { subfolder, name: { series: start } }: NameSeries,
 ): Promise<number> {
-  const start = `${prefix}_`;
   const names = (await folder.listNames(subfolder)).filter((name) => name.startsWith(start));
   return names.reduce((most, name) => Math.max(most, counterIn(name.slice(start.length))), 0);
 }

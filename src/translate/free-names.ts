@@ -29,6 +29,13 @@ function* continuedCounter(name: {
   }
 }
 
+/** The names of one folder that begin with the same text and differ in their number. */
+export type NameSeries = {
+  readonly temp: boolean;
+  readonly subfolder: string;
+  readonly name: { readonly series: string };
+};
+
 /**
  * Returns the number that v1's file counter reads in a name, behind its prefix and an underscore; 0
  * when there is none. Only in texts a dot may follow it. A longer number would lose digits, and its

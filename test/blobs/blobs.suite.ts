@@ -50,7 +50,6 @@ export function blobsSuite(name: string, open: () => Promise<Blobs>): void {
       const bytes = randomBytes(length);
       const { blobs, file, hash } = await store(bytes);
       expect(existsSync(file.path)).toBe(false);
-      expect(await blobs.isInPlace(hash)).toBe(true);
       expect(await blobs.sizeOf(hash)).toBe(length);
       expect(bytes.equals((await bytesOf(await blobs.open(hash))) ?? Buffer.from('gone'))).toBe(
         true,
@@ -66,9 +65,9 @@ export function blobsSuite(name: string, open: () => Promise<Blobs>): void {
         (await all(blobs.list())).map(({ sizeBytes, ...one }) => [one.hash, sizeBytes]),
       ).toEqual([[hash, 5000]]);
       await blobs.remove(hash);
-      expect(await blobs.isInPlace(hash)).toBe(false);
+      expect(await blobs.sizeOf(hash)).toBeUndefined();
       await blobs.moveIntoPlace(await spooledBytes(bytes));
-      expect(await blobs.isInPlace(hash)).toBe(true);
+      expect(await blobs.sizeOf(hash)).toBe(5000);
     });
 
     test('a range has the bytes of both its ends', async () => {
@@ -99,7 +98,7 @@ export function blobsSuite(name: string, open: () => Promise<Blobs>): void {
       expect(await blobs.open(hash, { start: 0, end: 1 })).toBeUndefined();
       expect(await blobs.read(hash)).toBeUndefined();
       expect(await blobs.sizeOf(hash)).toBeUndefined();
-      expect(await blobs.isInPlace(hash)).toBe(false);
+      expect(await blobs.sizeOf(hash)).toBeUndefined();
       expect(await blobs.setAside(hash)).toBeUndefined();
       expect(await blobs.copyTo(hash, await tempFile('copy'))).toBe(false);
       await blobs.remove(hash);
@@ -122,14 +121,15 @@ export function blobsSuite(name: string, open: () => Promise<Blobs>): void {
   });
 
   describe(`${name}: records`, () => {
-    test.each(['a file', 'memory'])(
-      'new bytes of %s have a marker until recorded',
-      async (from) => {
+    test.each(['moveIntoPlace', 'put'] as const)(
+      'bytes that are new for %s have a marker until recorded',
+      async (way) => {
         const bytes = randomBytes(10);
-        const hash = hashOf(bytes);
         const blobs = await open();
-        if (from === 'memory') await blobs.put(hash, bytes);
-        else await blobs.moveIntoPlace(await spooledBytes(bytes));
+        const file = await spooledBytes(bytes);
+        const { hash } = file;
+        await blobs[way](file);
+        expect(existsSync(file.path)).toBe(false);
         expect(await bytesOf(await blobs.open(hash))).toEqual(bytes);
         expect(await unrecorded(blobs)).toEqual([hash]);
         await blobs.markRecorded(hash);
@@ -143,9 +143,9 @@ export function blobsSuite(name: string, open: () => Promise<Blobs>): void {
       const { blobs, hash } = await store(bytes);
       await blobs.markRecorded(hash);
       await blobs.moveIntoPlace(await spooledBytes(bytes));
-      await blobs.put(hash, bytes);
+      await blobs.put(await spooledBytes(bytes));
       expect(await unrecorded(blobs)).toEqual([]);
-      expect(await blobs.isInPlace(hash)).toBe(true);
+      expect(await blobs.sizeOf(hash)).toBe(10);
     });
 
     test('a marker tells since when, and goes with the bytes', async () => {
@@ -164,7 +164,7 @@ export function blobsSuite(name: string, open: () => Promise<Blobs>): void {
       const bytes = randomBytes(700 * KIB);
       const { blobs, hash } = await store(bytes);
       const aside = await blobs.setAside(hash);
-      expect(await blobs.isInPlace(hash)).toBe(false);
+      expect(await blobs.sizeOf(hash)).toBeUndefined();
       expect((await all(blobs.listAside())).map((one) => [one.name, one.hash])).toEqual([
         [aside, hash],
       ]);
@@ -179,7 +179,7 @@ export function blobsSuite(name: string, open: () => Promise<Blobs>): void {
       const first = await blobs.setAside(hash);
       await blobs.moveIntoPlace(await spooledBytes(bytes));
       await blobs.removeAside(first ?? '');
-      expect(await blobs.isInPlace(hash)).toBe(true);
+      expect(await blobs.sizeOf(hash)).toBe(50);
       const second = await blobs.setAside(hash);
       await blobs.moveIntoPlace(await spooledBytes(bytes));
       await blobs.putBack(second ?? '');
@@ -190,7 +190,7 @@ export function blobsSuite(name: string, open: () => Promise<Blobs>): void {
     test('what broke off is removed without harm to what is whole', async () => {
       const { blobs, hash } = await store(randomBytes(50));
       await blobs.removeAbandoned();
-      expect(await blobs.isInPlace(hash)).toBe(true);
+      expect(await blobs.sizeOf(hash)).toBe(50);
     });
   });
 }

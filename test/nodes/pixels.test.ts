@@ -53,8 +53,8 @@ test.each(CASES)('%s: names, pixels and metadata are those of the original', asy
   const run = await runGraph(name, nodes);
   const { outputs } = recordedJson(name, 'outputs.json') as { outputs: object };
   expect(withoutRandom(run.ui)).toEqual(outputs);
-  for (const { bytes, name: fileName, subfolder } of run.saved) {
-    const file = withoutRandom(subfolder === '' ? fileName : `${subfolder}/${fileName}`);
+  for (const { bytes, filename, subfolder } of run.saved) {
+    const file = withoutRandom(subfolder === '' ? filename : `${subfolder}/${filename}`);
     const { max, mean } = await difference(bytes, recordedFile(name, 'outputs', file));
     expect(max).toBeLessThanOrEqual(LOSSY[name] ?? LEVELS);
     expect(mean).toBeLessThanOrEqual(name in LOSSY ? LOSSY_MEAN : LEVELS);

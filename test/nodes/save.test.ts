@@ -9,7 +9,7 @@ import {
 } from '../../src/nodes/node.ts';
 import { readPngChunks } from '../../src/nodes/codecs/png-chunks.ts';
 import { SAVE_ANIMATED_NODES, SAVE_NODES } from '../../src/nodes/image/save.ts';
-import { fileName, previewPrefix, savePath } from '../../src/nodes/image/save-path.ts';
+import { numberedName, previewPrefix, savePath } from '../../src/nodes/image/save-path.ts';
 import { fakeContext, runGraph } from '../support/graphs/pixels.ts';
 
 const NODES = [...SAVE_NODES, ...SAVE_ANIMATED_NODES];
@@ -167,31 +167,22 @@ describe('filename_prefix', () => {
     expect(() => savePath(prefix, facts)).toThrow(NodeFailure);
   });
 
-  test('makes names with five digits, more when they run out', () => {
-    expect([fileName('a', 1, 'png'), fileName('a', 123_456, 'webp')]).toEqual([
-      'a_00001_.png',
-      'a_123456_.webp',
-    ]);
+  test('numbers the files of a batch in one series', () => {
+    const series = 'b%batch_num%_';
+    expect(numberedName('b%batch_num%', '_.png', 3)).toEqual({
+      series,
+      start: 'b3_',
+      end: '_.png',
+    });
+    expect(numberedName('b%batch_num%', '.txt')).toEqual({ series, start: series, end: '.txt' });
   });
 
   test('longer than a file system allows is refused', () => {
-    expect(() => fileName('猫'.repeat(90), 1, 'png')).toThrow(/File name too long/);
+    expect(() => numberedName('猫'.repeat(90), '_.png')).toThrow(/File name too long/);
   });
 
   test('of a preview ends in five random letters', () => {
     expect(previewPrefix()).toMatch(/^ComfyUI_temp_[a-z]{5}$/);
-  });
-
-  test('counts on over numbers that another job took meanwhile', async () => {
-    const taken = [4, 4, 9];
-    const files = await saveBatch(
-      'SaveImage',
-      { filename_prefix: 'x', images: batchOf(3) },
-      {
-        nextCounter: async () => taken.shift()!,
-      },
-    );
-    expect(files.map(({ name }) => name)).toEqual(['x_00004_.png', 'x_00005_.png', 'x_00009_.png']);
   });
 });
 

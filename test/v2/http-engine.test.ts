@@ -37,7 +37,7 @@ function withoutExpiry(job: unknown): unknown {
 
 test('an upload that cannot be stored is answered 503 and leaves no file', async () => {
   const dir = await tempFolder('data');
-  const blobs = createFolderBlobs(dir, dir);
+  const blobs = createFolderBlobs(dir);
   const away = new BucketError('the bucket is away');
   const moveIntoPlace = () => Promise.reject(away);
   const app = await createEngineApp({ blobs: { ...blobs, moveIntoPlace } });

@@ -5,6 +5,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Clock } from '../../lib/clock.ts';
 import { createHasher } from '../../lib/hash.ts';
+import type { SpooledFile } from '../../protocol/job-api.ts';
 import { readAtMost } from '../../lib/read-at-most.ts';
 import { BLOB_HASH, hashOfAside, hexOf } from '../blob-paths.ts';
 import type { Blobs } from '../blobs.ts';
@@ -42,31 +43,20 @@ export function createBucketBlobs({ objects, jobObjects, clock }: BucketBlobsOpt
    * Stores bytes once. Existing bytes without a record may belong to another ledger, so this one
    * must never remove them.
    */
-  async function storeOnce(
-    into: Objects,
-    { hash, sizeBytes }: { readonly hash: string; readonly sizeBytes: number },
-    store: (key: string) => Promise<void>,
-  ): Promise<void> {
-    const key = blobKey(hash);
+  async function storeOnce(into: Objects, file: SpooledFile): Promise<void> {
+    const key = blobKey(file.hash);
     const found = await into.stat(key);
-    if (found?.sizeBytes === sizeBytes) return;
-    if (found === undefined) await into.put(markerKey(hash), NOTHING);
-    await store(key);
+    if (found === undefined) await into.put(markerKey(file.hash), NOTHING);
+    if (found?.sizeBytes !== file.sizeBytes) await into.putFile(key, file);
+    await rm(file.path, { force: true });
   }
 
   return {
     markRecorded,
     markUnrecorded: async (hash) => void (await objects.put(markerKey(hash), NOTHING)),
-    async moveIntoPlace(file) {
-      await storeOnce(objects, file, (key) => objects.putFile(key, file));
-      await rm(file.path, { force: true });
-    },
-    put: (hash, bytes) =>
-      storeOnce(jobObjects, { hash, sizeBytes: bytes.length }, (key) =>
-        jobObjects.putBytes(key, bytes),
-      ),
+    moveIntoPlace: (file) => storeOnce(objects, file),
+    put: (file) => storeOnce(jobObjects, file),
     sync: async () => {},
-    isInPlace: async (hash) => (await jobObjects.stat(blobKey(hash))) !== undefined,
     sizeOf: async (hash) => (await objects.stat(blobKey(hash)))?.sizeBytes,
     open: (hash, range) =>
       range ? objects.open(blobKey(hash), range) : openVerified(objects, hash),

@@ -82,11 +82,7 @@ export class Objects {
     }
   }
 
-  /** Uploads bytes of any length. The object exists completely or not at all. */
-  async putBytes(key: string, bytes: Uint8Array): Promise<void> {
-    await this.#upload(key, bytes, bytes.length);
-  }
-
+  /** Uploads a file of any length. The object exists completely or not at all. */
   async putFile(key: string, file: SpooledFile): Promise<void> {
     await this.#withFile(() => this.#upload(key, createReadStream(file.path), file.sizeBytes));
   }

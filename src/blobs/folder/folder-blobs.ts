@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { constants, existsSync, mkdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { constants, mkdirSync, renameSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import {
   copyFile,
   link,
@@ -10,7 +10,6 @@ import {
   rename,
   stat,
   unlink,
-  writeFile,
 } from 'node:fs/promises';
 import path from 'node:path';
 import { undefinedIfAbsent } from '../../lib/absent-file.ts';
@@ -26,9 +25,9 @@ const FOLDER_DIGITS = 2;
 
 /**
  * Creates blobs in a folder: `<dir>/<2 hex>/<64 hex>`, complete or absent, never in part. Folders
- * are created when they are first needed. Incomplete bytes are in `spoolDir`.
+ * are created when they are first needed. Incomplete bytes are in the spool folder.
  */
-export function createFolderBlobs(dir: string, spoolDir: string): Blobs {
+export function createFolderBlobs(dir: string): Blobs {
   /** An empty file in this folder is the marker of bytes that may have no record. */
   const markersDir = `${dir}-unrecorded`;
   const markerOf = (hash: string): string => path.join(markersDir, hexOf(hash));
@@ -54,26 +53,18 @@ export function createFolderBlobs(dir: string, spoolDir: string): Blobs {
       await rename(file.path, target);
       await Promise.all([syncPath(path.dirname(target)), syncPath(dir)]);
     },
-    async put(hash, bytes) {
-      // Only the bytes are left to another thread: the other steps take less time than that would.
-      const size = statSync(pathOf(hash), { throwIfNoEntry: false })?.size;
-      if (size === bytes.length) return;
-      const spooled = path.join(spoolDir, randomUUID());
-      try {
-        await writeFile(spooled, bytes, { flag: 'wx' });
-        prepare(hash, size === undefined);
-        renameSync(spooled, pathOf(hash));
-      } catch (error) {
-        await remove(spooled);
-        throw error;
-      }
+    async put(file) {
+      // These calls take less time than it would to leave them to another thread.
+      const size = statSync(pathOf(file.hash), { throwIfNoEntry: false })?.size;
+      if (size === file.sizeBytes) return unlinkSync(file.path);
+      prepare(file.hash, size === undefined);
+      renameSync(file.path, pathOf(file.hash));
     },
     async sync(hashes) {
       const paths = hashes.map(pathOf);
       const folders = new Set(paths.map((file) => path.dirname(file)));
       await syncAll([...paths, ...folders, dir]);
     },
-    isInPlace: (hash) => existsSync(pathOf(hash)),
     sizeOf,
     async open(hash, range) {
       const flags = constants.O_RDONLY | constants.O_NOFOLLOW;

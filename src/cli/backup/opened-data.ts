@@ -56,8 +56,7 @@ export async function withData<T>(
       await refuseOtherPlace(dataDir, bucket?.identity);
       const ledger = ledgerIn(databasePath(dataDir), redis);
       const place = bucket?.objects ?? placeInFolder(dataDir);
-      const blobs =
-        bucket?.blobs ?? createFolderBlobs(join(dataDir, 'blobs'), join(dataDir, 'spool'));
+      const blobs = bucket?.blobs ?? createFolderBlobs(join(dataDir, 'blobs'));
       const belongs = async (): Promise<boolean> =>
         [undefined, ledger.id()].includes(await place.text('ledger.id'));
       return await work({ dataDir, redis, ledger, place, blobs, belongs });

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
 import { LRUCache } from 'lru-cache';
 import { reached } from '../../lib/crash-point.ts';
 import { outputTypeOf } from '../../protocol/v2.ts';
 import type { AssetOptions } from './assets.ts';
-import type { CounterRequest, StoredOutput, WrittenFile } from '../jobs/worker-protocol.ts';
+import type { StoredOutput, WrittenFile } from '../jobs/worker-protocol.ts';
 import { bytesAtMost } from '../../lib/lru-size.ts';
-import { counterIn } from '../../translate/free-names.ts';
+import { type NameSeries, counterIn } from '../../translate/free-names.ts';
 
 /** Reserves names for files that are made at the same time. */
 export type OutputNames = {
@@ -33,22 +34,17 @@ export type OutputOptions = Omit<AssetOptions, 'isInUse'> & {
   readonly names: OutputNames;
   /** Returns the highest counter of files that share the names but are not in the ledger. */
   readonly highestUsedElsewhere?:
-    | ((user: string, request: CounterRequest) => Promise<number>)
+    | ((user: string, series: NameSeries) => Promise<number>)
     | undefined;
 };
 
 /** The files that jobs make, named as v1 names them. */
 export interface Outputs {
   /**
-   * Returns the number after the highest one used or reserved, so that parallel jobs never get
-   * the same.
+   * Makes a file an asset of the job, under the next free name. It survives `kill -9` when this
+   * resolves. The file is moved or removed, even when this rejects.
    */
-  readonly nextCounter: (
-    maker: { readonly user: string; readonly jobId: string },
-    request: CounterRequest,
-  ) => Promise<number>;
-  /** Makes a file an asset of the job. It survives `kill -9` when this resolves. */
-  readonly commit: (file: MadeFile, bytes: Uint8Array) => Promise<StoredOutput>;
+  readonly commit: (file: MadeFile) => Promise<StoredOutput>;
 }
 
 const MAX_COUNTER_BYTES = 4 * 1024 * 1024;
@@ -57,7 +53,6 @@ const MAX_COUNTER_BYTES = 4 * 1024 * 1024;
  * each.
  */
 const FLOOR_VALID_MS = 1000;
-const COUNTED_NAME = /^(.*)_\d{5,}_(\.[^.]*)?$/s;
 
 /** Creates files with names that are unique for each user. */
 export function createOutputs(deps: OutputOptions): Outputs {
@@ -65,49 +60,40 @@ export function createOutputs(deps: OutputOptions): Outputs {
   const recentFloors = new LRUCache<string, { readonly floor: number; readonly atMs: number }>(
     bytesAtMost(MAX_COUNTER_BYTES),
   );
-  const highestUsed = async (user: string, request: CounterRequest): Promise<number> => {
-    const start = counterPrefix(request);
+  const highestUsed = async (user: string, series: NameSeries): Promise<number> => {
+    const start = startOf(series);
     const paths = await ledger.assets.outputPaths(user, start);
     const used = paths.map((path) => counterIn(path.slice(start.length)));
-    const elsewhere = (await highestUsedElsewhere?.(user, request)) ?? 0;
+    const elsewhere = (await highestUsedElsewhere?.(user, series)) ?? 0;
     return used.reduce((most, counter) => Math.max(most, counter), elsewhere);
   };
-  /**
-   * Returns the next counter of a job. The reserved numbers are above those that the job has used
-   * since the listing.
-   */
-  const nextCounterOfJob = async (
-    { user, jobId }: { readonly user: string; readonly jobId: string },
-    request: CounterRequest,
-  ): Promise<number> => {
-    const key = JSON.stringify([jobId, counterPrefix(request)]);
+  /** The reserved numbers are above those that the job has used since the listing. */
+  const floorOf = async ({ user, jobId, file }: MadeFile): Promise<number> => {
+    const key = JSON.stringify([jobId, startOf(file)]);
     const known = recentFloors.get(key);
     const isRecent =
       known && clock.now() - known.atMs < FLOOR_VALID_MS && clock.now() >= known.atMs;
-    const floor = isRecent ? known.floor : await highestUsed(user, request);
+    const floor = isRecent ? known.floor : await highestUsed(user, file);
     if (!isRecent) recentFloors.set(key, { floor, atMs: clock.now() });
-    return await names.reserveCounter(user, counterPrefix(request), floor);
+    return floor;
   };
   const isNameTaken = async (user: string, filePath: string): Promise<boolean> =>
     !(await names.claimName(user, filePath)) ||
     (await ledger.assets.byFilePath(user, filePath)) !== undefined;
-  const findFreeName = async (user: string, file: WrittenFile): Promise<string> => {
-    const [, prefix, extension = ''] = COUNTED_NAME.exec(file.name) ?? [];
-    let name = file.name;
-    let floor: number | undefined;
-    while (prefix !== undefined && (await isNameTaken(user, `${folderOf(file)}${name}`))) {
-      const request = { ...file, prefix };
-      floor ??= await highestUsed(user, request);
-      const counter = await names.reserveCounter(user, counterPrefix(request), floor);
-      name = `${prefix}_${String(counter).padStart(5, '0')}_${extension}`;
+  const findFreeName = async (made: MadeFile): Promise<string> => {
+    const { user, file } = made;
+    const floor = await floorOf(made);
+    for (;;) {
+      const counter = await names.reserveCounter(user, startOf(file), floor);
+      const name = `${file.name.start}${String(counter).padStart(5, '0')}${file.name.end}`;
+      if (!(await isNameTaken(user, `${folderOf(file)}${name}`))) return name;
     }
-    return name;
   };
   /** Records a file under a free name. */
-  const record = ({ user, ...made }: MadeFile): Promise<StoredOutput> =>
-    withLock(namesLockKey(user), async () => {
-      const { jobId, file } = made;
-      const name = await findFreeName(user, file);
+  const record = (made: MadeFile): Promise<StoredOutput> =>
+    withLock(`names of ${made.user}`, async () => {
+      const { user, jobId, file } = made;
+      const name = await findFreeName(made);
       const id = randomUUID();
       const row = {
         id,
@@ -123,27 +109,26 @@ export function createOutputs(deps: OutputOptions): Outputs {
       };
       // A job whose end is not on disk runs again, and then makes its files again.
       await ledger.assets.insert(row, undefined, 'soon');
-      return toOutput({ id, name, ...made });
+      return toOutput({ ...made, id, name });
     });
   return {
-    nextCounter: (maker, request) =>
-      withLock(namesLockKey(maker.user), () => nextCounterOfJob(maker, request)),
     // Resolves when the record exists; the lock is held until the marker is gone, too.
-    commit: (made, bytes) =>
+    commit: (made) =>
       new Promise((resolve, reject) => {
-        const { hash } = made.file;
+        const { file } = made;
         const storeAndRecord = async (): Promise<void> => {
-          // Another process may have removed the same bytes, together with their last record.
-          do await blobs.put(hash, bytes);
-          while (!(await blobs.isInPlace(hash)));
+          await blobs.put(file);
           reached('after-bytes-stored');
           const output = await record(made);
           reached('after-asset-recorded');
           resolve(output);
           // A sweep removes a marker that cannot be removed now.
-          await blobs.markRecorded(hash);
+          await blobs.markRecorded(file.hash);
         };
-        withLock(hash, storeAndRecord).catch(reject);
+        withLock(file.hash, storeAndRecord).catch(async (error: unknown) => {
+          await rm(file.path, { force: true });
+          reject(error);
+        });
       }),
   };
 }
@@ -155,7 +140,7 @@ type MadeFile = {
   readonly file: WrittenFile;
 };
 
-type SavedFile = Omit<MadeFile, 'user'> & { readonly id: string; readonly name: string };
+type SavedFile = MadeFile & { readonly id: string; readonly name: string };
 
 function toOutput({ file, ...saved }: SavedFile): StoredOutput {
   return {
@@ -173,14 +158,10 @@ function toOutput({ file, ...saved }: SavedFile): StoredOutput {
   };
 }
 
-function folderOf({ temp, subfolder }: Omit<CounterRequest, 'prefix'>): string {
+function folderOf({ temp, subfolder }: Pick<WrittenFile, 'temp' | 'subfolder'>): string {
   return `${temp ? 'temp' : 'output'}/${subfolder === '' ? '' : `${subfolder}/`}`;
 }
 
-function counterPrefix(request: CounterRequest): string {
-  return `${folderOf(request)}${request.prefix}_`;
-}
-
-function namesLockKey(user: string): string {
-  return `names of ${user}`;
+function startOf(series: NameSeries): string {
+  return `${folderOf(series)}${series.name.series}`;
 }

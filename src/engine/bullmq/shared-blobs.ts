@@ -57,8 +57,8 @@ export function createSharedBlobs(deps: SharedBlobsOptions): SharedBlobs {
   }
 
   async function finishRemoval(name: string, hash: string): Promise<void> {
-    // Keep this order. `moveIntoPlace`, `put` and `isInPlace` announce the bytes first, and their record exists before
-    // the announcement expires.
+    // Keep this order. `moveIntoPlace` and `put` announce the bytes first, and their record exists before the
+    // announcement expires.
     const isWanted =
       (await redis.exists(keys.pendingBlob(hash))) === 1 ||
       (await ledger.assets.countByHash(hash)) > 0;
@@ -77,13 +77,9 @@ export function createSharedBlobs(deps: SharedBlobsOptions): SharedBlobs {
       await announce(file.hash);
       await blobs.moveIntoPlace(file);
     },
-    async put(hash, bytes) {
-      await announce(hash);
-      await blobs.put(hash, bytes);
-    },
-    async isInPlace(hash) {
-      await announce(hash);
-      return await blobs.isInPlace(hash);
+    async put(file) {
+      await announce(file.hash);
+      await blobs.put(file);
     },
     remove,
     async finishRemovals() {

@@ -1,7 +1,10 @@
+import { randomUUID } from 'node:crypto';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { hashOf } from '../../lib/hash.ts';
 import { STORAGE_UNAVAILABLE_CODE, isStorageUnavailable } from '../../lib/storage-errors.ts';
 import { Cancelled, NodeFailure, type SavedFile } from '../../nodes/node.ts';
-import type { JobEvent } from '../../protocol/job-api.ts';
+import type { JobEvent, SpooledFile } from '../../protocol/job-api.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { CallContext } from './execute-plan.ts';
 import { createStepPace } from './step-pace.ts';
@@ -30,13 +33,14 @@ export type CallContextOptions = {
   readonly inputTypes: { readonly [input: string]: string };
   readonly ask: AskMainThread;
   readonly post: (message: FromWorker) => void;
+  readonly spoolDir: string;
 };
 
 /** Creates the operations that node `nodeId` may call while it runs. */
 export function createCallContext(nodeId: string, deps: CallContextOptions): CallContext {
   const saved: StoredOutput[] = [];
   let pendingPreview: Omit<Preview, 'node_id' | 'x_with_step'> | undefined;
-  const { post, ask } = deps;
+  const { post } = deps;
   const isStepDue = createStepPace();
   /** True when a picture for the socket was saved, which belongs to the next step. */
   let hasSentPicture = false;
@@ -95,14 +99,10 @@ export function createCallContext(nodeId: string, deps: CallContextOptions): Cal
     },
     async save(file) {
       check();
-      const output = await store(nodeId, file, ask);
+      const output = await store(nodeId, file, deps);
       saved.push(output);
       hasSentPicture ||= file.websocket === true;
       return { x_asset: output.id };
-    },
-    async nextCounter(folder, prefix) {
-      check();
-      return await ask({ kind: 'counter', ask: { ...folder, prefix } });
     },
   };
 }
@@ -125,14 +125,26 @@ async function readStored(name: string, { files, ask }: CallContextOptions): Pro
 async function store(
   nodeId: string,
   { bytes, ...named }: SavedFile,
-  ask: AskMainThread,
+  { ask, spoolDir }: Pick<CallContextOptions, 'ask' | 'spoolDir'>,
 ): Promise<StoredOutput> {
-  const file = { ...named, sizeBytes: bytes.byteLength, hash: hashOf(bytes) };
   try {
-    // Copied, since the memory of the message goes to the main thread.
-    return await ask({ kind: 'save', ask: { nodeId, file, bytes: Uint8Array.from(bytes) } });
+    const file = { ...named, ...spool(bytes, spoolDir) };
+    return await ask({ kind: 'save', ask: { nodeId, file } });
   } catch (cause) {
+    const { start, end } = named.name;
     const code = (cause as NodeJS.ErrnoException).code ?? 'unknown error';
-    throw new NodeFailure('OSError', `${named.name} could not be written: ${code}`, { cause });
+    throw new NodeFailure('OSError', `${start}*${end} could not be written: ${code}`, { cause });
   }
+}
+
+/** This thread runs one job and may wait for the disk; the main thread serves all callers. */
+function spool(bytes: Uint8Array, dir: string): SpooledFile {
+  const path = join(dir, randomUUID());
+  try {
+    writeFileSync(path, bytes, { flag: 'wx' });
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
+  }
+  return { path, sizeBytes: bytes.byteLength, hash: hashOf(bytes) };
 }

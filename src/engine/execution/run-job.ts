@@ -37,6 +37,7 @@ export type RunServices = {
   readonly cache: NodeCache;
   readonly ask: AskMainThread;
   readonly post: (message: FromWorker) => void;
+  readonly spoolDir: string;
 };
 
 /** Runs one job to its end inside a worker thread. Every outcome is returned as a value. */

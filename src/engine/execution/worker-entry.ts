@@ -19,7 +19,7 @@ async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
   const cache = createNodeCache({ maxBytes: setup.cacheBytes });
   const post = (message: FromWorker): void => port.postMessage(message, movedMemory(message));
   const requests = createRequestSender(post);
-  const deps = { nodes, cache, ask: requests.ask, post };
+  const deps = { nodes, cache, ask: requests.ask, post, spoolDir: setup.spoolDir };
   port.on('message', (message: ToWorker) => {
     if (message.type === 'reply') return requests.settle(message);
     if (message.type === 'forget') return cache.forget(message.user);
@@ -29,9 +29,7 @@ async function serve(port: MessagePort, setup: WorkerSetup): Promise<void> {
 
 /** Returns the memory that moves to the main thread instead of being copied. */
 function movedMemory(message: FromWorker): ArrayBuffer[] {
-  if (message.type === 'preview') return [message.data.bytes.buffer as ArrayBuffer];
-  const isFile = message.type === 'question' && message.kind === 'save';
-  return isFile ? [message.ask.bytes.buffer as ArrayBuffer] : [];
+  return message.type === 'preview' ? [message.data.bytes.buffer as ArrayBuffer] : [];
 }
 
 function createRequestSender(post: (message: FromWorker) => void): {

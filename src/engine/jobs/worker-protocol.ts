@@ -1,5 +1,5 @@
 import type { SavedFile } from '../../nodes/node.ts';
-import type { JobEvent } from '../../protocol/job-api.ts';
+import type { JobEvent, SpooledFile } from '../../protocol/job-api.ts';
 import type { Output } from '../../protocol/v2.ts';
 
 /**
@@ -15,6 +15,8 @@ export type WorkerSetup = {
   /** The URL of the module whose `ALL_NODES` the worker runs. */
   readonly nodesModule: string;
   readonly cacheBytes: number;
+  /** The folder for the files that nodes make. */
+  readonly spoolDir: string;
 };
 
 /** The hashes of the files that a workflow may read, by the text of its inputs. */
@@ -48,33 +50,19 @@ export type ToWorker =
       readonly code?: string;
     };
 
-/** A file that a node saves, without its bytes. */
-export type WrittenFile = Omit<SavedFile, 'bytes'> & {
-  readonly sizeBytes: number;
-  readonly hash: string;
-};
-
-export type CounterRequest = {
-  readonly temp: boolean;
-  readonly subfolder: string;
-  readonly prefix: string;
-};
+/** A file that a node saves. The worker has written its bytes. */
+export type WrittenFile = Omit<SavedFile, 'bytes'> & SpooledFile;
 
 /** The requests of a worker to the main thread, and their replies. */
 export type WorkerRequests = {
   /** Says that the first node of a job is about to begin. Replied when that is recorded. */
   readonly begin: { readonly ask: null; readonly answer: null };
   readonly save: {
-    readonly ask: {
-      readonly nodeId: string;
-      readonly file: WrittenFile;
-      readonly bytes: Uint8Array;
-    };
+    readonly ask: { readonly nodeId: string; readonly file: WrittenFile };
     readonly answer: StoredOutput;
   };
   /** Reads the bytes of a hash. `null`: they are gone. */
   readonly read: { readonly ask: string; readonly answer: Uint8Array | null };
-  readonly counter: { readonly ask: CounterRequest; readonly answer: number };
   /** Returns the outputs that still exist. They are retained for the job from then on. */
   readonly alive: { readonly ask: readonly StoredOutput[]; readonly answer: readonly string[] };
   /** Replied when all earlier messages have been handled: a worker must not run far ahead. */

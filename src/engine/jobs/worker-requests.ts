@@ -38,10 +38,8 @@ export function createWorkerRequestHandler({
       reached('after-run-begin');
       return null;
     },
-    save: ({ user, id: jobId }, { nodeId, file, bytes }) =>
-      outputs.commit({ user, jobId, nodeId, file }, bytes),
+    save: ({ user, id: jobId }, { nodeId, file }) => outputs.commit({ user, jobId, nodeId, file }),
     read: async (_job, hash) => (await blobs.read(hash)) ?? null,
-    counter: ({ user, id: jobId }, request) => outputs.nextCounter({ user, jobId }, request),
     alive: (job, wanted) => outputRetention.retain(wanted, job.user),
     handled: () => nextTurn(null),
   };

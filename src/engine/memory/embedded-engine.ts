@@ -25,7 +25,9 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
     return false;
   };
   const names = createOutputNames();
-  const jobFiles = createJobFiles({ ...deps, ...deps.library, clock, names, isInUse, retentionMs });
+  const { library, outputs } = deps;
+  const common = { ...deps, ...library, ...outputs, clock };
+  const jobFiles = createJobFiles({ ...common, names, isInUse, retentionMs });
   const retention = { ...jobFiles, ledger, clock, isLive, isInUse, assetBudgetBytes };
   const unfinished = { ...jobFiles, ledger, live };
   const sweep = () => sweepWithUnrecorded(retention);

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { posix } from 'node:path';
 
-import { NodeFailure } from '../node.ts';
+import { type NumberedName, NodeFailure } from '../node.ts';
 
 /** The place of a saved file, before it has its number: `<subfolder>/<stem>_<5 digits>_.png`. */
 export type SavePath = { readonly subfolder: string; readonly stem: string };
@@ -29,11 +29,14 @@ export function savePath(prefix: string, facts: PrefixFacts): SavePath {
   return { subfolder, stem: path.slice(path.lastIndexOf('/') + 1) };
 }
 
-/** Returns the name of one file; those of pictures end with `_`. Refuses names that a file system would not accept. */
-export function fileName(stem: string, counter: number, extension: string, end = '_'): string {
-  const name = `${stem}_${String(counter).padStart(5, '0')}${end}.${extension}`;
-  if (Buffer.byteLength(name) <= MAX_NAME_BYTES) return name;
-  throw new NodeFailure('OSError', `[Errno 36] File name too long: '${name}'`);
+/** Returns the name of one file of a batch. Refuses names that a file system would not accept. */
+export function numberedName(stem: string, end: string, index?: number): NumberedName {
+  // v1 leaves `%batch_num%` unchanged where there is one file.
+  const shown = index === undefined ? stem : stem.replaceAll('%batch_num%', String(index));
+  const name = `${shown}_00001${end}`;
+  if (Buffer.byteLength(name) > MAX_NAME_BYTES)
+    throw new NodeFailure('OSError', `[Errno 36] File name too long: '${name}'`);
+  return { series: `${stem}_`, start: `${shown}_`, end };
 }
 
 /**

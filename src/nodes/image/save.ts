@@ -8,7 +8,7 @@ import {
   NodeFailure,
   type NodeResult,
 } from '../node.ts';
-import { fileName, previewPrefix, savePath } from './save-path.ts';
+import { numberedName, previewPrefix, savePath } from './save-path.ts';
 import { encodePng, type MetadataText, metadataTexts } from '../codecs/encode-png.ts';
 import { MASK_EXTRAS, greyPicture } from './region.ts';
 import { typedNode } from '../typed-node.ts';
@@ -105,13 +105,9 @@ async function saveStills(
   const { subfolder, stem } = savePath(to.prefix, { width, height, now: new Date() });
   const compressionLevel = to.temp ? COMPRESSION.preview : COMPRESSION.saved;
   const items: JsonObject[] = [];
-  let counter = 0;
   for (let i = 0; i < images.batch; i++) {
     context.check();
-    // v1 counts on within a batch, but another job may have taken numbers meanwhile.
-    const free = await context.nextCounter({ temp: to.temp, subfolder }, stem);
-    counter = Math.max(counter + 1, free);
-    const name = fileName(stem.replaceAll('%batch_num%', String(i)), counter, 'png');
+    const name = numberedName(stem, '_.png', i);
     const bytes = await encodePng(images, i, { compressionLevel, texts: to.texts });
     items.push(
       await context.save({ bytes, name, subfolder, contentType: 'image/png', temp: to.temp }),
@@ -129,7 +125,7 @@ async function sendImages(
     const bytes = await encodePng(images, i, { compressionLevel: COMPRESSION.saved, texts: [] });
     await context.save({
       bytes,
-      name: fileName(`ComfyUI_websocket_${context.nodeId}`, i + 1, 'png'),
+      name: numberedName(`ComfyUI_websocket_${context.nodeId}`, '_.png'),
       subfolder: '',
       contentType: 'image/png',
       temp: true,
@@ -195,7 +191,6 @@ export const SAVE_ANIMATED_NODES: readonly NodeDef[] = [
 
 type Animation = { readonly images: ImageValue; readonly filename_prefix: string };
 
-/** Saves an animation. v1 leaves `%batch_num%` unchanged here, since there is one file. */
 async function saveAnimation(
   context: NodeContext,
   { images, filename_prefix: prefix }: Animation,
@@ -203,8 +198,7 @@ async function saveAnimation(
   extension: 'webp' | 'png',
 ): Promise<NodeResult> {
   const { subfolder, stem } = savePath(prefix, { ...images, now: new Date() });
-  const counter = await context.nextCounter({ temp: false, subfolder }, stem);
-  const name = fileName(stem, counter, extension);
+  const name = numberedName(stem, `_.${extension}`);
   const contentType = `image/${extension}`;
   const item = await context.save({ bytes, name, subfolder, contentType, temp: false });
   return { outputs: [images], ui: { images: [item], animated: [true] } };

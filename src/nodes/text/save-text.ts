@@ -1,6 +1,6 @@
 import { parseJson } from '../../protocol/json.ts';
 import { combo } from '../combo.ts';
-import { fileName, savePath } from '../image/save-path.ts';
+import { numberedName, savePath } from '../image/save-path.ts';
 import type { NodeContext, NodeDef } from '../node.ts';
 import { entryOf, typedNode } from '../typed-node.ts';
 import { reserveText } from './pieces.ts';
@@ -41,8 +41,7 @@ export const SAVE_TEXT_NODE: NodeDef = typedNode({
     const content = format === 'json' ? indented(text, context) : text;
     reserveText(context, content.length);
     const bytes = new TextEncoder().encode(content);
-    const counter = await context.nextCounter({ temp: false, subfolder }, stem);
-    const name = fileName(stem, counter, format, '');
+    const name = numberedName(stem, `.${format}`);
     const file = await context.save({ bytes, name, subfolder, contentType, temp: false });
     return { outputs: [text], ui: { text: [withinRoom(text, context)], files: [file] } };
   },

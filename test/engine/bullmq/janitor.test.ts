@@ -106,7 +106,7 @@ test.skipIf(!redisServer).each([
     keys,
     ledger,
     clock,
-    blobs: createFolderBlobs(join(dataDir, 'blobs'), dataDir),
+    blobs: createFolderBlobs(join(dataDir, 'blobs')),
   });
   const janitor = new Janitor({
     shared: { redis, keys, blobs, clock, queue: { add: async () => {} } } as never,

@@ -61,7 +61,8 @@ export async function startQueued(
   const engine = await createDistributedEngine(
     {
       ...setup,
-      blobs: options.blobs ?? createFolderBlobs(path.join(setup.dataDir, 'blobs'), setup.dataDir),
+      blobs: options.blobs ?? createFolderBlobs(path.join(setup.dataDir, 'blobs')),
+      outputs: { spoolDir: setup.dataDir },
       ledger,
       library: {
         nodes: ALL_NODES,

@@ -282,7 +282,7 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
   test('bytes another process records while they are removed here stay', async () => {
     const setup = await openQueueSetup(redis());
     const services = openServices(setup);
-    const blobs = createFolderBlobs(path.join(setup.dataDir, 'blobs'), setup.dataDir);
+    const blobs = createFolderBlobs(path.join(setup.dataDir, 'blobs'));
     const file = await spooled('wanted');
     const row: AssetRow = {
       id: 'a',
@@ -308,9 +308,9 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     const shared = (ledger: typeof services.ledger) =>
       createSharedBlobs({ ...services, ...setup, blobs, ledger, clock: systemClock });
     await shared({ ...services.ledger, assets }).remove(file.hash);
-    expect(await blobs.isInPlace(file.hash)).toBe(true);
+    expect(await blobs.sizeOf(file.hash)).toBe(file.sizeBytes);
     await services.ledger.assets.remove('a');
     await shared(services.ledger).remove(file.hash);
-    expect(await blobs.isInPlace(file.hash)).toBe(false);
+    expect(await blobs.sizeOf(file.hash)).toBeUndefined();
   });
 });

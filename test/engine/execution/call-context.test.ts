@@ -1,18 +1,19 @@
 import { expect, test } from 'vitest';
 import { createCallContext } from '../../../src/engine/execution/call-context.ts';
 import { createMemoryMeter } from '../../../src/engine/execution/memory-meter.ts';
+import { tempFolder } from '../../support/graphs/v1-folders.ts';
 import type { WorkerRequest } from '../../../src/engine/jobs/worker-protocol.ts';
 
 const FILE = {
   bytes: Buffer.from('bytes'),
-  name: 'a_00001_.txt',
+  name: { series: 'a_', start: 'a_', end: '_.txt' },
   subfolder: '',
   contentType: 'text/plain',
   temp: false,
 } as const;
 
 /** A context whose requests to the main thread the test answers. */
-function contextWith(ask: (request: WorkerRequest) => Promise<unknown>) {
+function contextWith(ask: (request: WorkerRequest) => Promise<unknown>, spoolDir: string) {
   return createCallContext('1', {
     files: new Map(),
     stopFlag: new Int32Array(1),
@@ -22,13 +23,20 @@ function contextWith(ask: (request: WorkerRequest) => Promise<unknown>) {
     inputTypes: {},
     ask: ask as never,
     post() {},
+    spoolDir,
   });
 }
 
 test('an output that cannot be written fails the node, and says why without a path', async () => {
+  const spoolDir = await tempFolder('spool');
   const full = Object.assign(new Error('/secret/path'), { code: 'ENOSPC' });
-  await expect(contextWith(() => Promise.reject(full)).save(FILE)).rejects.toMatchObject({
+  await expect(contextWith(() => Promise.reject(full), spoolDir).save(FILE)).rejects.toMatchObject({
     exceptionType: 'OSError',
-    message: 'a_00001_.txt could not be written: ENOSPC',
+    message: 'a_*_.txt could not be written: ENOSPC',
+  });
+  const noFolder = contextWith(async () => ({ id: 'saved' }), '/secret/path');
+  await expect(noFolder.save(FILE)).rejects.toMatchObject({
+    exceptionType: 'OSError',
+    message: 'a_*_.txt could not be written: ENOENT',
   });
 });

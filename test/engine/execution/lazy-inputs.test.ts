@@ -96,6 +96,7 @@ test('a FLOAT stays one behind a switch', async () => {
       cache: createNodeCache({ maxBytes: 1e6 }),
       ask: (async () => null) as never,
       post: (message) => posted.push(message),
+      spoolDir: '',
     },
   );
   expect(end).toEqual({ kind: 'succeeded' });

@@ -121,7 +121,7 @@ test('requests are answered in the order of the messages, and a failure is a rep
   const { clock, end, state } = start({
     answer: async (_job, { kind }) => {
       answers.push(kind);
-      if (kind === 'counter') throw Object.assign(new Error('/secret/path'), { code: 'EIO' });
+      if (kind === 'read') throw Object.assign(new Error('/secret/path'), { code: 'EIO' });
       return null as never;
     },
   });
@@ -130,11 +130,11 @@ test('requests are answered in the order of the messages, and a failure is a rep
   state.send({
     type: 'question',
     id: 2,
-    kind: 'counter',
-    ask: { temp: false, subfolder: '', prefix: 'a' },
+    kind: 'read',
+    ask: 'a hash',
   });
   await clock.advance(0);
-  expect(answers).toEqual(['begin', 'counter']);
+  expect(answers).toEqual(['begin', 'read']);
   expect(state.replies).toEqual([
     { type: 'reply', id: 1, value: null },
     { type: 'reply', id: 2, failure: 'the engine could not do this: EIO', code: 'EIO' },

@@ -6,6 +6,7 @@ test('a job that comes while its thread is terminated runs on a new one', async 
   const thread = createWorkerThread({
     nodesModule: new URL('../memory/tiny-nodes.mjs', import.meta.url).href,
     cacheBytes: 0,
+    spoolDir: '',
   });
   onTestFinished(() => thread.terminate());
   const request = {

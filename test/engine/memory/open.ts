@@ -24,7 +24,8 @@ export async function openEngine(
   const dataDir = options.dataDir ?? (await tempFolder('data'));
   const engine = await createEmbeddedEngine({
     ledger: createMemoryLedger(),
-    blobs: createFolderBlobs(path.join(dataDir, 'blobs'), dataDir),
+    blobs: createFolderBlobs(path.join(dataDir, 'blobs')),
+    outputs: { spoolDir: dataDir },
     library: {
       nodes: ALL_NODES,
       nodesModule: new URL('./tiny-nodes.mjs', import.meta.url).href,

@@ -123,7 +123,7 @@ describe('retention', () => {
   test('over the disk budget a file stays that a job began to read while others went', async () => {
     const dataDir = await tempFolder('data');
     const held = createDeferred();
-    const blobs = createFolderBlobs(path.join(dataDir, 'blobs'), dataDir);
+    const blobs = createFolderBlobs(path.join(dataDir, 'blobs'));
     const markUnrecorded = vi.fn(async (hash: string) => {
       await held.promise;
       await blobs.markUnrecorded(hash);
@@ -164,7 +164,7 @@ describe('retention', () => {
   test('a job that names a file which is being removed is refused', async () => {
     const dataDir = await tempFolder('data');
     const held = createDeferred();
-    const blobs = createFolderBlobs(path.join(dataDir, 'blobs'), dataDir);
+    const blobs = createFolderBlobs(path.join(dataDir, 'blobs'));
     const markUnrecorded = vi.fn(() => held.promise);
     const engine = await openEngine({ dataDir, blobs: { ...blobs, markUnrecorded } });
     const { id } = value(await engine.createAsset(ANNA, await upload('x')));

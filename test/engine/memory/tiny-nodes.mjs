@@ -33,11 +33,10 @@ const node = (name, required, outputs, run, more) => ({
 });
 
 const save = async (context, text, more = {}) => {
-  const counter = await context.nextCounter({ temp: false, subfolder: '' }, more.prefix ?? 'tiny');
-  const name = `${more.prefix ?? 'tiny'}_${String(counter).padStart(5, '0')}_.txt`;
+  const start = `${more.prefix ?? 'tiny'}_`;
   const file = {
     bytes: Buffer.from(text),
-    name,
+    name: { series: start, start, end: '_.txt' },
     subfolder: '',
     contentType: 'text/plain',
     temp: false,

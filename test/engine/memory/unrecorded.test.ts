@@ -21,7 +21,7 @@ class Killed extends Error {}
 async function setup(dies: Partial<AssetStore> = {}) {
   const dataDir = await tempFolder('data');
   const whole = createMemoryLedger();
-  const blobs = createFolderBlobs(path.join(dataDir, 'blobs'), dataDir);
+  const blobs = createFolderBlobs(path.join(dataDir, 'blobs'));
   const over = (ledger: Ledger) => {
     const common = {
       ledger,
@@ -114,15 +114,14 @@ test('a repeated request for bytes that are away leaves the record of the first'
   expect(await next.assets.fromHash('anna', keyed)).toMatchObject({ ok: true });
 });
 
-test('bytes of an output that another process removed meanwhile are stored again', async () => {
-  const { next, ledger, notes, isStored } = await setup();
-  const isThere = [false, true];
-  const blobs = { ...next.blobs, isInPlace: () => isThere.shift() ?? false };
-  const outputs = createOutputs({ ...next, blobs, names: createOutputNames() });
-  const named = { name: 'a.txt', subfolder: '', contentType: 'text/plain', temp: false };
-  const file = { ...named, websocket: false, hash: HASH, sizeBytes: 5 };
-  await outputs.commit({ user: 'ann', jobId: 'j', nodeId: '1', file }, Buffer.from('bytes'));
-  await next.withLock(HASH, async () => {});
-  expect([isThere, isStored(), await notes()]).toEqual([[], true, []]);
-  expect(await ledger.assets.countByHash(HASH)).toBe(1);
+test('an output that cannot be stored leaves no file', async () => {
+  const { place, next, upload } = await setup();
+  await writeFile(path.resolve(place, '../..'), 'not a folder');
+  const outputs = createOutputs({ ...next, names: createOutputNames() });
+  const name = { series: 'a_', start: 'a_', end: '_.txt' };
+  const { file: spooled, contentType } = await upload();
+  const file = { ...spooled, name, subfolder: '', contentType, temp: false };
+  const made = outputs.commit({ user: 'ann', jobId: 'j', nodeId: '1', file });
+  await expect(made).rejects.toThrow(/ENOTDIR|EEXIST/);
+  expect(existsSync(spooled.path)).toBe(false);
 });

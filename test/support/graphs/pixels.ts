@@ -14,9 +14,12 @@ type Graph = {
 
 type Outputs = readonly (Value | readonly Value[])[];
 
+/** A saved file with the name that it gets. */
+type NamedFile = SavedFile & { readonly filename: string };
+
 /** The files that a recorded graph saves and the `ui` that it shows when our nodes run it. */
 export type GraphRun = {
-  readonly saved: readonly SavedFile[];
+  readonly saved: readonly NamedFile[];
   readonly ui: { readonly [nodeId: string]: JsonObject };
 };
 
@@ -39,7 +42,7 @@ export const recordedFile = (name: string, ...path: readonly string[]): Buffer =
 export const fakeContext = (options: {
   readonly nodeId?: string;
   readonly case?: string;
-  readonly onSave?: (file: SavedFile) => void;
+  readonly onSave?: (file: NamedFile) => void;
   readonly onText?: (text: string) => void;
   readonly counters?: Map<string, number>;
 }): NodeContext => ({
@@ -53,15 +56,14 @@ export const fakeContext = (options: {
   readFile: (value) =>
     readFile(new URL(`${options.case}/inputs/${value.replace(/ \[\w+\]$/, '')}`, ROOT)),
   save: async (file) => {
-    options.onSave?.(file);
-    return { filename: file.name, subfolder: file.subfolder, type: file.temp ? 'temp' : 'output' };
-  },
-  nextCounter: async ({ temp, subfolder }, prefix) => {
+    const { temp, subfolder, name } = file;
     const counters = options.counters ?? new Map<string, number>();
-    const key = `${temp}/${subfolder}/${prefix}`;
-    const next = (counters.get(key) ?? 0) + 1;
-    counters.set(key, next);
-    return next;
+    const key = `${temp}/${subfolder}/${name.series}`;
+    const counter = (counters.get(key) ?? 0) + 1;
+    counters.set(key, counter);
+    const filename = `${name.start}${String(counter).padStart(5, '0')}${name.end}`;
+    options.onSave?.({ ...file, filename });
+    return { filename, subfolder, type: temp ? 'temp' : 'output' };
   },
   promptText: null,
   extraPngInfo: null,
@@ -84,7 +86,7 @@ export async function runGraph(
   const table = new Map(nodes.map((def) => [def.name, def]));
   const done = new Map<string, Promise<Outputs>>();
   const counters = new Map<string, number>();
-  const saved: SavedFile[] = [];
+  const saved: NamedFile[] = [];
   const ui: Record<string, JsonObject> = {};
 
   const run = async (id: string): Promise<Outputs> => {
