@@ -109,6 +109,8 @@ function testFrontEnd(row: (typeof ROWS)[number], frontEnd: FrontEndFolder): voi
   });
 
   test('a run shows its progress and previews, and then its picture', async () => {
+    // `front-end/templates` runs it whole.
+    await ui().setValues('ReactionDiffusion', { width: 64, height: 64, steps: 80 });
     await ui().run();
     await ui().untilPreview('ReactionDiffusion');
     await watched().picture('running');

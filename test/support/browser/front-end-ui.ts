@@ -107,6 +107,14 @@ export function createUi(page: Page) {
       page.evaluate(() => Object.keys((globalThis as any).LiteGraph.registered_node_types)),
     load: (graph: object, name: string) =>
       page.evaluate(([g, n]) => app.loadApiJson(g, n), [graph, name] as const),
+    setValues: (type: string, values: Record<string, number>) =>
+      page.evaluate(
+        ([of, chosen]) => {
+          for (const widget of app.graph.findNodesByType(of)[0].widgets)
+            widget.value = chosen[widget.name] ?? widget.value;
+        },
+        [type, values] as const,
+      ),
     run: () => page.getByTestId('queue-button').click(),
     cancel: () => page.getByRole('button', { name: 'Cancel current run' }).click(),
     heard: (): Promise<string[]> => page.evaluate(() => (globalThis as any).heard),
