@@ -3,6 +3,8 @@ import type { PromptPorts } from '../../src/prompts/ports.ts';
 import { DEFAULT_PACE } from '../../src/prompts/submission-pace.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
+const LOG = silentLogger();
+
 type Given = Partial<Record<keyof PromptPorts, object>>;
 
 /** The ports of prompts. A test gives what it is about. */
@@ -16,7 +18,7 @@ export function fakePorts({
   return {
     jobs,
     records: { prompts: {}, files: {}, ...records },
-    frames: { showsAssetIds: false, log: silentLogger(), ...frames },
+    frames: { showsAssetIds: false, log: LOG, ...frames },
     policy: {
       history: { count: 100, bytes: 1e9, graphBytes: 1e6 },
       traits: { isService: false, mayRerunJobs: false },

@@ -6,6 +6,9 @@ export const anyCharacter = fc
   .filter((n) => n < 0xd800 || n > 0xdfff)
   .map(
     (n) => String.fromCodePoint(n),
-    (text) => ([...(text as string)].length === 1 ? (text as string).codePointAt(0)! : Number.NaN),
+    (text) => {
+      const first = String(text).codePointAt(0) ?? 0;
+      return String.fromCodePoint(first) === text ? first : Number.NaN;
+    },
   );
 export const anyText = fc.string({ unit: anyCharacter });

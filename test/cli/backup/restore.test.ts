@@ -37,16 +37,21 @@ beforeEach(async () => {
 });
 
 describe('into a folder', () => {
-  test('that is absent, or empty but for a lock: a server goes on as if nothing had been', async () => {
-    const parent = await tempFolder('restored');
-    await fill(parent, { 'locked/holdover.db.lock': '' });
-    for (const name of ['absent', 'locked']) {
-      const target = ['--data-dir', join(parent, name)];
-      expect(await runHoldover(['restore', into, ...target])).toMatchObject({ code: 0 });
-      const server = await own.serve(join(parent, name));
-      expect(await own.serverStateOf(server)).toEqual(before);
-      await server.dispose();
-    }
+  test('that is absent: a server goes on as if nothing had been, and is refused while it runs', async () => {
+    const target = join(await tempFolder('restored'), 'absent');
+    expect(await runHoldover(['restore', into, '--data-dir', target])).toMatchObject({ code: 0 });
+    const server = await own.serve(target);
+    expect(await own.serverStateOf(server)).toEqual(before);
+    const { code, stderr } = await own.restore(into, target);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('in use by another Holdover')]);
+    expect(await own.serverStateOf(server)).toEqual(before);
+  });
+
+  test('that is empty but for a lock: a server goes on as if nothing had been', async () => {
+    const target = await tempFolder('restored');
+    await fill(target, { 'holdover.db.lock': '' });
+    expect(await own.restore(into, target)).toMatchObject({ code: 0 });
+    expect(await own.serverStateOf(await own.serve(target))).toEqual(before);
   });
 
   test('that has anything in it: refused, and nothing is touched', async () => {
@@ -56,13 +61,6 @@ describe('into a folder', () => {
     const { code, stderr } = await own.restore(into, target);
     expect([code, stderr]).toEqual([1, expect.stringContaining('is not empty')]);
     expect((await snapshot(target)).filter((line) => !line.includes('.lock'))).toEqual(untouched);
-  });
-
-  test('that a running server has: refused', async () => {
-    const server = await own.serve(dataDir);
-    const { code, stderr } = await own.restore(into, dataDir);
-    expect([code, stderr]).toEqual([1, expect.stringContaining('in use by another Holdover')]);
-    expect(await own.serverStateOf(server)).toEqual(before);
   });
 
   test('around or inside of the backups: refused', async () => {
