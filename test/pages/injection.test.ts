@@ -5,7 +5,7 @@ import { findChromium, launchChromium } from '../support/browser/chromium.ts';
 import { NOT_A_PICTURE, uploadInput } from '../support/clients/client-helpers.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
-import { flat, growing, loading } from '../support/graphs/workflows.ts';
+import { endless, flat, loading } from '../support/graphs/workflows.ts';
 
 const chromium = findChromium();
 const notRun = chromium.ok ? '' : ` (NOT RUN: ${chromium.why})`;
@@ -138,7 +138,7 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
         metadata: { name: hostile('job') },
       }),
     });
-    const { 1: node, 9: save } = growing({ steps: 10_000, side: 256 }) as { [id: string]: object };
+    const { 1: node, 9: save } = endless() as { [id: string]: object };
     const socket = await connect(wsUrl, { clientId: hostile('socket') });
     await accepted({
       prompt: {
@@ -151,8 +151,9 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
     const over = async () => Object.keys(await getJson(`${url}/history`)).length;
     await expect.poll(over, { timeout: WITHIN_MS / 3 }).toBeGreaterThanOrEqual(4);
 
+    const { page, context, taken, open } = await createVisitor({ bypassCSP: true });
     for (const path of ['/', '/holdover']) {
-      const { page, context, taken } = await visit(path, { bypassCSP: true });
+      await open(path);
       const row = (id: string) => page.locator('.job-row', { hasText: id });
       await row(names.running).locator('progress[value]').waitFor();
       await row(names.running).getByText(names.node).waitFor();
@@ -166,8 +167,8 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
       expect(await page.locator(`.job-row img[alt*="prefix <img"]`).count()).toBe(1);
       expect(await foreign(page)).toEqual([]);
       expect(taken).toEqual([]);
-      await context.close();
     }
+    await context.close();
     await fetch(`${url}/interrupt`, { method: 'POST' });
     await socket.close();
   });
