@@ -17,13 +17,13 @@ import {
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type Recorder, connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { endless, flat, growing, lasting, loading } from '../support/graphs/workflows.ts';
-import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 // The real self-hosted v2 server: Holdover → comfy-api-proxy → a v1 engine. The engine is another
 // Holdover's v1 surface, so that its surface is also spoken to by a stranger.
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
+const ARGS = ['--preview-method', 'auto'];
 const IDLE = { queue_running: [], queue_pending: [] };
 /** Come when the server finds time for them. */
 const OPTIONAL = new Set(['binary:1', 'progress_state']);
@@ -40,10 +40,9 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
   let socket: Recorder;
 
   beforeAll(async () => {
-    const args = ['--preview-method', 'auto'];
-    engine = await startHoldover({ upstream: 'embedded', args });
+    engine = await startHoldover({ upstream: 'embedded', args: ARGS });
     proxy = await startComfyApiProxy({ packages, engineUrl: engine.url });
-    holdover = await inFront({ args });
+    holdover = await inFront();
     socket = await connect(holdover.wsUrl, { clientId: 'proxied' });
   });
   afterAll(async () => {
@@ -53,12 +52,8 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
     await engine?.dispose();
   });
 
-  const inFront = (options: { args?: string[]; dataDir?: string; env?: NodeJS.ProcessEnv } = {}) =>
-    startHoldover({
-      ...options,
-      upstream: 'embedded',
-      args: ['--upstream', proxy.url, ...(options.args ?? [])],
-    });
+  const inFront = (options: { dataDir?: string } = {}) =>
+    startHoldover({ ...options, upstream: 'embedded', args: ['--upstream', proxy.url, ...ARGS] });
 
   async function post(graph: object): Promise<string> {
     const { status, body } = await postPrompt(holdover.url, {
@@ -215,21 +210,23 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
   });
 
   test('a run goes on while Holdover is killed and started again, and is reported afterwards', async () => {
-    const dataDir = await tempFolder('proxied');
     const ranBefore = await finishedAt(engine);
-    const first = await inFront({ dataDir });
+    const bill = { 'X-API-Key': 'bill' };
     const prompts = [growing({ seed: 8, prefix: 'on', steps: 80 }), flat({ color: 7 })];
     const ids = [];
     for (const prompt of prompts)
-      ids.push((await postPrompt(first.url, { prompt })).body.prompt_id);
-    await untilRunning(first.url);
-    await first.kill9();
-    const second = await inFront({ dataDir });
-    onTestFinished(() => second.dispose());
+      ids.push((await postPrompt(holdover.url, { prompt }, { headers: bill })).body.prompt_id);
+    await untilRunning(holdover.url, bill);
+    const { dataDir } = holdover;
+    await holdover.kill9();
+    holdover = await inFront({ dataDir });
+    socket = await connect(holdover.wsUrl, { clientId: 'proxied' });
     await expect
-      .poll(async () => Object.keys(await getJson(`${second.url}/history`)), { timeout: 40_000 })
+      .poll(async () => Object.keys(await getJson(`${holdover.url}/history`, bill)), {
+        timeout: 40_000,
+      })
       .toEqual(ids);
-    const entries = await Promise.all(ids.map((id) => entryOf(second.url, id)));
+    const entries = await Promise.all(ids.map((id) => entryOf(holdover.url, id, bill)));
     expect(entries.map(({ status }) => status.status_str)).toEqual(['success', 'success']);
     expect(await getJson(`${engine.url}/queue`)).toEqual(IDLE);
     expect((await finishedAt(engine)) - ranBefore).toBe(2);
