@@ -75,7 +75,7 @@ function openRunner(options: EngineOptions, parts: EngineParts) {
   const { jobFiles, runs } = parts;
   const begin = (job: LiveJob): Promise<void> => runs.begin(job);
   const plain = createWorkerRequestHandler({ ...jobFiles, begin });
-  const answer = refuseLateFiles(plain, { ...parts, ledger });
+  const answer = removeLateFiles(plain, { ...parts, ledger });
   const threads = new JobThreads({ ...options, ...parts, answer });
   const { retentionMs } = limits;
   return {
@@ -84,19 +84,17 @@ function openRunner(options: EngineOptions, parts: EngineParts) {
   };
 }
 
-/** Refuses or removes a file that a run makes after another process has taken its job over. */
-function refuseLateFiles(
+/** Removes a file that a run makes after another process has taken its job over. */
+function removeLateFiles(
   answer: HandleWorkerRequest,
   { ledger, runs, jobFiles }: EngineParts & { readonly ledger: Ledger },
 ): HandleWorkerRequest {
   return async (job, question) => {
     if (question.kind !== 'save') return answer(job, question);
-    const takenOver = new Error('another worker took this job over');
-    if (!(await runs.isCurrent(job))) throw takenOver;
     const saved = await answer(job, question);
     if (await runs.isCurrent(job)) return saved;
     const row = await ledger.assets.get((saved as StoredOutput).id);
     if (row) await jobFiles.assets.removeAsset(row);
-    throw takenOver;
+    throw new Error('another worker took this job over');
   };
 }
