@@ -85,16 +85,19 @@ export const react = (context: NodeContext, from: Field, to: Field, rates: Rates
  * Computes one row. Levels are kept between 0 and 1, so that no rates can make the field diverge.
  */
 const reactRow = (from: Field, to: Field, { feed, kill }: Rates, row: number): void => {
-  const stride = from.width + 2;
+  // Read once: fields of many shapes would make each access in the loop slow.
+  const { fed, grown, width } = from;
+  const { fed: toFed, grown: toGrown } = to;
+  const stride = width + 2;
   const kept = 1 - GROWN_SPREAD - feed - kill;
-  for (let i = row * stride + 1; i <= row * stride + from.width; i++) {
-    const [fed, grown] = [from.fed[i] as number, from.grown[i] as number];
-    const reaction = fed * grown * grown;
-    const nextFed = meanAround(from.fed, i, stride) - reaction + feed * (1 - fed);
-    const spread = GROWN_SPREAD * meanAround(from.grown, i, stride);
-    const nextGrown = spread + reaction + kept * grown;
-    to.fed[i] = Math.min(1, Math.max(0, nextFed));
-    to.grown[i] = nextGrown < LEAST_GROWN ? 0 : Math.min(1, nextGrown);
+  for (let i = row * stride + 1; i <= row * stride + width; i++) {
+    const [fedHere, grownHere] = [fed[i] as number, grown[i] as number];
+    const reaction = fedHere * grownHere * grownHere;
+    const nextFed = meanAround(fed, i, stride) - reaction + feed * (1 - fedHere);
+    const spread = GROWN_SPREAD * meanAround(grown, i, stride);
+    const nextGrown = spread + reaction + kept * grownHere;
+    toFed[i] = Math.min(1, Math.max(0, nextFed));
+    toGrown[i] = nextGrown < LEAST_GROWN ? 0 : Math.min(1, nextGrown);
   }
 };
 
