@@ -21,8 +21,8 @@ import { ALL_NODES } from '../../engine/memory/tiny-nodes.mjs';
 const dataDir = await mkdtemp(join(tmpdir(), 'holdover-tiny-'));
 const engine = await createEmbeddedEngine({
   ledger: openSqliteLedger({ path: ':memory:' }),
-  dataDir,
-  blobs: createFolderBlobs(join(dataDir, 'blobs'), dataDir),
+  blobs: createFolderBlobs(join(dataDir, 'blobs')),
+  outputs: { spoolDir: dataDir },
   library: {
     nodes: ALL_NODES,
     nodesModule: new URL('../../engine/memory/tiny-nodes.mjs', import.meta.url).href,
