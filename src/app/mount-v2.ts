@@ -46,7 +46,6 @@ export function mountEmbeddedV2(services: Services): Koa.Middleware[] {
 export async function openEmbeddedRouter(services: Services): Promise<ModelRouter | undefined> {
   const { config, auth, upstream, bodies } = services;
   const { store, ledger } = services.storage;
-  const { limits, keysFile } = config.models;
   if (config.upstream.kind !== 'embedded') return undefined;
   const { openEmbeddedModels } = await import('../router/open-models.ts');
   return openEmbeddedModels({
@@ -55,11 +54,10 @@ export async function openEmbeddedRouter(services: Services): Promise<ModelRoute
     log: services.observers.log,
     now: Date.now,
     requests: { bodies, addresses: auth.addresses },
-    limits,
+    limits: config.models.limits,
     access: {
       callerOf: (key) => auth.identifyAccepted({ headers: { 'x-api-key': key }, url: '' }),
-      keys:
-        keysFile === undefined ? undefined : (await import('../router/keys.ts')).readKeys(keysFile),
+      keysFile: config.models.keysFile,
     },
   });
 }

@@ -61,7 +61,7 @@ export async function openUpstream(parts: UpstreamParts): Promise<UpstreamServic
     source: config.objectInfo,
     upstream: config.upstream,
     embedded: objectInfo([...nodeLibrary.nodes.values()]),
-    described: readModelClasses,
+    described: readModelClasses(),
     cacheDir: store.dir.objectInfo,
     log,
   });

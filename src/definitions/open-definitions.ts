@@ -27,7 +27,7 @@ type OpenDefinitionsOptions = {
   /** The definitions of the embedded engine. */
   readonly embedded: ObjectInfo;
   /** Classes that it does not run; programs read names of samplers and models from them. */
-  readonly described?: () => ObjectInfo;
+  readonly described?: ObjectInfo;
   /** Folder of the copy of a remote source's answer. */
   readonly cacheDir: string;
   readonly log: Logger;
@@ -36,10 +36,7 @@ type OpenDefinitionsOptions = {
 };
 
 /** The definitions of the embedded engine, and those with the classes it only describes. */
-type Written = Required<Pick<DefinitionsResult & { ok: true }, 'definitions' | 'forPrograms'>>;
-
-/** A prompt needs `info` only. The texts are written for the first caller who is shown them. */
-type Embedded = { readonly info: ObjectInfo; readonly write: () => Written };
+type Embedded = Required<Pick<DefinitionsResult & { ok: true }, 'definitions' | 'forPrograms'>>;
 
 /** A source as each caller may see it. */
 type CallerSource = {
@@ -54,14 +51,9 @@ const REMOTE_FRESH_MS = 60_000;
 /** Opens the configured source of node definitions. */
 export function openDefinitions(options: OpenDefinitionsOptions): OpenDefinitions {
   const { source, upstream } = options;
-  let written: Written | undefined;
   const embedded: Embedded = {
-    info: options.embedded,
-    write: () =>
-      (written ??= {
-        definitions: toDefinitions(options.embedded),
-        forPrograms: toDefinitions({ ...options.described?.(), ...options.embedded }),
-      }),
+    definitions: toDefinitions(options.embedded),
+    forPrograms: toDefinitions({ ...options.described, ...options.embedded }),
   };
   if (source.kind === 'file') return serveSource(openFile(options, source.path), embedded, 'error');
   if (source.kind === 'url') {
@@ -164,7 +156,7 @@ function serveSource(
     if (view.kind === 'definitions') return { ok: true, isEmbeddedFallback: false, ...view };
     if (whenMissing !== 'error' && view.isReachable) {
       const isEmbeddedFallback = whenMissing === 'fallback';
-      return { ok: true, ...embedded.write(), isEmbeddedFallback, isStale: false };
+      return { ok: true, ...embedded, isEmbeddedFallback, isStale: false };
     }
     return { ok: false, retryAfterSeconds: Math.ceil(view.retryAfterMs / 1000) };
   };
@@ -173,7 +165,7 @@ function serveSource(
     refreshed: (caller) => answer(caller, 'refresh'),
     async info(caller) {
       const view = await source.view(caller, 'use');
-      return (view.kind === 'definitions' ? view.definitions : embedded).info;
+      return (view.kind === 'definitions' ? view.definitions : embedded.definitions).info;
     },
     start: () => void source.view(undefined, 'use'),
     close: () => source.close(),

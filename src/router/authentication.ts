@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
 import type { Caller } from '../protocol/job-api.ts';
-import type { KeyGrant, ModelKeys } from './keys.ts';
+import { type ModelKeys, grantCovers } from './keys.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ReplyError, replyError } from './reply.ts';
 import type { ModelDef } from './model-def.ts';
@@ -96,11 +96,3 @@ export type ModelRequest = {
 
 /** One call of a model as it was received. */
 export type Invocation = ModelRequest & { readonly def: ModelDef };
-
-/** Returns true when a grant covers a model. */
-function grantCovers({ models }: KeyGrant, id: string): boolean {
-  if (models === undefined) return true;
-  return models.some(
-    (each) => each === id || (each.endsWith('/*') && id.startsWith(each.slice(0, -1))),
-  );
-}

@@ -26,6 +26,14 @@ export function readKeys(path: string): ModelKeys {
   return { prefix, find: (key) => grants.get(digest(key)) };
 }
 
+/** Returns true when a grant covers a model. */
+export function grantCovers({ models }: KeyGrant, id: string): boolean {
+  if (models === undefined) return true;
+  return models.some(
+    (each) => each === id || (each.endsWith('/*') && id.startsWith(each.slice(0, -1))),
+  );
+}
+
 const COUNT = z.int().min(0);
 const ENTRY = z.strictObject({
   key: z.string().min(1),

@@ -13,7 +13,7 @@ import {
   type ModelCaller,
   createModelAuthentication,
 } from './authentication.ts';
-import type { ModelKeys } from './keys.ts';
+import { readKeys } from './keys.ts';
 import type { BodyReader } from '../http/json-body.ts';
 import type { PublicAddress, PublicAddresses } from '../http/public-address.ts';
 import type { ModelLimits } from './limits.ts';
@@ -42,8 +42,8 @@ export type ModelRouterOptions = {
   readonly access: {
     /** Returns the user of a key; `undefined` when this server does not know the key. */
     readonly callerOf: (key: string) => Caller | undefined;
-    /** Without keys, every credential may call. */
-    readonly keys: ModelKeys | undefined;
+    /** The path of the keys file. Without one, every credential may call. */
+    readonly keysFile?: string | undefined;
   };
   readonly limits: ModelLimits;
   readonly requests: {
@@ -66,9 +66,11 @@ const MAX_ID_CHARS = MAX_PROVIDER_CHARS + 1 + MAX_MODEL_CHARS;
 export function createModelRouter(options: ModelRouterOptions): ModelRouter {
   const { models, log, now, limits } = options;
   const { ledger, isShared } = options.records;
+  const { callerOf, keysFile } = options.access;
   const { bodies, addresses } = options.requests;
   const catalog = createCatalog(models);
-  const authenticate = createModelAuthentication({ ...options.access, limits });
+  const keys = keysFile === undefined ? undefined : readKeys(keysFile);
+  const authenticate = createModelAuthentication({ callerOf, keys, limits });
   const rates = createRateLimiter(now);
   const replays = createReplays({ store: ledger.replays, now, limits, isShared });
   const invoke = createModelInvoker({ ...options, bodies, modelCalls: ledger.modelCalls, replays });

@@ -13,7 +13,6 @@ import type { Ledger } from '../../src/ledger/ledger.ts';
 import { createMemoryLedger } from '../support/app/memory-ledger.ts';
 import { DEFAULT_MODEL_LIMITS, type ModelLimits } from '../../src/router/limits.ts';
 import { type ModelDef, answerJson } from '../../src/router/model-def.ts';
-import { readKeys } from '../../src/router/keys.ts';
 import { type ModelRouterOptions, createModelRouter } from '../../src/router/router.ts';
 
 /** A router on a real socket, with models that do what a test wants. */
@@ -117,7 +116,7 @@ export async function openRouter(
     now: () => Date.now() + shiftMs,
     access: {
       callerOf: options.callerOf ?? ((key) => ({ user: `user of ${key}`, credential: key })),
-      keys: options.keysFile === undefined ? undefined : readKeys(options.keysFile),
+      keysFile: options.keysFile,
     },
     limits: { ...DEFAULT_MODEL_LIMITS, ...options.limits },
     requests: {
