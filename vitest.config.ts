@@ -33,7 +33,7 @@ export default defineConfig({
     // `.ci/report.mjs` has no more of a failed comparison than its message: 40 characters of each side by default.
     chaiConfig: { truncateThreshold: 1000 },
     // Most of the time is other processes starting and clocks running out, not this one at work.
-    maxWorkers: 4,
+    maxWorkers: 5,
     // A worker runs file after file: a process for each, with the modules of `src`, takes half a second of processor time.
     isolate: false,
     sequence: { sequencer: LongestFirst },
