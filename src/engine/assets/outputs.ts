@@ -126,7 +126,8 @@ export function createOutputs(deps: OutputOptions): Outputs {
           await blobs.markRecorded(file.hash);
         };
         withLock(file.hash, storeAndRecord).catch(async (error: unknown) => {
-          await rm(file.path, { force: true });
+          // A file that cannot be removed now is removed at the next start. The first error matters more.
+          await rm(file.path, { force: true }).catch(() => {});
           reject(error);
         });
       }),
