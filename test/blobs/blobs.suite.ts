@@ -98,7 +98,6 @@ export function blobsSuite(name: string, open: () => Promise<Blobs>): void {
       expect(await blobs.open(hash, { start: 0, end: 1 })).toBeUndefined();
       expect(await blobs.read(hash)).toBeUndefined();
       expect(await blobs.sizeOf(hash)).toBeUndefined();
-      expect(await blobs.sizeOf(hash)).toBeUndefined();
       expect(await blobs.setAside(hash)).toBeUndefined();
       expect(await blobs.copyTo(hash, await tempFile('copy'))).toBe(false);
       await blobs.remove(hash);
