@@ -28,7 +28,7 @@ export type Balancer = {
   readonly url: string;
   readonly wsUrl: string;
   kill9(): Promise<void>;
-  /** At the same port. */
+  /** At the same port. Resolves when it answers: its servers may be down. */
   restart(): Promise<void>;
   close(): Promise<void>;
 };
@@ -69,23 +69,33 @@ async function runBalancer(config: string, port: number): Promise<Balancer> {
   async function restart(): Promise<void> {
     await end();
     child = spawn(PROGRAM, ['-db', '-f', file], { stdio: 'ignore' });
-    await untilServing(url, child);
+    await untilAnswered(url, child, () => true);
   }
   async function close(): Promise<void> {
     await end();
     rmSync(folder, { recursive: true, force: true });
   }
-  await restart().catch((error: unknown) => close().then(() => Promise.reject(error)));
+  try {
+    await restart();
+    if (child) await untilAnswered(url, child, ({ ok }) => ok);
+  } catch (error) {
+    await close();
+    throw error;
+  }
   return { url, wsUrl: url.replace('http', 'ws'), kill9: end, restart, close };
 }
 
-async function untilServing(url: string, child: ChildProcess): Promise<void> {
+async function untilAnswered(
+  url: string,
+  child: ChildProcess,
+  isEnough: (answer: Response) => boolean,
+): Promise<void> {
   for (let tries = 0; tries < 200; tries++) {
     if (child.exitCode !== null) break;
     const answer = await fetch(`${url}/healthz`).catch(() => undefined);
     await answer?.arrayBuffer();
-    if (answer?.ok) return;
+    if (answer && isEnough(answer)) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-  throw new Error('the balancer does not serve');
+  throw new Error(`the balancer at ${url} does not serve`);
 }
