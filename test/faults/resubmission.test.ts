@@ -3,11 +3,11 @@
 import { randomUUID } from 'node:crypto';
 import { FormData } from 'undici';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { type Hook, error, fault } from '../support/upstreams/hostile-v2.ts';
+import { type Hook, type WireJob, error, fault } from '../support/upstreams/hostile-v2.ts';
 import { keyOf, markerOf } from '../support/processes/invariants.ts';
-import { runsToCompletion } from '../support/upstreams/job-scripts.ts';
+import { finish, runsToCompletion, staysRunning } from '../support/upstreams/job-scripts.ts';
 import { flat } from '../support/graphs/workflows.ts';
-import { type Client, type FaultSetup, SLOWER, openOwnSetup, useSharedSetup } from './open.ts';
+import { type Client, type FaultSetup, SLOWER, useSharedSetup } from './open.ts';
 
 const FIXED = { HOLDOVER_UPSTREAM_KEY: 'the-fixed-key' };
 
@@ -34,13 +34,14 @@ const keysOf = ({ upstream }: FaultSetup, marker: string): readonly string[] =>
     .filter((sent) => markerOf(sent) === marker)
     .map(keyOf);
 
-/** Kills the server with SIGKILL once the service has a job, before the server learns of it. */
-const killOf =
-  ({ holdover }: FaultSetup): Hook =>
-  async (exchange) => {
+/** Kills the server with SIGKILL once the service has jobs of so many prompts, before the server learns of them. */
+function killOf({ holdover }: FaultSetup, prompts = 1): Hook {
+  let made = 0;
+  return async (exchange) => {
     exchange.server.makeJob(exchange);
-    await holdover().kill9();
+    if (++made === prompts) await holdover().kill9();
   };
+}
 
 /** Posts into a process that dies of it; the prompt's id and marker. */
 async function postUntilKilled(
@@ -62,71 +63,62 @@ async function runsOnce(client: Client, promptId: string, marker = promptId): Pr
   expect(client.jobs(marker)).toHaveLength(1);
 }
 
-describe('a prompt that was sent under another key than its first', () => {
-  const promptOf = (prefix: string) => ({
-    '3': { class_type: 'LoadImage', inputs: { image: 'm.png' } },
-    '8': { class_type: 'SaveImage', inputs: { images: ['3', 0], filename_prefix: prefix } },
-    '9': { class_type: 'SaveImage', inputs: { images: ['3', 0], filename_prefix: prefix } },
-  });
-  const bad8: Hook = ({ json }) => {
-    const details = { node_errors: { '8': [{ field: 'images', reason: 'bad' }] } };
-    json(422, error('invalid_workflow', 'bad', details));
-  };
-
-  test.each([
-    ['for fewer outputs', bad8],
-    ['for a file with a new record', fault.refuse(422, 'missing_asset')],
-  ])('%s: that key is known after a kill -9', async (_, refusal) => {
-    const id = randomUUID();
-    const { upstream } = fixed;
-    const client = await fixed.client();
+test('after a kill -9 a prompt is known by the key it was sent under last, and without a key of its own', async () => {
+  const { upstream } = fixed;
+  const kill = killOf(fixed, 3);
+  const send = async (refusals: readonly Hook[], more = {}) => {
+    const [client, id] = [await fixed.client(), randomUUID()];
     const body = new FormData();
     body.set('image', new Blob([Buffer.from(id)]), 'm.png');
     await client.ask('/upload/image', { method: 'POST', body });
-    upstream.once('submit', refusal, killOf(fixed));
-    upstream.once('asset', fault.refuse(404, 'asset_not_found'));
-    await postUntilKilled(client, { id, prompt: promptOf(id) });
-    const before = new Set(keysOf(fixed, id));
-    expect(before.size).toBe(2);
-    await fixed.restart();
+    const save = { class_type: 'SaveImage', inputs: { images: ['3', 0], filename_prefix: id } };
+    const load = { class_type: 'LoadImage', inputs: { image: 'm.png' } };
+    upstream.once('submit', ...refusals, kill);
+    const died = postUntilKilled(client, { id, prompt: { '3': load, '8': save, '9': save }, more });
+    await expect.poll(() => client.jobs(id)).toHaveLength(1);
+    return { client, id, died, keys: new Set(keysOf(fixed, id)) };
+  };
+  const details = { node_errors: { '8': [{ field: 'images', reason: 'bad' }] } };
+  const fewerOutputs: Hook = ({ json }) => json(422, error('invalid_workflow', 'bad', details));
+  const sent = [await send([fewerOutputs])];
+  upstream.once('asset', fault.refuse(404, 'asset_not_found'));
+  sent.push(await send([fault.refuse(422, 'missing_asset')]));
+  sent.push(await send([], { extra_data: { api_key_comfy_org: 'of-another-user' } }));
+  await Promise.all(sent.map(({ died }) => died));
+  expect(sent.map(({ keys }) => keys.size)).toEqual([2, 2, 1]);
+  await fixed.restart();
+  for (const { client, id, keys } of sent) {
     await client.reconnect();
     await runsOnce(client, id);
-    expect(new Set(keysOf(fixed, id))).toEqual(before);
-    await fixed.check();
-  });
+    expect(new Set(keysOf(fixed, id))).toEqual(keys);
+  }
+  expect(keysOf(fixed, sent.at(-1)?.id ?? '')).toHaveLength(1);
+  await fixed.check();
 });
 
-describe('an unknown job, after a kill -9', () => {
-  test('is not given up for a 402 to its key', async () => {
-    const { upstream } = fixed;
-    const client = await fixed.client();
-    upstream.once('submit', killOf(fixed));
-    const id = await postUntilKilled(client);
-    upstream.always('submit', fault.refuse(402, 'insufficient_credits'));
-    const noList = fault.refuse(501, 'not_implemented');
-    upstream.once('list', noList, noList);
-    await fixed.restart();
-    await client.reconnect();
-    await runsOnce(client, id);
-    await fixed.check();
-  });
-
-  test('is not canceled unseen when its prompt is', async () => {
-    const { upstream } = fixed;
-    const client = await fixed.client();
-    upstream.script(undefined);
-    upstream.once('submit', killOf(fixed));
-    const id = await postUntilKilled(client);
-    upstream.always('submit', fault.refuse(402, 'insufficient_credits'));
-    upstream.always('list', fault.refuse(503, 'upstream_unreachable'));
-    await fixed.restart();
-    await client.reconnect();
-    await expect.poll(() => keysOf(fixed, id).length).toBeGreaterThan(1);
-    await client.say('/queue', { delete: [id] });
-    upstream.always('list', honestly);
-    await expect.poll(() => client.jobs(id)[0]?.status, { timeout: 8_000 }).toBe('canceled');
-    await client.ended(id);
-  });
+test('after a kill -9 an unknown job is not given up for a 402 to its key, and not canceled unseen', async () => {
+  const { upstream } = fixed;
+  const kill = killOf(fixed, 2);
+  const [kept, deleted] = [await fixed.client(), await fixed.client()];
+  upstream.script(staysRunning);
+  upstream.once('submit', kill, kill);
+  const ids = await Promise.all([kept, deleted].map((client) => postUntilKilled(client)));
+  upstream.always('submit', fault.refuse(402, 'insufficient_credits'));
+  upstream.always('list', fault.refuse(503, 'upstream_unreachable'));
+  await fixed.restart();
+  await kept.reconnect();
+  await deleted.reconnect();
+  for (const id of ids)
+    await expect.poll(() => keysOf(fixed, id).length, { timeout: 8_000 }).toBeGreaterThan(1);
+  const [keptId = '', deletedId = ''] = ids;
+  await deleted.say('/queue', { delete: [deletedId] });
+  upstream.always('list', honestly);
+  const jobOf = (id: string) => kept.jobs(id)[0];
+  await expect.poll(() => jobOf(deletedId)?.status, { timeout: 8_000 }).toBe('canceled');
+  await deleted.ended(deletedId);
+  finish(upstream, jobOf(keptId) as WireJob);
+  await runsOnce(kept, keptId);
+  await fixed.check();
 });
 
 /** The refusals a service may answer to a key it has a job for, before it looks at keys. */
@@ -185,54 +177,42 @@ describe('a service that remembers no keys and has no list of jobs', () => {
   });
 });
 
-describe('a prompt that came with a key of its own, after a kill -9', () => {
-  const passing = useSharedSetup();
+describe('a prompt that came with a key of its own, after a kill -9, with keys passed through', () => {
+  // The search of the first process, or that of the next one, must not be over before the service lists jobs.
+  const passing = useSharedSetup({ pace: { searchWindowMs: 60_000 } });
   const withKey = (key: string) => ({ extra_data: { api_key_comfy_org: key } });
 
-  test.each([
-    ['a fixed key', fixed],
-    ['keys passed through', passing],
-  ])('with %s: its job is found without that key', async (_, setup) => {
-    const client = await setup.client();
-    setup.upstream.once('submit', killOf(setup));
-    const id = await postUntilKilled(client, { more: withKey('of-another-user') });
-    await setup.restart();
-    await client.reconnect();
-    await runsOnce(client, id);
-    expect(keysOf(setup, id)).toHaveLength(1);
-  });
-
-  test('whose outcome was unknown: its job is found all the same', async () => {
-    // The search of the first process, or that of the next one, must not be over before the service lists jobs.
-    const pace = { searchWindowMs: 60_000 };
-    const setup = await openOwnSetup({ env: FIXED, pace });
-    const { upstream } = setup;
-    upstream.script(runsToCompletion());
-    upstream.always('list', fault.refuse(503, 'upstream_unreachable'));
-    upstream.once('submit', fault.claimAndDie({ withJob: true }));
-    const client = await setup.client();
-    const { promptId, marker } = await client.post({ more: withKey('of-another-user') });
-    await setup.restart();
-    upstream.always('list', honestly);
-    await client.reconnect();
-    await runsOnce(client, promptId, marker);
-  });
-
-  test('and was never sent: it fails and says why, unless the key is its owner’s', async () => {
+  test('its job is found without that key; that was never sent, it fails and says why, unless the key is its owner’s', async () => {
     const { upstream } = passing;
-    upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '30' }));
-    const client = await passing.client();
-    const own = await client.post({ more: withKey(client.key) });
-    const foreign = await client.post({ more: withKey('of-another-user') });
+    const foreignKey = withKey('of-another-user');
+    const unsure = await passing.client();
+    upstream.of(unsure.key).always('list', fault.refuse(503, 'upstream_unreachable'));
+    upstream.of(unsure.key).once('submit', fault.claimAndDie({ withJob: true }));
+    const unknown = await unsure.post({ more: foreignKey });
+    const waiting = await passing.client();
+    upstream
+      .of(waiting.key)
+      .always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '30' }));
+    const own = await waiting.post({ more: withKey(waiting.key) });
+    const foreign = await waiting.post({ more: foreignKey });
+    const killed = await passing.client();
+    upstream.of(killed.key).once('submit', killOf(passing));
+    const id = await postUntilKilled(killed, { more: foreignKey });
     await passing.restart();
-    upstream.always('submit', honestly);
-    await client.reconnect();
-    await runsOnce(client, own.promptId, own.marker);
-    const sent = JSON.parse(upstream.requests('submit').at(-1)?.body.toString() ?? '{}');
-    expect(sent.extra_data).toEqual({ api_key_comfy_org: client.key });
-    const { status } = await client.ended(foreign.promptId);
+    upstream.of(unsure.key).always('list', honestly);
+    upstream.of(waiting.key).always('submit', honestly);
+    for (const client of [unsure, waiting, killed]) await client.reconnect();
+    await runsOnce(killed, id);
+    expect(keysOf(passing, id)).toHaveLength(1);
+    await runsOnce(unsure, unknown.promptId, unknown.marker);
+    await runsOnce(waiting, own.promptId, own.marker);
+    const sent = JSON.parse(
+      upstream.of(waiting.key).requests('submit').at(-1)?.body.toString() ?? '{}',
+    );
+    expect(sent.extra_data).toEqual({ api_key_comfy_org: waiting.key });
+    const { status } = await waiting.ended(foreign.promptId);
     expect(JSON.stringify(status)).toContain('Keys are never stored');
-    expect(client.jobs(foreign.marker)).toEqual([]);
+    expect(waiting.jobs(foreign.marker)).toEqual([]);
     await passing.check();
   });
 });
