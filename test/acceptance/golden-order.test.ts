@@ -1,6 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { frameSummary } from '../support/golden/golden-frame-summary.ts';
-import { type GoldenServer, startGoldenServer } from '../support/golden/golden-server.ts';
+import {
+  type GoldenServer,
+  closeEngines,
+  startGoldenServer,
+} from '../support/golden/golden-server.ts';
 import { ownFrame } from '../support/golden/golden-normalize.ts';
 import { type GoldenSocket, openGoldenSocket } from '../support/golden/golden-socket.ts';
 
@@ -8,7 +12,10 @@ let server: GoldenServer;
 beforeAll(async () => {
   server = await startGoldenServer(['--preview-method', 'none'], new Map());
 });
-afterAll(() => server.close());
+afterAll(async () => {
+  await server.close();
+  await closeEngines();
+});
 
 test('T15: a socket that takes over mid-run hears where the run is and every step the other missed', async () => {
   const url = `ws://127.0.0.1:${server.port}/ws?clientId=back`;

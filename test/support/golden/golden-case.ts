@@ -1,13 +1,28 @@
+import { afterAll, expect, test } from 'vitest';
 import { differencesOf } from './golden-compare.ts';
 import type { Case, ExpectedDifference } from './golden-differences.ts';
-import { startGoldenServer } from './golden-server.ts';
+import { closeEngines, startGoldenServer } from './golden-server.ts';
 import { replay } from './golden-replay.ts';
 import { scenarioOf } from './golden-scenario.ts';
 
 type DifferencesByPlace = { readonly [where: string]: readonly string[] };
 
+/** Tests that each case is answered as recorded, or as docs/differences.md says. */
+export function testCases(cases: readonly Case[]): void {
+  afterAll(closeEngines);
+
+  test.each(cases)(
+    '$scenario',
+    async (golden) => {
+      const { found, expected } = await replayCase(golden);
+      expect(found).toEqual(expected);
+    },
+    30_000,
+  );
+}
+
 /** Replays a case on a fresh server; `found` and `expected` are equal when all differences are meant. */
-export async function replayCase(golden: Case): Promise<{
+async function replayCase(golden: Case): Promise<{
   readonly found: DifferencesByPlace;
   readonly expected: DifferencesByPlace;
 }> {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,7 +16,7 @@ export async function startGoldenServer(
   args: readonly string[],
   inputs: ReadonlyMap<string, Buffer>,
 ): Promise<GoldenServer> {
-  const server = testedUpstream() === 'remote' ? await startPair(args) : await startOne(args);
+  const server = testedUpstream() === 'remote' ? await startInFront(args) : await startOne(args);
   const black = { width: 8, height: 8, channels: 3, background: 'black' } as const;
   const example = await sharp({ create: black }).png().toBuffer();
   for (const [name, bytes] of new Map([['example.png', example], ...inputs])) {
@@ -24,22 +25,31 @@ export async function startGoldenServer(
   return server;
 }
 
-async function startPair(args: readonly string[]): Promise<GoldenServer> {
+/** Engines behind servers, by their arguments. */
+const engines = new Map<string, Promise<GoldenServer>>();
+
+/** Has its own user of an engine that other scenarios use, too: users share nothing. */
+async function startInFront(args: readonly string[]): Promise<GoldenServer> {
   const { front, behind } = argsOfPair(args);
-  const engine = await startOne(behind);
-  const server = await startOne(['--upstream', `http://127.0.0.1:${engine.port}`, ...front]);
-  return {
-    port: server.port,
-    async close() {
-      await server.close();
-      await engine.close();
-    },
-  };
+  const engine = engines.get(behind.join(' ')) ?? startOne(behind);
+  engines.set(behind.join(' '), engine);
+  const url = `http://127.0.0.1:${(await engine).port}`;
+  return startOne(['--upstream', url, ...front], { HOLDOVER_UPSTREAM_KEY: randomUUID() });
 }
 
-async function startOne(args: readonly string[]): Promise<GoldenServer> {
+/** Closes the engines behind servers that have been closed. */
+export async function closeEngines(): Promise<void> {
+  const started = await Promise.all(engines.values());
+  engines.clear();
+  await Promise.all(started.map((engine) => engine.close()));
+}
+
+async function startOne(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<GoldenServer> {
   const dataDir = await mkdtemp(join(tmpdir(), 'holdover-golden-'));
-  const parsed = parseConfig(['--port', '0', '--data-dir', dataDir, ...args], {});
+  const parsed = parseConfig(['--port', '0', '--data-dir', dataDir, ...args], env);
   if (parsed.kind === 'exit') throw new Error(parsed.text);
   const nodesModule = new URL('./golden-nodes.mjs', import.meta.url).href;
   const library = { nodes: ALL_NODES, nodesModule };
