@@ -35,20 +35,76 @@ async function call(client: Client): Promise<void> {
   await client.queue();
 }
 
+/** The beginning of a call, whose end never comes. */
+async function postHalf({ key }: Client): Promise<void> {
+  const { port } = setup.holdover();
+  const body = JSON.stringify({ prompt: {}, prompt_id: 'half' });
+  const socket = dial(port, '127.0.0.1');
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  socket.write(
+    `POST /prompt HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nX-API-Key: ${key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 20)}`,
+  );
+}
+
 describe('kill -9', () => {
-  test('F36 before the prompt was read: nothing of it is anywhere', async () => {
+  test('F36, F38, F40 with keys passed through, at once: each owner finds what became of its prompts', async () => {
+    const { upstream } = setup;
+    // F40 while forty prompts run: all of them end, under their numbers.
+    const many = await setup.client();
+    upstream.script(staysRunning, many.key);
+    const posts = await Promise.all(Array.from({ length: 40 }, () => many.post()));
+    // Prompts that wait for room: they are submitted in their order, under the keys they had.
+    const waiting = await setup.client();
+    const keys = () => new Set(theirs(waiting).requests('submit').map(keyOf));
+    theirs(waiting).always('submit', fault.refuse(429, 'queue_full'));
+    const waits = [await waiting.post(), await waiting.post(), await waiting.post()];
+    const before = keys();
+    // F36 before the prompt was read: nothing of it is anywhere.
+    const half = await setup.client();
+    await postHalf(half);
+    // F38 between the submission and the job's id: the job is found when its owner calls, not made again.
     const client = await setup.client();
-    const body = JSON.stringify({ prompt: {}, prompt_id: 'half' });
-    const socket = dial(setup.holdover().port, '127.0.0.1');
-    socket.on('error', () => {});
-    await once(socket, 'connect');
-    socket.write(
-      `POST /prompt HTTP/1.1\r\nHost: 127.0.0.1:${setup.holdover().port}\r\nX-API-Key: ${client.key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 20)}`,
-    );
+    const promptId = randomUUID();
+    theirs(client).once('submit', async (exchange) => {
+      exchange.server.makeJob(exchange);
+      await setup.holdover().kill9();
+    });
+    await postUntilKilled(client, promptId);
     await setup.restart();
+    upstream.streams.most = upstream.streams.open;
+
+    await call(half);
+    expect(await half.queue()).toEqual({ running: [], pending: [] });
+    expect(theirs(half).requests('submit')).toEqual([]);
+
     await call(client);
-    expect(await client.queue()).toEqual({ running: [], pending: [] });
-    expect(theirs(client).requests('submit')).toEqual([]);
+    expect((await client.ended(promptId)).status.status_str).toBe('success');
+    expect(client.jobs(promptId)).toHaveLength(1);
+    expect(theirs(client).requests('submit')).toHaveLength(1);
+
+    theirs(waiting).always('submit', (exchange) => exchange.honestly());
+    await call(waiting);
+    for (const one of waits)
+      expect((await waiting.ended(one.promptId)).status.status_str).toBe('success');
+    const made = theirs(waiting).jobs().map(nameOf);
+    expect(made).toEqual(waits.map(({ marker }) => `${marker}_00001_.png`));
+    for (const key of before) expect([...keys()]).toContain(key);
+    expect(keys().size).toBe(3);
+
+    await call(many);
+    const jobs = theirs(many).jobs();
+    // Some ended while no server followed them.
+    for (const job of jobs.slice(0, 20)) finish(upstream, job);
+    await expect.poll(async () => (await many.queue()).running.length).toBeGreaterThan(0);
+    for (const job of jobs.slice(20)) finish(upstream, job);
+    for (const post of posts) {
+      const { status, prompt } = await many.ended(post.promptId, 10_000);
+      expect([status.status_str, prompt[0]]).toEqual(['success', post.json.number]);
+    }
+    expect(upstream.streams.most).toBeLessThanOrEqual(6 * SERVERS);
+    expect(theirs(many).requests('submit')).toHaveLength(40);
+    await setup.check();
   });
 
   // Each process dies at the moment it was started for; the next one takes up its prompt.
@@ -108,41 +164,6 @@ describe('kill -9', () => {
     await own.check();
   });
 
-  test('F38 with keys passed through: the job is found when its owner calls, not made again', async () => {
-    const client = await setup.client();
-    const promptId = randomUUID();
-    theirs(client).once('submit', async (exchange) => {
-      exchange.server.makeJob(exchange);
-      await setup.holdover().kill9();
-    });
-    await postUntilKilled(client, promptId);
-    await setup.restart();
-    await call(client);
-    expect((await client.ended(promptId)).status.status_str).toBe('success');
-    expect(client.jobs(promptId)).toHaveLength(1);
-    expect(theirs(client).requests('submit')).toHaveLength(1);
-    await setup.check();
-  });
-
-  test('with prompts that wait for room: they are submitted in their order, under the keys they had', async () => {
-    const client = await setup.client();
-    const keys = () => new Set(theirs(client).requests('submit').map(keyOf));
-    theirs(client).always('submit', fault.refuse(429, 'queue_full'));
-    const posts = [await client.post(), await client.post(), await client.post()];
-    const before = keys();
-    await setup.restart();
-    theirs(client).always('submit', (exchange) => exchange.honestly());
-    await call(client);
-    for (const { promptId } of posts) {
-      expect((await client.ended(promptId)).status.status_str).toBe('success');
-    }
-    const made = theirs(client).jobs().map(nameOf);
-    expect(made).toEqual(posts.map(({ marker }) => `${marker}_00001_.png`));
-    for (const key of before) expect([...keys()]).toContain(key);
-    expect(keys().size).toBe(3);
-    await setup.check();
-  });
-
   test('of a prompt whose outcome is unknown: jobs of another user with the same workflow, running or over, stay theirs', async () => {
     const own = await openOwnSetup({
       env: FIXED,
@@ -172,32 +193,6 @@ describe('kill -9', () => {
     if (second) finish(upstream, second);
     for (const { promptId } of [over, runs])
       expect(Object.keys((await bob.ended(promptId)).outputs)).toHaveLength(1);
-  });
-
-  test('F40 while forty prompts run: all of them end, under their numbers', async () => {
-    const { upstream } = setup;
-    const client = await setup.client();
-    upstream.script(staysRunning, client.key);
-    const posts = await Promise.all(Array.from({ length: 40 }, () => client.post()));
-    const numbers = new Map(posts.map(({ promptId, json }) => [promptId, json.number]));
-    await setup.restart();
-    upstream.streams.most = upstream.streams.open;
-    await call(client);
-    const jobs = theirs(client).jobs();
-    // Some ended while no server followed them.
-    for (const job of jobs.slice(0, 20)) finish(upstream, job);
-    await expect.poll(async () => (await client.queue()).running.length).toBeGreaterThan(0);
-    for (const job of jobs.slice(20)) finish(upstream, job);
-    for (const { promptId } of posts) {
-      const entry = await client.ended(promptId, 10_000);
-      expect([entry.status.status_str, entry.prompt[0]]).toEqual([
-        'success',
-        numbers.get(promptId),
-      ]);
-    }
-    expect(upstream.streams.most).toBeLessThanOrEqual(6 * SERVERS);
-    expect(theirs(client).requests('submit')).toHaveLength(40);
-    await setup.check();
   });
 });
 
