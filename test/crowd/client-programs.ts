@@ -8,7 +8,7 @@ import { type GroupJob, DOCUMENTED_EXCEPTIONS, type Kind, endOf } from './frame-
 
 // Programs of the crowd. Each waits as its kind of client waits, and throws when that fails it.
 
-const POLL_MS = 40;
+const POLL_MS = 250;
 
 /** Polls the history as most scripts do, and looks at the result. */
 export async function poll(group: ClientGroup, caller: Caller, kind: Kind): Promise<GroupJob> {

@@ -20,14 +20,13 @@ export function sharedUser(group: ClientGroup, callers: Callers): Promise<unknow
     listen(group, keyless, { name: 'script', kinds: ['grown', 'failed', 'sized'] }),
     listen(group, keyless, { name: 'waits-for-one', kinds: ['streamed'] }),
     listen(group, emptyBearer, { name: 'open-webui', kinds: ['grown'] }),
-    listen(group, keyless, { name: 'front-end', kinds: ['grown', 'failed'], negotiates: true }),
+    listen(group, keyless, { name: 'front-end', kinds: ['grown'], negotiates: true }),
     listen(group, sample, { name: 'hosted-sample', kinds: ['grown', 'failed'] }),
     listen(group, sample, { name: 'hosted-front-end', kinds: ['sized'], negotiates: true }),
     poll(group, keyless, 'grown'),
     poll(group, keyless, 'failed'),
     poll(group, keyless, 'streamed'),
     poll(group, sample, 'sized'),
-    poll(group, sample, 'failed'),
     cancel(group, keyless),
     cancel(group, keyless, 'canceller'),
     takeBack(group, keyless),
@@ -55,7 +54,7 @@ export function keyedUsers(group: ClientGroup, callers: Callers): Promise<unknow
     }),
     listen(group, hosted('tabs-key'), {
       name: 'tab-2',
-      kinds: ['failed', 'grown'],
+      kinds: ['failed'],
       negotiates: true,
     }),
     // And of a local one behind a proxy that adds the header.
@@ -67,7 +66,7 @@ export function keyedUsers(group: ClientGroup, callers: Callers): Promise<unknow
     poll(group, bareKey('n8n-key'), 'failed'),
     // A v1 script and a hosted sample with one key.
     listen(group, bearer('mixed-key'), { name: 'mixed-script', kinds: ['grown', 'failed'] }),
-    listen(group, hosted('mixed-key'), { name: 'mixed-sample', kinds: ['failed', 'grown'] }),
+    listen(group, hosted('mixed-key'), { name: 'mixed-sample', kinds: ['grown'] }),
     // The same client id with other keys.
     listen(group, bearer('namesake-1'), { name: 'same-id', kinds: ['grown'] }),
     listen(group, bearer('namesake-2'), { name: 'same-id', kinds: ['failed'] }),
