@@ -9,23 +9,14 @@ import { readPngChunks, writePng } from '../../src/nodes/codecs/png-chunks.ts';
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 const SIDE = 5000;
-const INKS_SIDE = 4000;
-/** The processor time of reading a file, sending an answer and collecting garbage. */
-const MAX_MAIN_THREAD_MS = 150;
+/** The processor time of reading a file, sending an answer and collecting garbage; drawing one takes longer. */
+const MAX_MAIN_THREAD_MS = 60;
 
 let server: Holdover;
 
 beforeAll(async () => {
   server = await startHoldover({ upstream: 'embedded' });
-  const white = sharp({ create: { width: SIDE, height: SIDE, channels: 3, background: '#fff' } });
-  const inks = white
-    .clone()
-    .resize(INKS_SIDE)
-    .toColourspace('cmyk')
-    .tiff({ compression: 'deflate' });
   await uploadInput(server.url, { name: 'bitmap.bmp', bytes: emptyBitmap() });
-  await uploadInput(server.url, { name: 'inks.tif', bytes: await inks.toBuffer() });
-  await uploadInput(server.url, { name: 'rgb.png', bytes: await white.png().toBuffer() });
   await uploadInput(server.url, { name: 'chunks.png', bytes: await pngOfManyChunks() });
   // The first picture loads the decoders.
   await view('chunks.png&channel=rgb');
@@ -49,13 +40,13 @@ function emptyBitmap(): Buffer {
   return bytes;
 }
 
-/** One pixel behind a million short texts. */
+/** One pixel behind half a million short texts. */
 async function pngOfManyChunks(): Promise<Buffer> {
   const [header, ...rest] = readPngChunks(await sharp(WHITE_PIXEL).png().toBuffer());
   const png = writePng([header!, { type: 'tEXt', data: Buffer.from('k\0') }, ...rest]);
   const [behindHeader, behindText] = [33, 47];
   const text = png.subarray(behindHeader, behindText);
-  const texts = Buffer.alloc(text.length * 1_000_000, text);
+  const texts = Buffer.alloc(text.length * 500_000, text);
   return Buffer.concat([png.subarray(0, behindHeader), texts, png.subarray(behindText)]);
 }
 
@@ -85,10 +76,7 @@ function mainThreadMs(): number {
 }
 
 test.each([
-  ['a bitmap of 1 KB', () => view('bitmap.bmp&preview=webp;50')],
-  ['the alpha of a bitmap', () => view('bitmap.bmp&channel=a')],
-  ['CMYK', () => view('inks.tif&preview=jpeg;50')],
-  ['the alpha of a large PNG', () => view('rgb.png&channel=a')],
+  ['a bitmap of 1 KB', () => view('bitmap.bmp&preview=jpeg;50')],
   ['a mask on a PNG of many chunks', () => uploadMask('chunks.png')],
 ])('the thread that answers does not draw %s', async (_, draw) => {
   const beforeMs = mainThreadMs();
