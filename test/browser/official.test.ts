@@ -39,9 +39,11 @@ const ROWS = [
 const STARTER = ['ImageScaleBy', 'Note', 'ReactionDiffusion', 'SaveImage'];
 const IDLE = { queue_running: [], queue_pending: [] };
 
+let browser: Browser | undefined;
+afterAll(() => browser?.close());
+
 /** A server with the front end, and a page on it that complains of nothing. */
 function useFrontEnd({ version, upstream }: (typeof ROWS)[number], frontEnd: FrontEndFolder) {
-  let browser: Browser;
   let holdover: Holdover;
   let watched: WatchedPage | undefined;
   const args = ['--front-end-root', frontEnd.ok ? frontEnd.root : ''];
@@ -55,19 +57,14 @@ function useFrontEnd({ version, upstream }: (typeof ROWS)[number], frontEnd: Fro
     });
 
   beforeAll(async () => {
-    browser = await launchChromium(chromium.ok ? chromium.path : '');
+    browser ??= await launchChromium(chromium.ok ? chromium.path : '');
     if (upstream === 'remote') engine = await startHoldover({ upstream: 'embedded' });
     holdover = await start();
-    await openBrowser();
-  });
-  /** One that knows nothing of the user. */
-  async function openBrowser(): Promise<void> {
-    await watched?.close();
     const folder = `official-${version}-${upstream}`;
     watched = await openPage(browser, { folder, allowed: NO_FAULTS });
-  }
+  });
   afterAll(async () => {
-    await browser?.close();
+    await watched?.close();
     await holdover?.dispose();
     await engine?.dispose();
   });
@@ -77,7 +74,15 @@ function useFrontEnd({ version, upstream }: (typeof ROWS)[number], frontEnd: Fro
     url: () => holdover.url,
     ui: () => createUi(watched!.page),
     watched: () => watched!,
-    openBrowser,
+    /** The page is then that of another browser, but for its cache of files. */
+    async forget() {
+      const { page } = watched!;
+      await page.goto('about:blank');
+      await page.context().clearCookies();
+      await page.addInitScript(
+        'location.host && [localStorage, sessionStorage].forEach((kept) => kept.clear())',
+      );
+    },
     async restart() {
       const { dataDir, port } = holdover;
       await holdover.kill9();
@@ -100,8 +105,41 @@ function testFrontEnd(row: (typeof ROWS)[number], frontEnd: FrontEndFolder): voi
   const { url, ui, watched } = at;
   const page = () => watched().page;
 
-  test('it loads, is connected, has the nodes, and opens a template of ours', async () => {
+  /** For the input files: some versions ask when they open, others at the first look. */
+  let asked: Promise<unknown>;
+
+  async function openWithWhatIsKept(): Promise<void> {
+    asked = page().waitForRequest(row.inputs, { timeout: 0 });
+    // A failure before it is awaited is that of the test.
+    asked.catch(() => {});
     await ui().open(url());
+    expect(await page().getByTestId('minimap-container').count()).toBe(0);
+    // A browser without a graph of the user has the starter graph, and leaves one of the user alone.
+    await expect.poll(() => ui().shownTypes()).toEqual(STARTER);
+    await ui().loadNote();
+    expect(await ui().shownTypes()).toEqual(['Note']);
+    await ui().untilActive(1);
+    await ui().showWorkflows();
+    await page().getByText('my kept one').first().waitFor();
+    expectNow(await ui().modified('workflows/another.json'));
+    await watched().picture('another-browser');
+    await interrupt(url());
+    await ui().untilActive(0);
+    await ui().showWorkflows();
+  }
+
+  if (!isNewest)
+    test('saved workflows, settings and running jobs of the user are there', async () => {
+      await put(url(), 'settings', { 'Comfy.TutorialCompleted': true, [MINIMAP]: false });
+      await put(url(), workflowPath('my kept one'), {});
+      await put(url(), workflowPath('another'), {});
+      await put(url(), 'prompt', { prompt: endless() });
+      await openWithWhatIsKept();
+      await ui().browseTemplates();
+    });
+
+  test('it loads, is connected, has the nodes, and opens a template of ours', async () => {
+    if (isNewest) await ui().open(url());
     await watched().picture('loaded');
     await ui().openTemplate('Grow a Pattern');
     await expect.poll(() => ui().shownTypes()).toEqual(STARTER);
@@ -110,7 +148,7 @@ function testFrontEnd(row: (typeof ROWS)[number], frontEnd: FrontEndFolder): voi
 
   test('a run shows its progress and previews, and then its picture', async () => {
     // `front-end/templates` runs it whole.
-    await ui().setValues('ReactionDiffusion', { width: 64, height: 64, steps: 80 });
+    await ui().setValues('ReactionDiffusion', { width: 64, height: 64, steps: 40 });
     await ui().run();
     await ui().untilPreview('ReactionDiffusion');
     await watched().picture('running');
@@ -184,35 +222,26 @@ function testFrontEnd(row: (typeof ROWS)[number], frontEnd: FrontEndFolder): voi
     await watched().picture('cancelled');
   });
 
-  /** For the input files: some versions ask when they open, others at the first look. */
-  let asked: Promise<unknown>;
-
-  test('saved workflows, settings and running jobs are there in another browser', async () => {
-    await ui().save('my kept one');
-    expectNow(await ui().modified('workflows/my kept one.json'));
-    await ui().hideMinimap();
-    await ui().run();
-    await ui().untilPreview('ReactionDiffusion');
-    const another = `${url()}/userdata/${encodeURIComponent('workflows/another.json')}`;
-    await fetch(another, { method: 'POST', body: '{}' });
-    await at.openBrowser();
-    asked = page().waitForRequest(row.inputs, { timeout: 0 });
-    // A failure before it is awaited is that of the test.
-    asked.catch(() => {});
-    await ui().open(url());
-    expect(await page().getByTestId('minimap-container').count()).toBe(0);
-    // A browser without a graph of the user has the starter graph, and leaves one of the user alone.
-    await expect.poll(() => ui().shownTypes()).toEqual(STARTER);
-    await ui().loadNote();
-    expect(await ui().shownTypes()).toEqual(['Note']);
-    await ui().untilActive(1);
-    await ui().showWorkflows();
-    await page().getByText('my kept one').first().waitFor();
-    expectNow(await ui().modified('workflows/another.json'));
-    await watched().picture('another-browser');
-    await interrupt(url());
-    await ui().untilActive(0);
+  test('workflows and settings are saved', async () => {
+    const name = isNewest ? 'my kept one' : 'my other one';
+    await ui().save(name);
+    await expect
+      .poll(() => getJson(`${url()}/${workflowPath(name)}`))
+      .toMatchObject({ version: 0.4 });
+    expectNow(await ui().modified(`workflows/${name}.json`));
+    const isShown = (await page().getByTestId('minimap-container').count()) > 0;
+    await page().getByTestId('toggle-minimap-button').click();
+    await expect.poll(() => getJson(`${url()}/settings`)).toMatchObject({ [MINIMAP]: !isShown });
   });
+
+  if (isNewest)
+    test('saved workflows, settings and running jobs are there in another browser', async () => {
+      await ui().run();
+      await ui().untilPreview('ReactionDiffusion');
+      await put(url(), workflowPath('another'), {});
+      await at.forget();
+      await openWithWhatIsKept();
+    });
 
   test('it connects again after a restart, and runs', async () => {
     watched().allow(RESTARTED);
@@ -234,6 +263,14 @@ function testFrontEnd(row: (typeof ROWS)[number], frontEnd: FrontEndFolder): voi
     await ui().untilAsset('filename=mine.png');
     await watched().picture('imported');
   });
+}
+
+const MINIMAP = 'Comfy.Minimap.Visible';
+const workflowPath = (name: string) => `userdata/${encodeURIComponent(`workflows/${name}.json`)}`;
+
+async function put(url: string, path: string, body: object): Promise<void> {
+  const answer = await fetch(`${url}/${path}`, { method: 'POST', body: JSON.stringify(body) });
+  expect(answer.status).toBe(200);
 }
 
 /** A date in milliseconds that a front end holds. */

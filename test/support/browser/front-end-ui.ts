@@ -93,6 +93,8 @@ export function createUi(page: Page) {
       await page.getByTestId('queue-button').waitFor();
       await page.evaluate(listen);
     },
+    browseTemplates: () =>
+      page.evaluate(() => app.extensionManager.command.execute('Comfy.BrowseTemplates')),
     /** A newcomer is shown templates first, with pictures 320 pixels wide. */
     async openTemplate(title: string) {
       await page.waitForFunction(
@@ -164,10 +166,6 @@ export function createUi(page: Page) {
       await field.fill(name);
       await field.press('Enter');
       await field.waitFor({ state: 'detached' });
-    },
-    async hideMinimap() {
-      await page.getByTestId('toggle-minimap-button').click();
-      await page.getByTestId('minimap-container').waitFor({ state: 'detached' });
     },
     untilConnectedAgain: () =>
       page.waitForFunction(() => (globalThis as any).heard.includes('reconnected')),
