@@ -199,14 +199,38 @@ describe('after an upgrade', () => {
     expect(typesOf(Buffer.from(heard.raw))).toEqual(['status', 'feature_flags']);
   });
 
-  test('a socket that is closed in the gap gets its frames before the close', async () => {
+  test.each<[string, (hub: Hub) => unknown, number]>([
+    ['closed', (hub) => hub.close(), 1001],
+    [
+      'replaced by a newer one',
+      (hub) => hub.makeRoom({ user: 'user', clientId: 'raw', where: 'user' }),
+      1000,
+    ],
+  ])('a socket that is %s in the gap gets its frames before the close', async (_, end, code) => {
     const setup = await listen();
     const { wire } = await connect(setup);
-    setup.hub.close();
+    end(setup.hub);
     await wire.until('"sid"');
     await settle();
     const received = await wire.received(0);
-    expect([typesOf(received), closeCode(received)]).toEqual([['status'], 1001]);
+    expect([typesOf(received), closeCode(received)]).toEqual([['status'], code]);
+  });
+
+  test('a large result does not delay what follows in the same turn', async () => {
+    const setup = await listen();
+    const { wire } = await connect(setup);
+    vi.advanceTimersByTime(HOLD_MS);
+    await wire.until('"sid"');
+    const channel = setup.hub.channels.open(CHANNEL);
+    const nodes = { nodeId: '1', displayNodeId: '1' };
+    const bytes = new Uint8Array(300 * 1024);
+    const picture = { ...nodes, mime: 'image/png', bytes, kind: 'result' } as const;
+    channel.send({ kind: 'picture', picture }, 0);
+    const state: V1Message = { type: 'progress_state', data: { prompt_id: 'p', nodes: {} } };
+    channel.send({ kind: 'json', message: state }, 0);
+    channel.send({ kind: 'json', message: started('2') }, 0);
+    const { raw } = await wire.until('"executing"');
+    expect(typesOf(Buffer.from(raw, 'latin1')).slice(1)).toEqual(['progress_state', 'executing 2']);
   });
 
   test('a client that vanishes in the gap leaves nothing behind', async () => {
