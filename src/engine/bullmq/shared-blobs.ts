@@ -56,19 +56,22 @@ export function createSharedBlobs(deps: SharedBlobsOptions): SharedBlobs {
     await redis.set(keys.pendingBlob(hash), '1', 'PX', CLAIM_TTL_MS);
   }
 
-  async function finishRemoval(name: string, hash: string): Promise<void> {
+  /** Deletes bytes that were set aside, or puts them back. True: they are back. */
+  async function finishRemoval(name: string, hash: string): Promise<boolean> {
     // Keep this order. `moveIntoPlace` and `put` announce the bytes first, and their record exists before the
     // announcement expires.
     const isWanted =
       (await redis.exists(keys.pendingBlob(hash))) === 1 ||
       (await ledger.assets.countByHash(hash)) > 0;
     await (isWanted ? blobs.putBack(name) : blobs.removeAside(name));
+    return isWanted;
   }
 
   async function remove(hash: string): Promise<void> {
     const name = await blobs.setAside(hash);
-    if (name !== undefined) await finishRemoval(name, hash);
-    await blobs.markRecorded(hash);
+    const isKept = name !== undefined && (await finishRemoval(name, hash));
+    // Announced bytes may get no record: with their marker they are removed later.
+    if (!isKept) await blobs.markRecorded(hash);
   }
 
   return {

@@ -313,4 +313,17 @@ describe.skipIf(redisMissing() !== '')(`the queue in Redis${redisMissing()}`, ()
     await shared(services.ledger).remove(file.hash);
     expect(await blobs.sizeOf(file.hash)).toBeUndefined();
   });
+
+  test('bytes that are removed right after they were stored keep their marker', async () => {
+    const setup = await openQueueSetup(redis());
+    const services = openServices(setup);
+    const blobs = createFolderBlobs(path.join(setup.dataDir, 'blobs'));
+    const shared = createSharedBlobs({ ...services, ...setup, blobs, clock: systemClock });
+    const file = await spooled('late');
+    await shared.put(file);
+    await shared.remove(file.hash);
+    const marked: string[] = [];
+    for await (const { hash } of blobs.listUnrecorded()) marked.push(hash);
+    expect([marked, await blobs.sizeOf(file.hash)]).toEqual([[file.hash], file.sizeBytes]);
+  });
 });
