@@ -10,8 +10,8 @@ import { type NameSeries, counterIn } from '../../translate/free-names.ts';
 
 /** Reserves names for files that are made at the same time. */
 export type OutputNames = {
-  /** Reserves a counter above `floor` that was never reserved before. */
-  reserveCounter(user: string, start: string, floor: number): number | Promise<number>;
+  /** Reserves a counter above `floor` that this series never got before. */
+  reserveCounter(user: string, series: string, floor: number): number | Promise<number>;
   /** Claims a file name. False when another process has claimed it. */
   claimName(user: string, filePath: string): boolean | Promise<boolean>;
 };
@@ -20,8 +20,8 @@ export type OutputNames = {
 export function createOutputNames(): OutputNames {
   const reservedCounters = new LRUCache<string, number>(bytesAtMost(MAX_COUNTER_BYTES));
   return {
-    reserveCounter(user, start, floor) {
-      const key = JSON.stringify([user, start]);
+    reserveCounter(user, series, floor) {
+      const key = JSON.stringify([user, series]);
       const next = 1 + Math.max(floor, reservedCounters.get(key) ?? 0);
       reservedCounters.set(key, next);
       return next;
@@ -61,15 +61,15 @@ export function createOutputs(deps: OutputOptions): Outputs {
     bytesAtMost(MAX_COUNTER_BYTES),
   );
   const highestUsed = async (user: string, series: NameSeries): Promise<number> => {
-    const start = startOf(series);
-    const paths = await ledger.assets.outputPaths(user, start);
-    const used = paths.map((path) => counterIn(path.slice(start.length)));
+    const prefix = pathOf(series);
+    const paths = await ledger.assets.outputPaths(user, prefix);
+    const used = paths.map((path) => counterIn(path.slice(prefix.length)));
     const elsewhere = (await highestUsedElsewhere?.(user, series)) ?? 0;
     return used.reduce((most, counter) => Math.max(most, counter), elsewhere);
   };
   /** The reserved numbers are above those that the job has used since the listing. */
   const floorOf = async ({ user, jobId, file }: MadeFile): Promise<number> => {
-    const key = JSON.stringify([jobId, startOf(file)]);
+    const key = JSON.stringify([jobId, pathOf(file)]);
     const known = recentFloors.get(key);
     const isRecent =
       known && clock.now() - known.atMs < FLOOR_VALID_MS && clock.now() >= known.atMs;
@@ -82,11 +82,12 @@ export function createOutputs(deps: OutputOptions): Outputs {
     (await ledger.assets.byFilePath(user, filePath)) !== undefined;
   const findFreeName = async (made: MadeFile): Promise<string> => {
     const { user, file } = made;
-    const floor = await floorOf(made);
-    for (;;) {
-      const counter = await names.reserveCounter(user, startOf(file), floor);
+    for (let floor = await floorOf(made); ;) {
+      const counter = await names.reserveCounter(user, pathOf(file), floor);
       const name = `${file.name.start}${String(counter).padStart(5, '0')}${file.name.end}`;
       if (!(await isNameTaken(user, `${folderOf(file)}${name}`))) return name;
+      // The names of a series with `%batch_num%` do not begin with its text.
+      floor = await highestUsed(user, { ...file, name: { series: file.name.start } });
     }
   };
   /** Records a file under a free name. */
@@ -126,7 +127,7 @@ export function createOutputs(deps: OutputOptions): Outputs {
           await blobs.markRecorded(file.hash);
         };
         withLock(file.hash, storeAndRecord).catch(async (error: unknown) => {
-          // A file that cannot be removed now is removed at the next start. The first error matters more.
+          // A file that cannot be removed now is removed at a later start. The first error matters more.
           await rm(file.path, { force: true }).catch(() => {});
           reject(error);
         });
@@ -141,9 +142,9 @@ type MadeFile = {
   readonly file: WrittenFile;
 };
 
-type SavedFile = MadeFile & { readonly id: string; readonly name: string };
+type NamedFile = MadeFile & { readonly id: string; readonly name: string };
 
-function toOutput({ file, ...saved }: SavedFile): StoredOutput {
+function toOutput({ file, ...saved }: NamedFile): StoredOutput {
   return {
     node_id: saved.nodeId,
     name: saved.name,
@@ -163,6 +164,6 @@ function folderOf({ temp, subfolder }: Pick<WrittenFile, 'temp' | 'subfolder'>):
   return `${temp ? 'temp' : 'output'}/${subfolder === '' ? '' : `${subfolder}/`}`;
 }
 
-function startOf(series: NameSeries): string {
+function pathOf(series: NameSeries): string {
   return `${folderOf(series)}${series.name.series}`;
 }

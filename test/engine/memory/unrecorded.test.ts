@@ -114,14 +114,31 @@ test('a repeated request for bytes that are away leaves the record of the first'
   expect(await next.assets.fromHash('anna', keyed)).toMatchObject({ ok: true });
 });
 
+async function made({ upload }: Awaited<ReturnType<typeof setup>>) {
+  const name = { series: 'a%batch_num%_', start: 'a0_', end: '_.txt' };
+  const { file, contentType } = await upload();
+  const saved = { ...file, name, subfolder: '', contentType, temp: false };
+  return { user: 'ann', jobId: 'j', nodeId: '1', file: saved };
+}
+
 test('an output that cannot be stored leaves no file', async () => {
-  const { place, next, upload } = await setup();
-  await writeFile(path.resolve(place, '../..'), 'not a folder');
-  const outputs = createOutputs({ ...next, names: createOutputNames() });
-  const name = { series: 'a_', start: 'a_', end: '_.txt' };
-  const { file: spooled, contentType } = await upload();
-  const file = { ...spooled, name, subfolder: '', contentType, temp: false };
-  const made = outputs.commit({ user: 'ann', jobId: 'j', nodeId: '1', file });
-  await expect(made).rejects.toThrow(/ENOTDIR|EEXIST/);
-  expect(existsSync(spooled.path)).toBe(false);
+  const service = await setup();
+  await writeFile(path.resolve(service.place, '../..'), 'not a folder');
+  const outputs = createOutputs({ ...service.next, names: createOutputNames() });
+  const output = await made(service);
+  await expect(outputs.commit(output)).rejects.toThrow(/ENOTDIR|EEXIST/);
+  expect(existsSync(output.file.path)).toBe(false);
+});
+
+test('after a restart the number of a name with %batch_num% is found at once', async () => {
+  const tried: string[] = [];
+  const byFilePath = async (user: string, filePath: string) =>
+    tried.push(filePath) > 0 ? service.ledger.assets.byFilePath(user, filePath) : undefined;
+  const service = await setup({ byFilePath });
+  for (let run = 0; run < 2; run++) {
+    const outputs = createOutputs({ ...service.dying, names: createOutputNames() });
+    for (let i = 0; i < 5; i++) await outputs.commit(await made(service));
+  }
+  expect(tried.slice(5, 7)).toEqual(['output/a0_00001_.txt', 'output/a0_00006_.txt']);
+  expect(tried).toHaveLength(11);
 });
