@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { rmSync, writeFileSync } from 'node:fs';
+import { unlink, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hashOf } from '../../lib/hash.ts';
 import { STORAGE_UNAVAILABLE_CODE, isStorageUnavailable } from '../../lib/storage-errors.ts';
@@ -139,12 +139,13 @@ async function store(
 
 /** This thread runs one job and may wait for the disk; the main thread serves all callers. */
 function spool(bytes: Uint8Array, dir: string): SpooledFile {
-  const path = join(dir, randomUUID());
+  const file = { path: join(dir, randomUUID()), sizeBytes: bytes.byteLength, hash: hashOf(bytes) };
   try {
-    writeFileSync(path, bytes, { flag: 'wx' });
+    writeFileSync(file.path, bytes, { flag: 'wx' });
   } catch (error) {
-    rmSync(path, { force: true });
+    // A file that cannot be removed now is removed at a later start. The first error matters more.
+    unlink(file.path, () => {});
     throw error;
   }
-  return { path, sizeBytes: bytes.byteLength, hash: hashOf(bytes) };
+  return file;
 }

@@ -196,11 +196,13 @@ function runEndOf(error: unknown): RunEnd {
   }
   if (error.cause instanceof Cancelled) return { kind: 'stopped' };
   const inputs = describeInputs(error.inputs);
-  return failed(
-    toJobError(error.cause, { id: error.node.id, classType: error.node.def.name, inputs }),
-  );
+  const { name: classType } = error.node.def;
+  const { cause } = (error.cause ?? {}) as Error;
+  const { code: systemCode } = (cause ?? {}) as NodeJS.ErrnoException;
+  const end = failed(toJobError(error.cause, { id: error.node.id, classType, inputs }));
+  return systemCode === undefined ? end : { ...end, systemCode };
 }
 
-function failed(error: Parameters<typeof stringifyJson>[0] | object): RunEnd {
+function failed(error: Parameters<typeof stringifyJson>[0] | object): RunEnd & { kind: 'failed' } {
   return { kind: 'failed', errorJson: stringifyJson(error as Json) };
 }

@@ -105,7 +105,11 @@ async function exchangeMessages(
     handled.catch(() => {});
   });
   await handled;
-  if (away && end.kind === 'failed') throw away.error;
+  if (end.kind !== 'failed') return end;
+  if (away) throw away.error;
+  const facts = { event: 'job.system_error', code: end.systemCode, job: job.id };
+  if (end.systemCode !== undefined)
+    deps.log.error(facts, 'a node failed with an error of the system');
   return end;
 }
 

@@ -76,7 +76,8 @@ export type WorkerRequest = {
 export type RunEnd =
   | { readonly kind: 'succeeded' }
   | { readonly kind: 'stopped' }
-  | { readonly kind: 'failed'; readonly errorJson: string };
+  /** `systemCode`: the code of the system's error that made a node fail, for example `ENOSPC`. */
+  | { readonly kind: 'failed'; readonly errorJson: string; readonly systemCode?: string };
 
 export type ShownResult = {
   readonly nodeId: string;

@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { createMemoryLedger } from '../../support/app/memory-ledger.ts';
 import { ANNA, graph, isStep, runJob, until, value, words } from '../../support/app/jobs.ts';
-import { startEngine } from './open.ts';
+import { silentLogger } from '../../../src/observability/log.ts';
+import { TINY_WORKFLOWS, startEngine } from './open.ts';
 
 const ignoresCancel = graph({ 1: ['Deaf', { seed: 1 }], 2: ['Sink', { value: ['1', 0] }] });
 const fine = graph({ 1: ['Show', { value: 'fine' }] });
@@ -75,4 +76,14 @@ test('an engine closes although the ends of its jobs cannot be stored', async ()
   );
   const closed = engine.close().then(() => 'closed');
   expect(await Promise.race([closed, sleep(3000, 'hangs')])).toBe('closed');
+});
+
+test('the log says why a file of a job could not be written', async () => {
+  const log = silentLogger();
+  const error = vi.spyOn(log, 'error');
+  const engine = await startEngine({ log, outputFiles: { spoolDir: '/no/such/folder' } });
+  const { job } = await runJob(engine, TINY_WORKFLOWS.saving(1));
+  expect(job).toMatchObject({ status: 'failed', error: { x_exception_type: 'OSError' } });
+  const facts = { event: 'job.system_error', code: 'ENOENT', job: job.id };
+  expect(error.mock.calls).toEqual([[facts, expect.any(String)]]);
 });
