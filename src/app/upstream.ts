@@ -118,10 +118,10 @@ async function openRunner(options: UpstreamParts): Promise<OpenedUpstream> {
   const { upstream } = config;
   const sharedFolders = await openFolderDisks(LOCAL_USER, config.folders);
   const spoolDir = store.dir.spool;
-  const outputs = { spoolDir, highestUsedElsewhere: sharedFolders.highestNumber };
+  const outputFiles = { spoolDir, highestUsedElsewhere: sharedFolders.highestNumber };
   const runner =
     upstream.kind === 'embedded'
-      ? await openEmbedded(options, outputs)
+      ? await openEmbedded(options, outputFiles)
       : await openRemote(options, upstream);
   const { jobs } = runner;
   const folders = await openSharedFolders({
@@ -145,14 +145,14 @@ async function openRunner(options: UpstreamParts): Promise<OpenedUpstream> {
 
 async function openEmbedded(
   { config, log, nodeLibrary: library, store, tracing }: UpstreamParts,
-  outputs: EngineOptions['outputs'],
+  outputFiles: EngineOptions['outputFiles'],
 ): Promise<JobRunner> {
   const { ledger, links } = store;
   const { blobs } = store.files;
   const limits = { ...DEFAULT_LIMITS, ...config.engine };
   const spans = tracing?.runs;
   const clock = systemClock;
-  const base = { ledger, blobs, library, log, clock, limits, outputs, spans };
+  const base = { ledger, blobs, library, log, clock, limits, outputFiles, spans };
   const engine = links
     ? await openDistributedEngine(base, { links, takeover: config.workerLimits })
     : await createEmbeddedEngine(base);

@@ -68,7 +68,7 @@ async function runWorker(settings: Settings, source: LedgerSource, log: Logger):
     {
       ledger,
       blobs: store.files.blobs,
-      outputs: { spoolDir: dir.spool },
+      outputFiles: { spoolDir: dir.spool },
       library: { nodes: ALL_NODES },
       log,
       spans: tracing?.runs,

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The folder of one process for files while they are received. */
+/** The folder of one process for files that are received, or that nodes make. */
 export type SpoolFolder = { readonly path: string; close(): void };
 
 const HOUR_MS = 60 * 60_000;

@@ -27,8 +27,8 @@ export type EngineOptions = {
   readonly limits: EngineLimits;
   /** `undefined`: no traces are made. */
   readonly spans?: JobSpans | undefined;
-  readonly outputs: Pick<OutputOptions, 'highestUsedElsewhere'> & {
-    /** The folder for files that nodes make, in the file system of the blobs. */
+  readonly outputFiles: Pick<OutputOptions, 'highestUsedElsewhere'> & {
+    /** The folder for files that nodes make; a folder of blobs is in the same file system. */
     readonly spoolDir: string;
   };
 };

@@ -195,7 +195,7 @@ export class Objects {
     }
   }
 
-  async #upload(key: string, body: Readable | Uint8Array, sizeBytes: number): Promise<void> {
+  async #upload(key: string, body: Readable, sizeBytes: number): Promise<void> {
     const upload = new Upload({
       client: this.#s3,
       params: { ...this.#at(key), Body: body },
@@ -208,7 +208,7 @@ export class Objects {
       if (isDone || (await this.stat(key))?.sizeBytes === sizeBytes) return;
       throw new BucketError('an upload was gone before it was complete');
     } finally {
-      if (!(body instanceof Uint8Array)) body.destroy();
+      body.destroy();
     }
   }
 

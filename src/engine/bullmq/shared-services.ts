@@ -47,7 +47,7 @@ export function openSharedServices(options: EngineOptions, shared: SharedQueue):
     blobs,
     clock,
     names: createSharedOutputNames(redis, keys),
-    highestUsedElsewhere: options.outputs.highestUsedElsewhere,
+    highestUsedElsewhere: options.outputFiles.highestUsedElsewhere,
     retentionMs: limits.retentionMs,
     isInUse: async (id) =>
       (await ledger.jobs.unfinished()).some((row) => jobFromRow(row).reads.has(id)),

@@ -17,7 +17,7 @@ export type JobThreadsOptions = {
   readonly clock: Clock;
   readonly jobFiles: JobFiles;
   readonly answer: HandleWorkerRequest;
-  readonly outputs: EngineOptions['outputs'];
+  readonly outputFiles: EngineOptions['outputFiles'];
 };
 
 /** A worker thread, its current job, and the user of its previous job. */
@@ -39,7 +39,7 @@ export class JobThreads {
     const setup = {
       nodesModule: library.nodesModule ?? nodeLibraryUrl(),
       cacheBytes: limits.cacheBytes,
-      spoolDir: options.outputs.spoolDir,
+      spoolDir: options.outputFiles.spoolDir,
     };
     this.#assignments = Array.from({ length: limits.concurrency }, () => ({
       thread: createWorkerThread(setup),

@@ -25,8 +25,8 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
     return false;
   };
   const names = createOutputNames();
-  const { library, outputs } = deps;
-  const common = { ...deps, ...library, ...outputs, clock };
+  const { library, outputFiles } = deps;
+  const common = { ...deps, ...library, ...outputFiles, clock };
   const jobFiles = createJobFiles({ ...common, names, isInUse, retentionMs });
   const retention = { ...jobFiles, ledger, clock, isLive, isInUse, assetBudgetBytes };
   const unfinished = { ...jobFiles, ledger, live };

@@ -62,7 +62,7 @@ export async function startQueued(
     {
       ...setup,
       blobs: options.blobs ?? createFolderBlobs(path.join(setup.dataDir, 'blobs')),
-      outputs: { spoolDir: setup.dataDir },
+      outputFiles: { spoolDir: setup.dataDir },
       ledger,
       library: {
         nodes: ALL_NODES,

@@ -25,7 +25,7 @@ export async function openEngine(
   const engine = await createEmbeddedEngine({
     ledger: createMemoryLedger(),
     blobs: createFolderBlobs(path.join(dataDir, 'blobs')),
-    outputs: { spoolDir: dataDir },
+    outputFiles: { spoolDir: dataDir },
     library: {
       nodes: ALL_NODES,
       nodesModule: new URL('./tiny-nodes.mjs', import.meta.url).href,

@@ -22,7 +22,7 @@ const dataDir = await mkdtemp(join(tmpdir(), 'holdover-tiny-'));
 const engine = await createEmbeddedEngine({
   ledger: openSqliteLedger({ path: ':memory:' }),
   blobs: createFolderBlobs(join(dataDir, 'blobs')),
-  outputs: { spoolDir: dataDir },
+  outputFiles: { spoolDir: dataDir },
   library: {
     nodes: ALL_NODES,
     nodesModule: new URL('../../engine/memory/tiny-nodes.mjs', import.meta.url).href,
