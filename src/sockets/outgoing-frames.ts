@@ -10,6 +10,9 @@ const PREVIEW_PENDING_BYTES = 256 * 1024;
  */
 const STALLED = { bytes: 1024 * 1024, forMs: 30_000, maxBytes: 64 * 1024 * 1024 } as const;
 
+/** More bytes than this are not kept until the tick ends: they would count as pending. */
+const MAX_CORKED_BYTES = 16 * 1024;
+
 /** A WebSocket after its 101 response. */
 export type UpgradedSocket = {
   readonly ws: WebSocket;
@@ -127,9 +130,10 @@ export class OutgoingFrames {
     if (this.#pendingPreview?.promptId === promptId) this.#dropPendingPreview();
   }
 
-  /** Writes delayed first frames now. */
+  /** Writes delayed first frames, and all frames of this tick, now. */
   flush(): void {
     this.#firstFrames?.flush();
+    this.#socket.uncork();
   }
 
   /** Drops all frames: the socket is gone. */
@@ -165,12 +169,13 @@ export class OutgoingFrames {
   #writeNow(frame: OutgoingFrame): void {
     const { observer } = this.#options;
     if (observer?.isOn()) observer.record(frame);
-    this.#holdUntilTurnEnds();
+    this.#corkUntilTickEnds();
     this.#ws.send(frame, this.#onWritten);
+    if (this.#ws.bufferedAmount > MAX_CORKED_BYTES) this.#socket.uncork();
   }
 
   /** A progress step is several small frames: one call of the system sends them all. */
-  #holdUntilTurnEnds(): void {
+  #corkUntilTickEnds(): void {
     if (this.#socket.writableCorked > 0) return;
     this.#socket.cork();
     process.nextTick(() => this.#socket.uncork());
