@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test, vi } from 'vitest';
 import { formatOf } from '../support/clients/client-helpers.ts';
 import { useHoldover } from '../support/processes/use-holdover.ts';
+import { runHoldover } from '../support/processes/holdover.ts';
 import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 // `npm run demo -- ARGS`, as built.
@@ -33,9 +34,11 @@ const pathOf = (out: string, file: RegExp): string =>
 describe('the demo', () => {
   const service = useHoldover({ args: ['--local-token', KEY] });
 
-  test('on another Holdover that wants a key runs its job and leaves the pictures', async () => {
+  test('on another Holdover that wants a key runs its job, leaves the pictures, and is no client of its ledger', async () => {
     const env = { HOLDOVER_UPSTREAM_KEY: KEY };
-    const { code, out, err } = await demo(['--upstream', service.url], env);
+    const dataDir = await tempFolder('demo-data');
+    const flags = ['--upstream', service.url, '--data-dir', dataDir];
+    const { code, out, err } = await demo(flags, env);
     expect([code, err]).toEqual([0, expect.not.stringContaining('Error')]);
     expect(out).toMatch(
       /POST \/prompt +200 → POST \/api\/v2\/jobs, GET \/api\/v2\/jobs\/\{id\}\/events/,
@@ -43,6 +46,8 @@ describe('the demo', () => {
     expect(await formatOf(await readFile(pathOf(out, /\.png$/)))).toBe('png 384x256');
     expect(await formatOf(await readFile(pathOf(out, /last-preview/)))).toMatch(/^jpeg /);
     expect(out + err).not.toContain(KEY);
+    const report = await runHoldover(['report', '--json', '--data-dir', dataDir]);
+    expect(JSON.parse(report.stdout)).toMatchObject({ clients: [] });
   });
 
   test('says why the upstream refused', async () => {

@@ -1,10 +1,7 @@
 // The clients that still need v1: the command `report`, and its page.
-import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { openSqliteLedger } from '../../src/ledger/sqlite/sqlite-ledger.ts';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
@@ -18,6 +15,7 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const KEY = 'ann-very-secret-key';
 const ann = { 'X-API-Key': KEY, 'User-Agent': 'ann-script/1.0' };
+const bob = { 'X-API-Key': 'bob' };
 const plain = { 'User-Agent': 'plain-script/2.0' };
 
 let dataDir: string;
@@ -38,6 +36,8 @@ beforeAll(async () => {
   for (const path of ['/object_info', '/nowhere/at/all', '/api/v2/jobs', '/holdover', '/healthz']) {
     await fetch(holdover.url + path, { headers: plain });
   }
+  for (const id of ['tab-7', '', 'x'.repeat(129)])
+    await fetch(`${holdover.url}/queue?clientId=${id}`, { headers: bob });
   await fetch(`${holdover.url}/api/jobs`, { headers: { ...plain, 'Holdover-Page': '1' } });
 });
 afterAll(async () => {
@@ -65,8 +65,13 @@ test('the page shows the callers their own clients, counted to this moment', asy
   expect(callsOf(others[0])).toEqual({ 'GET /object_info': 1 });
 });
 
+test('a client id in the query of a call is noted, unless no client may have it', async () => {
+  const { clients } = await getJson(`${holdover.url}/holdover/report.json`, bob);
+  expect(clients.map(({ client_ids: ids, calls }: any) => [ids, calls])).toEqual([[['tab-7'], 3]]);
+});
+
 test('while the server runs, the command lists exactly the calls that were made, by client', async () => {
-  await expect.poll(report, { timeout: 30_000, interval: 500 }).toHaveLength(2);
+  await expect.poll(report, { timeout: 30_000, interval: 500 }).toHaveLength(3);
   const clients = await report();
   const [hers] = clients.filter(({ agent }) => agent === 'ann-script/1.0');
   expect(hers).toMatchObject({
@@ -125,15 +130,6 @@ test('of a database whose files have another ledger it names the flag', async ()
   expect(stderr).toMatch(/^error: the files in .* have another ledger: name it with --ledger\n$/);
 });
 
-test('a client id in the query of a call is noted, unless no client may have it', async () => {
-  const scratch = await startHoldover({ upstream: 'embedded' });
-  const named = ['tab-7', '', 'x'.repeat(129)].map((id) => `/queue?clientId=${id}`);
-  for (const path of named) await fetch(scratch.url + path, { headers: plain });
-  const { clients } = await getJson(`${scratch.url}/holdover/report.json`);
-  expect(clients.map(({ client_ids: ids, calls }: any) => [ids, calls])).toEqual([[['tab-7'], 3]]);
-  await scratch.dispose();
-});
-
 describe('Holdover’s own commands are no clients', () => {
   const reported = async (dir: string) => {
     const { code, stdout } = await runCommandHere(['report', '--json', '--data-dir', dir]);
@@ -141,10 +137,8 @@ describe('Holdover’s own commands are no clients', () => {
     return JSON.parse(stdout).clients.map(({ agent }: any) => agent);
   };
 
-  test('the demo and a traced program leave the counts of their ledger alone', async () => {
+  test('a traced program leaves the counts of its ledger alone', async () => {
     const dir = await tempFolder('own');
-    const demo = fileURLToPath(new URL('../../dist/demo.js', import.meta.url));
-    await promisify(execFile)(process.execPath, [demo, '--data-dir', dir]);
     const code = 'fetch(process.env.HOLDOVER_URL + "/queue")';
     const traced = ['trace', '--data-dir', dir, '--', process.execPath, '-e', code];
     expect((await runHoldover(traced)).stderr).toMatch(/GET \/queue +200/);
