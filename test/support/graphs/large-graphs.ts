@@ -24,9 +24,10 @@ export function longChain(nodes: number): Graph {
   );
 }
 
-/** The JSON messages of one socket, in order, and what they took. */
+/** The JSON messages of one socket, in order. */
 export type ReceivedFrames = {
   readonly messages: readonly { readonly type: string; readonly data: any }[];
+  /** Of all but `progress_state`, whose number depends on the time. */
   readonly bytes: () => number;
   /** Resolves with v1's last word about a prompt. */
   readonly ended: Promise<void>;
@@ -40,8 +41,8 @@ export async function listen(wsUrl: string, clientId: string): Promise<ReceivedF
   let bytes = 0;
   const ended = new Promise<void>((resolve, reject) => {
     socket.on('message', (data: Buffer) => {
-      bytes += data.length;
       const message = JSON.parse(data.toString());
+      if (message.type !== 'progress_state') bytes += data.length;
       messages.push(message);
       if (message.type === 'executing' && message.data.node === null) resolve();
     });

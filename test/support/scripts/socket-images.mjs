@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
+import { request } from 'node:http';
 import { join } from 'node:path';
 import { WebSocket } from 'ws';
 
@@ -29,11 +30,10 @@ const ended = new Promise((resolve) => {
   });
 });
 await once(socket, 'open');
-const response = await fetch(`http://${server}/prompt`, {
-  method: 'POST',
-  body: `{"prompt": ${await readFile(workflowFile, 'utf8')}, "client_id": "${clientId}"}`,
-});
-promptId = (await response.json()).prompt_id;
+const call = request(`http://${server}/prompt`, { method: 'POST' });
+call.end(`{"prompt": ${await readFile(workflowFile, 'utf8')}, "client_id": "${clientId}"}`);
+const [response] = await once(call, 'response');
+promptId = JSON.parse((await response.toArray()).join('')).prompt_id;
 await ended;
 const saved = [];
 for (const [index, picture] of pictures.entries()) {
