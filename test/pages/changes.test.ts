@@ -1,6 +1,6 @@
 // Holdover's own page after its key, or the server, has changed.
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { findChromium, launchChromium } from '../support/browser/chromium.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { endless, flat } from '../support/graphs/workflows.ts';
@@ -15,21 +15,25 @@ const WITHIN_MS = 60_000;
 describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, () => {
   let browser: Browser;
   let holdover: Holdover;
+  /** For tests that change nothing of it that outlasts them. */
+  let page: Page;
   beforeAll(async () => {
     browser = await launchChromium(chromium.ok ? chromium.path : '');
     holdover = await startHoldover({ upstream: 'embedded' });
+    page = await browser.newPage({ reducedMotion: 'reduce' });
+    page.setDefaultTimeout(WITHIN_MS / 3);
+    await page.addInitScript('location.host && sessionStorage.clear()');
+  });
+  afterEach(async () => {
+    await page.unrouteAll();
+    await page.goto('about:blank');
   });
   afterAll(async () => {
     await browser?.close();
     await holdover?.dispose();
   });
 
-  async function open(part: string): Promise<Page> {
-    const page = await browser.newPage({ reducedMotion: 'reduce' });
-    page.setDefaultTimeout(WITHIN_MS / 3);
-    await page.goto(`${holdover.url}#/${part}`);
-    return page;
-  }
+  const open = (part: string) => page.goto(`${holdover.url}#/${part}`);
 
   async function submit(body: object, key: string): Promise<void> {
     const init = { method: 'POST', headers: { 'X-API-Key': key }, body: JSON.stringify(body) };
@@ -40,7 +44,7 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
     const prompt = (color: number) => flat({ color, prefix: 'same-name' });
     await submit({ prompt: prompt(0xff0000), prompt_id: 'of-one' }, 'key-of-one');
     await submit({ prompt: prompt(0x0000ff), prompt_id: 'of-two' }, 'key-of-two');
-    const page = await open('jobs');
+    await open('jobs');
     const useKey = async (key: string): Promise<void> => {
       await page.getByRole('button', { name: /^Us(e|ing) a key$/ }).click();
       await page.locator('#key-input').fill(key);
@@ -64,11 +68,10 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
     await page.getByRole('heading', { name: 'same-name' }).waitFor();
     await useKey('key-of-one');
     await page.getByRole('heading', { name: 'There is no such job' }).waitFor();
-    await page.close();
   });
 
   test('shows what is recorded after the server was started again', async () => {
-    const page = await open('inspector');
+    await open('inspector');
     const calls = page.locator('.line', { hasText: 'POST/prompt' });
     const record = async (id: string): Promise<void> => {
       await fetch(`${holdover.url}/holdover/api/traffic`);
@@ -85,7 +88,6 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
     await page.locator('#link', { hasText: 'connected' }).waitFor();
     await record('after');
     await calls.nth(1).waitFor();
-    await page.close();
   });
 
   test('shows the end of a job that history had only after its last step', async () => {
@@ -122,7 +124,6 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
   test('keeps the rows of 520 waiting jobs that were read by scrolling', async () => {
     // More than one call reads.
     const { jobs: made } = await listOf(520);
-    const page = await browser.newPage({ reducedMotion: 'reduce' });
     let lastAsked: readonly string[] = [];
     await page.route('**/holdover/api/job-list?**', async (route) => {
       const query = new URL(route.request().url()).searchParams;
@@ -134,13 +135,13 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
       const next_cursor = to < made.length ? String(to) : null;
       await route.fulfill({ json: { jobs: shown, next_cursor, counts } });
     });
-    await page.goto(`${holdover.url}#/jobs`);
+    await open('jobs');
     const last = page.locator('.job-row', { hasText: 'waiting-519' });
-    await page.locator('.job-row').first().waitFor();
+    await page.locator('.job-row').first().hover();
     await expect
       .poll(
         async () => {
-          await page.locator('.job-row').last().scrollIntoViewIfNeeded();
+          await page.mouse.wheel(0, 100_000);
           return last.count();
         },
         { timeout: WITHIN_MS / 2 },
@@ -152,7 +153,6 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
     await expect.poll(() => lastAsked).toContain('waiting-519');
     await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 200)));
     expect(await last.count()).toBe(1);
-    await page.close();
   });
 
   /** A list of so many waiting jobs, made of one that has ended. */
@@ -170,7 +170,7 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
 
   test('shows the answer to the last question about a job, whichever comes last', async () => {
     await submit({ prompt: endless({ seed: 3 }), prompt_id: 'asked-twice' }, '');
-    const page = await open('jobs/asked-twice');
+    await open('jobs/asked-twice');
     await page.locator('.facts .badge', { hasText: 'Running' }).waitFor();
     let release = (): void => {};
     const released = new Promise<void>((resolve) => (release = resolve));
@@ -188,7 +188,6 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
     await (await late).finished();
     await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 200)));
     expect(await page.locator('.facts .badge').textContent()).toBe('Cancelled');
-    await page.close();
   });
 
   test('copies where the browser has no clipboard of its own', async () => {
@@ -211,7 +210,7 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
   test('cancels all jobs, also those that the filter hides', async () => {
     await submit({ prompt: endless({ seed: 1 }), prompt_id: 'hidden-1' }, '');
     await submit({ prompt: endless({ seed: 2 }), prompt_id: 'hidden-2' }, '');
-    const page = await open('jobs?status=completed');
+    await open('jobs?status=completed');
     await page.getByRole('button', { name: 'Cancel all' }).click();
     await page.getByRole('button', { name: 'Cancel 2 jobs' }).click();
     const stateOf = async (id: string): Promise<string> => {
@@ -220,7 +219,6 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
     };
     for (const id of ['hidden-1', 'hidden-2'])
       await expect.poll(() => stateOf(id)).toBe('cancelled');
-    await page.close();
   });
 
   test('goes on recording while the inspector is paused, or its entries would be lost', async () => {
