@@ -1,4 +1,6 @@
-// A prompt taken out of the queue at one server is out of it at all others when the call is answered.
+// All servers show the same queue. A prompt taken out of it at one server is out of it at all others when the call is
+// answered.
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Hook, fault } from '../support/upstreams/hostile-v2.ts';
 import { staysRunning } from '../support/upstreams/job-scripts.ts';
@@ -12,7 +14,8 @@ import {
 
 vi.setConfig({ testTimeout: 40_000, hookTimeout: 90_000 });
 
-const ROUNDS = 6;
+/** Each server follows a prompt once. */
+const ROUNDS = 3;
 /** The server that follows a prompt learns so late how its job ended. */
 const LATE_MS = 200;
 
@@ -37,9 +40,13 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
 
   const url = (index: number) => replicas.holdover(index % 3).url;
 
-  async function call(at: number, [path, body]: readonly [string, object]): Promise<number> {
+  async function call(
+    at: number,
+    [path, body]: readonly [string, object],
     // In hosted form: there a delete cancels a prompt that runs.
-    const headers = { 'Content-Type': 'application/json', 'X-API-Key': '' };
+    key: Record<string, string> = { 'X-API-Key': '' },
+  ): Promise<number> {
+    const headers = { 'Content-Type': 'application/json', ...key };
     const init = { method: 'POST', headers, body: JSON.stringify(body) };
     const startedAtMs = Date.now();
     expect((await fetch(url(at) + path, init)).status).toBe(200);
@@ -90,4 +97,33 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     answering('get', fault.hang());
     expect(await call(0, hosted(promptId))).toBeLessThan(3000);
   });
+
+  // Whose turn it is, is the same at every server, also among equal numbers.
+  test.each([
+    { title: 'equal numbers', more: { number: 50 } },
+    { title: 'numbers of their own', more: {} },
+  ])(
+    '$title: all servers show the same queue, and each can end the prompts of the others',
+    async ({ more }) => {
+      replicas.upstream.script(undefined);
+      for (let round = 0; round < 2; round++) {
+        const who = createTestUser(randomUUID());
+        // At the same time, four at each.
+        await Promise.all([...Array(12).keys()].map((i) => who.post(url(i), more)));
+        const [one, ...others] = await Promise.all([0, 1, 2].map((at) => shownAt(who, at)));
+        expect(one?.runs).toHaveLength(1);
+        expect(one?.waits).toHaveLength(11);
+        for (const other of others) expect(other).toEqual(one);
+        await call(1, ['/interrupt', {}], who.headers);
+        expect(Object.keys(await who.get(`${url(2)}/history`))).toEqual(one?.runs);
+        await call(0, ['/queue', { clear: true }], who.headers);
+      }
+    },
+  );
+
+  async function shownAt(who: TestUser, at: number) {
+    const { queue_running, queue_pending } = await who.get(`${url(at)}/queue`);
+    const ids = (items: [number, string][]) => items.map(([, id]) => id);
+    return { runs: ids(queue_running), waits: ids(queue_pending) };
+  }
 });
