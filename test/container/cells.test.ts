@@ -16,7 +16,7 @@ const OPEN = { HOLDOVER_LISTEN: '0.0.0.0', HOLDOVER_ALLOW_INSECURE_BIND: '1' };
 
 describe.skipIf(missing !== '')(`two cells behind HAProxy${missing}`, () => {
   let redis: readonly RedisServer[] = [];
-  /** The servers of each cell. */
+  /** The servers of each cell: two of the first, one of the second. */
   let cells: readonly (readonly Holdover[])[] = [];
   let balancer: Balancer;
   beforeAll(async () => {
@@ -26,6 +26,7 @@ describe.skipIf(missing !== '')(`two cells behind HAProxy${missing}`, () => {
       const publicUrl = `http://127.0.0.1:${port}/cell${cell}`;
       const args = ['--ledger', redis[cell]?.url ?? '', '--public-url', publicUrl];
       const first = await startHoldover({ upstream: 'embedded', args, env: OPEN });
+      if (cell === 1) return [first];
       const { dataDir } = first;
       return [first, await startHoldover({ upstream: 'embedded', args, env: OPEN, dataDir })];
     };
@@ -56,7 +57,7 @@ describe.skipIf(missing !== '')(`two cells behind HAProxy${missing}`, () => {
   const historyAt = async (url: string, headers: Record<string, string>): Promise<string[]> =>
     Object.keys(await getJson(`${url}/history`, headers));
 
-  test('a key comes to the same cell in each form, with both servers of it, and to no other', async () => {
+  test('a key comes to the same cell in each form, with all servers of it, and to no other', async () => {
     const used = new Set<number>();
     for (const key of KEYS) {
       const headers = { Authorization: `Bearer ${key}` };
@@ -65,11 +66,8 @@ describe.skipIf(missing !== '')(`two cells behind HAProxy${missing}`, () => {
         cells.map((servers) => Promise.all(servers.map(({ url }) => historyAt(url, headers)))),
       );
       const cell = here.findIndex(([first]) => first?.includes(promptId));
-      expect(here[cell]).toEqual([
-        expect.arrayContaining([promptId]),
-        expect.arrayContaining([promptId]),
-      ]);
-      expect(here[1 - cell]).toEqual([[], []]);
+      for (const known of here[cell] ?? []) expect(known).toContain(promptId);
+      expect(here[1 - cell]?.flat()).toEqual([]);
       used.add(cell);
       const basic = (text: string) => ({
         Authorization: `Basic ${Buffer.from(text).toString('base64')}`,

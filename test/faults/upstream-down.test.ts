@@ -109,17 +109,14 @@ describe('an upstream that is not there', () => {
   });
 
   test('F15 a cancel outlives the process', async () => {
-    const own = await openOwnSetup();
-    own.upstream.script(staysRunning);
-    const client = await own.client();
-    const { promptId, marker } = await client.post();
-    await expect.poll(() => client.word(promptId)).toMatch(/preparing|executing/);
-    await own.proxy.down();
+    const client = await setup.client();
+    const { promptId, job } = await running(client);
+    const back = await disconnect();
     await client.say('/interrupt');
-    await own.restart();
-    await own.proxy.up();
+    await setup.restart();
+    await back();
     await client.reconnect();
-    await expect.poll(() => client.jobs(marker)[0]?.status, { timeout: 5_000 }).toBe('canceled');
+    await expect.poll(() => job.status, { timeout: 5_000 }).toBe('canceled');
     await client.ended(promptId);
     expect(await client.word(promptId)).toBe('cancelled');
   });

@@ -57,8 +57,8 @@ const SETUPS: Readonly<Record<string, Setup>> = {
   },
 };
 
-/** The page asks for the same addresses behind each. */
-const WITH_BROWSER: keyof typeof SETUPS = 'nginx below a prefix';
+/** The page and a hosted program ask for the same addresses behind each. */
+const WITH_PROGRAMS: keyof typeof SETUPS = 'nginx below a prefix';
 
 /** The public name is known to no name server. */
 const lookup: LookupFunction = (_name, { all }, done) =>
@@ -141,16 +141,6 @@ describe.skipIf(notRun).each(Object.entries(SETUPS))(`%s${notRun}`, (name, setup
     );
     const answer = await ask(`/view?${new URLSearchParams(image)}`);
     expect([answer.status, await formatOf(await answer.arrayBuffer())]).toEqual([200, 'png 64x64']);
-  });
-
-  test('an unchanged hosted program follows its redirect over https', async () => {
-    const env = { NODE_EXTRA_CA_CERTS: proxy.caFile, NODE_OPTIONS: LOOKUP_IN_SCRIPTS };
-    const run = await runScript('hosted-style.mjs', growing({ seed: 2 }), {
-      before: [base, 'key-of-bob'],
-      env,
-    });
-    expect([run.code, run.stderr]).toEqual([0, '']);
-    expect(await Promise.all(run.files.map(formatOf))).toEqual(['png 64x64']);
   });
 
   test('the redirect of /api/view leads to the public address, and needs no key', async () => {
@@ -267,7 +257,17 @@ describe.skipIf(notRun).each(Object.entries(SETUPS))(`%s${notRun}`, (name, setup
     expect(server.log()).not.toMatch(/signature=(?!\[removed\])/);
   });
 
-  if (name !== WITH_BROWSER) return;
+  if (name !== WITH_PROGRAMS) return;
+  test('an unchanged hosted program follows its redirect over https', async () => {
+    const env = { NODE_EXTRA_CA_CERTS: proxy.caFile, NODE_OPTIONS: LOOKUP_IN_SCRIPTS };
+    const run = await runScript('hosted-style.mjs', growing({ seed: 2 }), {
+      before: [base, 'key-of-bob'],
+      env,
+    });
+    expect([run.code, run.stderr]).toEqual([0, '']);
+    expect(await Promise.all(run.files.map(formatOf))).toEqual(['png 64x64']);
+  });
+
   const noBrowser = chromium.ok ? '' : ` (NOT RUN: ${chromium.why})`;
   test.skipIf(noBrowser)(`Holdover's own page is live in a browser${noBrowser}`, async () => {
     const browser = await launch(playwright, chromium.ok ? chromium.path : '');
