@@ -19,7 +19,7 @@ const FIXED = { HOLDOVER_UPSTREAM_KEY: 'the-fixed-key' };
 
 /** With keys passed through: what is the upstream's for each client. */
 const setup = useSharedSetup();
-vi.setConfig({ testTimeout: 40_000 * SLOWER });
+vi.setConfig({ testTimeout: 60_000 * SLOWER });
 
 const theirs = ({ key }: Client) => setup.upstream.of(key);
 

@@ -18,7 +18,7 @@ const fixed = useSharedSetup({
   // A submission that a busy machine answers late is not looked for.
   limits: { submitTimeoutMs: 10_000 },
 });
-vi.setConfig({ testTimeout: 40_000 * SLOWER });
+vi.setConfig({ testTimeout: 60_000 * SLOWER });
 
 const honestly: Hook = (exchange) => exchange.honestly();
 
