@@ -38,13 +38,22 @@ export function finishWithJob(
     job.outputs.filter((output) => output.x_websocket === true),
   );
   for (const [nodeId, output] of v1OutputsOf(job, state.files, state.graph))
-    emitIfChanged(update, nodeId, output);
+    if (isShown(update, job, nodeId)) emitIfChanged(update, nodeId, output);
   if (job.status === 'succeeded') return endSucceeded(update);
   if (job.status === 'failed') {
     return endWithError(update, 'failed', job.error ?? UNEXPLAINED_ERROR);
   }
   if (job.status === 'canceled') return endCanceled(update);
   return endLost(update, 'its record has expired');
+}
+
+/**
+ * False for the output of a node that failed or was interrupted: the original shows none. Only an
+ * upstream that reports each node says which one that is.
+ */
+function isShown({ state }: ProgressUpdate, { status, x_ui: ui }: Job, nodeId: string): boolean {
+  if (status === 'succeeded' || ui === undefined) return true;
+  return Object.hasOwn(ui, nodeId) || state.runs.get(nodeId)?.state === 'finished';
 }
 
 /**
