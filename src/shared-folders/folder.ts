@@ -30,6 +30,8 @@ export interface Folder {
   listNames(subfolder: string): Promise<readonly string[]>;
   /** Writes a file completely or not at all. Returns `taken` when the name exists and must be kept. */
   readonly place: (name: FileName, content: FileContent) => Promise<'placed' | 'taken'>;
+  /** Removes what a crash in the middle of `place` left. */
+  readonly removePartial: (name: FileName, tag: string) => Promise<void>;
 }
 
 type FileContent = {
@@ -71,6 +73,7 @@ export async function openFolder(path: string): Promise<Folder> {
       return place.kind === 'folder' ? await readdir(place.path) : [];
     },
     place: (name, content) => place({ root, target: pathOf(name), name }, content),
+    removePartial: (name, tag) => rm(partialPathOf(root, name, tag), { force: true }),
   };
 }
 
@@ -104,8 +107,7 @@ async function place(
 ): Promise<'placed' | 'taken'> {
   try {
     await requireSubfolder(root, name);
-    // The name is the same for every attempt, so that the next attempt replaces the file that a crash leaves.
-    const partialPath = join(root, name.subfolder, `.holdover-${digestOf(name, content.tag)}.part`);
+    const partialPath = partialPathOf(root, name, content.tag);
     try {
       await write(partialPath, content);
       if (content.existing === 'replace') await rename(partialPath, target);
@@ -120,14 +122,15 @@ async function place(
 }
 
 /**
- * Creates the subfolder if it does not exist. Throws when a part of its path is a link, which may lead out of the
- * folder.
+ * Creates the subfolder if it does not exist, but not the folder: its disk may be unmounted. Throws when a part of the
+ * path is a link, which may lead out of the folder.
  */
 async function requireSubfolder(root: string, name: FileName): Promise<void> {
   const { subfolder } = name;
   const kind = isSafe(name) && (await statPath(root, subfolder)).kind;
-  if (kind === 'absent') await mkdir(join(root, subfolder), { recursive: true });
-  else if (kind !== 'folder') throw new Error(`${subfolder} is not a plain folder`);
+  const isMissing = kind === 'absent' && (await statPath(root, '')).kind === 'folder';
+  if (isMissing) await mkdir(join(root, subfolder), { recursive: true });
+  else if (kind !== 'folder') throw new Error(`${subfolder || root} is not a plain folder`);
 }
 
 async function write(
@@ -147,8 +150,10 @@ async function write(
   }
 }
 
-function digestOf({ subfolder, filename }: FileName, tag: string): string {
-  return createHash('sha256').update(`${tag}/${subfolder}/${filename}`).digest('hex').slice(0, 16);
+/** Returns the same path for every attempt, so that the next attempt replaces the file that a crash leaves. */
+function partialPathOf(root: string, { subfolder, filename }: FileName, tag: string): string {
+  const named = createHash('sha256').update(`${tag}/${subfolder}/${filename}`).digest('hex');
+  return join(root, subfolder, `.holdover-${named.slice(0, 16)}.part`);
 }
 
 function ignore(): void {}

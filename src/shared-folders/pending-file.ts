@@ -58,6 +58,7 @@ async function copyContent(
     if (!isGone(content.error)) throw new Error(content.error.message);
     const fields = { event: 'shared_folder.file_gone', file: pathOf(name) };
     log.warn(fields, 'a file was gone before it could be written to its folder');
+    await folder.removePartial(name, row.assetId);
     return 'gone';
   }
   if (content.value.kind === 'redirect') throw new Error('it cannot be read from here');

@@ -1,10 +1,13 @@
 // Shared folders: what is refused at the start, large files, upstreams that forget.
-import { mkdir, open, symlink } from 'node:fs/promises';
+import { mkdir, open, rename, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { parseConfig } from '../../src/config/config.ts';
 import { openFolder } from '../../src/shared-folders/folder.ts';
+import { writePendingFile } from '../../src/shared-folders/pending-file.ts';
+import { silentLogger } from '../../src/observability/log.ts';
+import { refuse } from '../../src/protocol/job-api.ts';
 import { pngOf } from '../support/clients/client-helpers.ts';
 import { startHoldover } from '../support/processes/holdover.ts';
 import { fill, tempFolder } from '../support/graphs/v1-folders.ts';
@@ -15,6 +18,15 @@ import { growthMb } from '../support/processes/resident-memory.ts';
 vi.setConfig({ testTimeout: 120_000 });
 
 const MEBIBYTE = 1024 * 1024;
+const NO_FILE = {
+  user: 'u',
+  type: 'output',
+  subfolder: '',
+  hash: null,
+  sizeBytes: 4,
+  contentType: 'text/plain',
+  modifiedAtMs: 1000,
+} as const;
 
 test.each(['--input-directory', '--output-directory'])(
   '%s through which the data directory could be reached is refused',
@@ -80,6 +92,34 @@ test('a name that another program takes in the last moment stays its own', async
   expect(await folder.place(name, { ...content, source: Readable.from(source()) })).toBe('taken');
   expect(await filesIn(root)).toEqual(['day/a.txt']);
   expect(await textOf(root, 'day/a.txt')).toBe('theirs');
+});
+
+test('a folder that is gone is not made anew: another disk may be below its name', async () => {
+  const root = await tempFolder('output');
+  const folder = await openFolder(root);
+  await rename(root, `${root}-away`);
+  const content = { tag: 't', sizeBytes: 4, modifiedAtMs: 1000, existing: 'keep' } as const;
+  const place = (subfolder: string) =>
+    folder.place({ subfolder, filename: 'a' }, { ...content, source: Readable.from(['ours']) });
+  await expect(place('')).rejects.toThrow('is not a plain folder');
+  await expect(place('day')).rejects.toThrow('is not a plain folder');
+  await rename(`${root}-away`, root);
+  expect(await place('day')).toBe('placed');
+});
+
+test('what is left of a copy goes when its file is gone before the next attempt', async () => {
+  const root = await tempFolder('output');
+  const folder = await openFolder(root);
+  const row = { ...NO_FILE, filename: 'a.txt', assetId: 'asset' };
+  const content = { tag: row.assetId, sizeBytes: 4, modifiedAtMs: 1000, existing: 'keep' } as const;
+  const source = new PassThrough();
+  void folder.place(row, { ...content, source }).catch(() => {});
+  await expect.poll(() => filesIn(root)).toEqual([expect.stringMatching(/^\.holdover-.*\.part$/)]);
+  const jobs = { content: async () => refuse(404, 'not_found', 'gone') } as never;
+  const services = { folder, jobs, log: silentLogger(), user: 'u' };
+  await writePendingFile(services, { row, rule: 'keep-both' }, new AbortController().signal);
+  expect(await filesIn(root)).toEqual([]);
+  source.destroy(new Error('killed'));
 });
 
 test('a file that breaks off is not there at all', async () => {
