@@ -125,11 +125,16 @@ test('on every route that names a file its name stays in its header', async () =
     fc.asyncProperty(names, async (wanted) => {
       const { answer, name } = await upload(wanted);
       expectOneHead(answer);
-      await askEveryRoute(name, answer.status === 200);
+      // v1 stores a name with two dots, and never shows it.
+      await askEveryRoute(name, answer.status === 200 && !name.includes('..'));
     }),
     {
       numRuns: 10,
-      examples: [['不上Set-Cookie: a=b不上Content-Type: text⼯html不上不上<p>.png'], ['上海.png']],
+      examples: [
+        ['不上Set-Cookie: a=b不上Content-Type: text⼯html不上不上<p>.png'],
+        ['上海.png'],
+        ['上..png'],
+      ],
     },
   );
 }, 120_000);
