@@ -179,6 +179,8 @@ describe('filename_prefix', () => {
 
   test('longer than a file system allows is refused', () => {
     expect(() => numberedName('猫'.repeat(90), '_.png')).toThrow(/File name too long/);
+    for (const folder of ['d'.repeat(256), 'day/'.repeat(300)])
+      expect(() => savePath(`${folder}/x`, facts)).toThrow(/File name too long/);
   });
 
   test('of a preview ends in five random letters', () => {

@@ -11,6 +11,8 @@ export type PrefixFacts = { readonly width: number; readonly height: number; rea
 
 /** The longest file name that common file systems accept. */
 const MAX_NAME_BYTES = 255;
+/** A longer path of folders could not be named in `/view`. */
+const MAX_FOLDER_BYTES = 1024;
 
 /** The letters of the random part of a preview's name in v1. */
 const PREVIEW_LETTERS = 'abcdefghijklmnopqrstupvxyz';
@@ -26,7 +28,13 @@ export function savePath(prefix: string, facts: PrefixFacts): SavePath {
       `filename_prefix leads outside the output folder: ${prefix}`,
     );
   }
+  const isLong = subfolder.split('/').some((part) => Buffer.byteLength(part) > MAX_NAME_BYTES);
+  if (isLong || Buffer.byteLength(subfolder) > MAX_FOLDER_BYTES) throw nameTooLong(subfolder);
   return { subfolder, stem: path.slice(path.lastIndexOf('/') + 1) };
+}
+
+function nameTooLong(name: string): NodeFailure {
+  return new NodeFailure('OSError', `[Errno 36] File name too long: '${name}'`);
 }
 
 /** Returns the name of one file of a batch. Refuses names that a file system would not accept. */
@@ -34,8 +42,7 @@ export function numberedName(stem: string, end: string, index?: number): Numbere
   // v1 leaves `%batch_num%` unchanged where there is one file.
   const shown = index === undefined ? stem : stem.replaceAll('%batch_num%', String(index));
   const name = `${shown}_00001${end}`;
-  if (Buffer.byteLength(name) > MAX_NAME_BYTES)
-    throw new NodeFailure('OSError', `[Errno 36] File name too long: '${name}'`);
+  if (Buffer.byteLength(name) > MAX_NAME_BYTES) throw nameTooLong(name);
   return { series: `${stem}_`, start: `${shown}_`, end };
 }
 
