@@ -200,7 +200,7 @@ function runEndOf(error: unknown): RunEnd {
   const { cause } = (error.cause ?? {}) as Error;
   const { code: systemCode } = (cause ?? {}) as NodeJS.ErrnoException;
   const end = failed(toJobError(error.cause, { id: error.node.id, classType, inputs }));
-  return systemCode === undefined ? end : { ...end, systemCode };
+  return typeof systemCode === 'string' ? { ...end, systemCode } : end;
 }
 
 function failed(error: Parameters<typeof stringifyJson>[0] | object): RunEnd & { kind: 'failed' } {
