@@ -55,9 +55,12 @@ export type OutputSpec = {
 
 /** A file name without its folder: `<start><five digits><end>`. The engine fills in the number. */
 export type NumberedName = {
-  /** The number is above those of all files whose names begin with this text. */
+  /** Files of one series have different numbers. */
   readonly series: string;
-  /** The series, with the placeholders of one picture filled in. */
+  /**
+   * The series, with the placeholders of one picture filled in. The number is above those of all
+   * files whose names begin with this text.
+   */
   readonly start: string;
   readonly end: string;
 };

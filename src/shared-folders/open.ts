@@ -119,7 +119,7 @@ function withFolderStores(files: FileStore, user: string, stores: StoresByType):
 /** Returns the highest number that v1's file counter would find in the folder. */
 async function highestNumberIn(
   folder: Folder,
-  { subfolder, name: { series: start } }: NameSeries,
+  { subfolder, name: { start } }: NameSeries,
 ): Promise<number> {
   const names = (await folder.listNames(subfolder)).filter((name) => name.startsWith(start));
   return names.reduce((most, name) => Math.max(most, counterIn(name.slice(start.length))), 0);

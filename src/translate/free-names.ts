@@ -33,7 +33,7 @@ function* continuedCounter(name: {
 export type NameSeries = {
   readonly temp: boolean;
   readonly subfolder: string;
-  readonly name: { readonly series: string };
+  readonly name: { readonly start: string };
 };
 
 /**

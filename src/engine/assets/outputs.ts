@@ -61,7 +61,7 @@ export function createOutputs(deps: OutputOptions): Outputs {
     bytesAtMost(MAX_COUNTER_BYTES),
   );
   const highestUsed = async (user: string, series: NameSeries): Promise<number> => {
-    const prefix = pathOf(series);
+    const prefix = startOf(series);
     const paths = await ledger.assets.outputPaths(user, prefix);
     const used = paths.map((path) => counterIn(path.slice(prefix.length)));
     const elsewhere = (await highestUsedElsewhere?.(user, series)) ?? 0;
@@ -69,7 +69,7 @@ export function createOutputs(deps: OutputOptions): Outputs {
   };
   /** The reserved numbers are above those that the job has used since the listing. */
   const floorOf = async ({ user, jobId, file }: MadeFile): Promise<number> => {
-    const key = JSON.stringify([jobId, pathOf(file)]);
+    const key = JSON.stringify([jobId, startOf(file)]);
     const known = recentFloors.get(key);
     const isRecent =
       known && clock.now() - known.atMs < FLOOR_VALID_MS && clock.now() >= known.atMs;
@@ -82,12 +82,12 @@ export function createOutputs(deps: OutputOptions): Outputs {
     (await ledger.assets.byFilePath(user, filePath)) !== undefined;
   const findFreeName = async (made: MadeFile): Promise<string> => {
     const { user, file } = made;
-    for (let floor = await floorOf(made); ;) {
-      const counter = await names.reserveCounter(user, pathOf(file), floor);
+    const floor = await floorOf(made);
+    const series = `${folderOf(file)}${file.name.series}`;
+    for (;;) {
+      const counter = await names.reserveCounter(user, series, floor);
       const name = `${file.name.start}${String(counter).padStart(5, '0')}${file.name.end}`;
       if (!(await isNameTaken(user, `${folderOf(file)}${name}`))) return name;
-      // The names of a series with `%batch_num%` do not begin with its text.
-      floor = await highestUsed(user, { ...file, name: { series: file.name.start } });
     }
   };
   /** Records a file under a free name. */
@@ -164,6 +164,6 @@ function folderOf({ temp, subfolder }: Pick<WrittenFile, 'temp' | 'subfolder'>):
   return `${temp ? 'temp' : 'output'}/${subfolder === '' ? '' : `${subfolder}/`}`;
 }
 
-function pathOf(series: NameSeries): string {
-  return `${folderOf(series)}${series.name.series}`;
+function startOf(series: NameSeries): string {
+  return `${folderOf(series)}${series.name.start}`;
 }

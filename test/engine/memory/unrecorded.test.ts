@@ -139,6 +139,6 @@ test('after a restart the number of a name with %batch_num% is found at once', a
     const outputs = createOutputs({ ...service.dying, names: createOutputNames() });
     for (let i = 0; i < 5; i++) await outputs.commit(await made(service));
   }
-  expect(tried.slice(5, 7)).toEqual(['output/a0_00001_.txt', 'output/a0_00006_.txt']);
-  expect(tried).toHaveLength(11);
+  expect(tried[5]).toBe('output/a0_00006_.txt');
+  expect(tried).toHaveLength(10);
 });
