@@ -1,10 +1,7 @@
 import { posix } from 'node:path';
 import type { FileType, FilePlace } from '../ledger/ledger.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
-import { ANNOTATED_NAME } from '../protocol/v1.ts';
-
-const MAX_NAME_BYTES = 255;
-const MAX_FOLDER_BYTES = 1024;
+import { ANNOTATED_NAME, MAX_FOLDER_BYTES, MAX_NAME_BYTES } from '../protocol/v1.ts';
 
 /** Names that Windows gives to devices, with any extension. */
 const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;

@@ -137,6 +137,11 @@ export type PromptRefusal = {
   readonly node_errors: NodeErrors;
 };
 
+/** The longest file name that common file systems accept. */
+export const MAX_NAME_BYTES = 255;
+/** The longest path of folders that `/view` and the other routes accept. */
+export const MAX_FOLDER_BYTES = 1024;
+
 /**
  * v1's name of a file in an input. Its folder stands in brackets at the end, unless it is `input`.
  */

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { posix } from 'node:path';
 
+import { MAX_FOLDER_BYTES, MAX_NAME_BYTES } from '../../protocol/v1.ts';
 import { type NumberedName, NodeFailure } from '../node.ts';
 
 /** The place of a saved file, before it has its number: `<subfolder>/<stem>_<5 digits>_.png`. */
@@ -8,11 +9,6 @@ export type SavePath = { readonly subfolder: string; readonly stem: string };
 
 /** The values of the placeholders in a file name prefix. */
 export type PrefixFacts = { readonly width: number; readonly height: number; readonly now: Date };
-
-/** The longest file name that common file systems accept. */
-const MAX_NAME_BYTES = 255;
-/** A longer path of folders could not be named in `/view`. */
-const MAX_FOLDER_BYTES = 1024;
 
 /** The letters of the random part of a preview's name in v1. */
 const PREVIEW_LETTERS = 'abcdefghijklmnopqrstupvxyz';
