@@ -58,7 +58,7 @@ export async function openFolder(path: string): Promise<Folder> {
     id: createHash('sha256').update(root).digest('hex').slice(0, 16),
     root,
     nameOf: (name) => nameBelow([root, resolve(path)], name),
-    isAvailable: async () => (await lstatOrUndefined(root))?.isDirectory() === true,
+    isAvailable: () => isFolder(root),
     async look(name) {
       if (!isSafe(name)) return undefined;
       const place = await statPath(root, join(name.subfolder, name.filename));
@@ -128,9 +128,13 @@ async function place(
 async function requireSubfolder(root: string, name: FileName): Promise<void> {
   const { subfolder } = name;
   const kind = isSafe(name) && (await statPath(root, subfolder)).kind;
-  const isMissing = kind === 'absent' && (await statPath(root, '')).kind === 'folder';
+  const isMissing = kind === 'absent' && (await isFolder(root));
   if (isMissing) await mkdir(join(root, subfolder), { recursive: true });
   else if (kind !== 'folder') throw new Error(`${subfolder || root} is not a plain folder`);
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return (await lstatOrUndefined(path))?.isDirectory() === true;
 }
 
 async function write(
