@@ -70,8 +70,8 @@ const PROMPT_REASONS = {
   },
   refused_for_now: {
     text:
-      'It waits in the outbox: the upstream does not accept the key now, or a program on the way ' +
-      'answers instead of it.',
+      'It waits in the outbox: the upstream does not accept the key now, has no storage left, or a ' +
+      'program on the way answers instead of it.',
     isInOutbox: true,
   },
   /** Set by `submit/resend-lost.ts`. */

@@ -4,6 +4,7 @@ import { reached } from '../../lib/crash-point.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { runInSteps } from '../../lib/event-loop.ts';
 import { createLazyJson } from '../../lib/lazy-json.ts';
+import { STORAGE_FULL, isStorageFull } from '../../lib/storage-errors.ts';
 import type { NodeDef } from '../../nodes/node.ts';
 import {
   type Caller,
@@ -68,6 +69,10 @@ export async function acceptJob(
       { user, request, workflow, targets: outputs.value, reads: resolved.assetIds },
       deps,
     );
+  } catch (error) {
+    // Refused, not thrown: a submission that breaks off may have made a job.
+    if (isStorageFull(error)) return refuse(507, 'insufficient_storage', STORAGE_FULL);
+    throw error;
   } finally {
     // In this turn the caller makes it a live job.
     setImmediate(held.release);

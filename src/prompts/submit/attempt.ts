@@ -162,8 +162,9 @@ function inputOf(error: V2Error): FailedAttempt['input'] {
   if (error.code === 'idempotency_key_reuse') return 'key used';
   // v1 clients expect surplus jobs to wait in a queue; its own 429 means a subscription.
   if (isCapacityRefusal(error)) return 'full';
-  // A refused key may be accepted tomorrow, and a page in place of JSON comes from a proxy.
-  const mayPass = error.status === 401 || error.code === 'bad_upstream_response';
+  // A refused key may be accepted tomorrow, a page in place of JSON comes from a proxy, and a full
+  // disk may have room later.
+  const mayPass = [401, 507].includes(error.status) || error.code === 'bad_upstream_response';
   return mayPass ? 'refused for now' : 'refused';
 }
 
