@@ -1,6 +1,14 @@
 // A data directory on a disk that is really full: 507 in each API's own words, and nothing is lost.
 import { execFileSync } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -182,15 +190,36 @@ describe.skipIf(missing !== '')(`on a full disk${missing}`, () => {
   });
 
   test('a prompt that was refused for it does not run later, and takes no place in the queue', async () => {
+    const queue = () => getJson(`${server.url}/queue`);
+    const empty = { queue_running: [], queue_pending: [] };
     fill();
     const refused = await post('/prompt', heavyPrompt());
     expect(refused.status).toBe(507);
-    expect(await getJson(`${server.url}/queue`)).toEqual({ queue_running: [], queue_pending: [] });
+    expect(await queue()).toEqual(empty);
     rmSync(filler());
     await server.kill9();
     server = await startHoldover({ dataDir: join(disk, 'data'), upstream: 'embedded' });
-    expect(await getJson(`${server.url}/queue`)).toEqual({ queue_running: [], queue_pending: [] });
+    expect(await queue()).toEqual(empty);
     expect(await getJson(`${server.url}/history`)).toEqual({});
+    const accepted: string[] = [];
+    for (let n = 0; n < 40; n += 1) {
+      fill();
+      // There is room for some of its records.
+      truncateSync(filler(), statSync(filler()).size - (n % 10) * 15_000);
+      const workflow = 'y'.repeat((n % 7) * 10_000);
+      const body = {
+        prompt: flat(),
+        prompt_id: `p${n}`,
+        extra_data: { extra_pnginfo: { workflow } },
+      };
+      const { status } = await post('/prompt', JSON.stringify(body));
+      expect([200, 507]).toContain(status);
+      if (status === 200) accepted.push(`p${n}`);
+      rmSync(filler());
+    }
+    await expect.poll(queue, { timeout: 20_000 }).toEqual(empty);
+    const ended = Object.keys(await getJson(`${server.url}/history`));
+    expect(ended.toSorted()).toEqual(accepted.toSorted());
   });
 });
 

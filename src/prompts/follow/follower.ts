@@ -118,11 +118,12 @@ export class Follower {
 
   /** Sets the job of the prompt and opens its event stream. */
   openEventStream(prompt: LivePrompt, { jobId, graph, targets }: NewJob): void {
-    const status = prompt.jobId === jobId ? prompt.status : 'queued';
+    const isKnown = prompt.jobId === jobId;
+    const status = isKnown ? prompt.status : 'queued';
     this.#ports.frames.livePrompts.setJobId(prompt, jobId);
     Object.assign(prompt, { graph, targets, status });
     const followed = this.#followed.get(prompt.key);
-    if (!followed) return;
+    if (!followed || (isKnown && followed.eventStream)) return;
     followed.eventStream = this.#ports.jobs.api.events(prompt.caller, jobId, followed.signal);
     // The reader of the stream awaits it later, and sees the failure.
     followed.eventStream.catch(() => {});

@@ -5,7 +5,7 @@ import { type V1Refusal, submitUnknown } from '../../translate/prompt-refusal.ts
 import type { LivePrompt } from '../live-prompt.ts';
 import type { Follower } from '../follow/follower.ts';
 import type { PromptRecords } from '../ports.ts';
-import { LeadershipLost, ifLeadershipLost } from '../prompt-event-log.ts';
+import { ifLeadershipLost } from '../prompt-event-log.ts';
 import { toV1Error } from './answer.ts';
 import { type SubmissionDraft, initialPromptId } from './draft.ts';
 import { isPathSafeId } from './ids.ts';
@@ -44,10 +44,13 @@ export class ClientAnswers {
   async refuse(submission: PendingSubmission, refusal: V1Refusal): Promise<void> {
     const { prompts, eventLog } = this.#records;
     const { key, draft } = submission;
-    const isRemoved = prompts.remove(key).then(() => true);
-    if (await isRemoved.catch(ifLeadershipLost(false))) await eventLog.discard(key);
-    else if (draft) this.#trackAs(draft, await prompts.get(key));
-    this.#reject(submission, toV1Error(refusal));
+    try {
+      const isRemoved = prompts.remove(key).then(() => true);
+      if (await isRemoved.catch(ifLeadershipLost(false))) await eventLog.discard(key);
+      else if (draft) this.#trackAs(draft, await prompts.get(key));
+    } finally {
+      this.#reject(submission, toV1Error(refusal));
+    }
   }
 
   /** Answers that the outcome is unknown. The prompt is shown, and its job is searched for. */
@@ -57,26 +60,20 @@ export class ClientAnswers {
     this.#reject(submission, toV1Error(submitUnknown(prompt.promptId)));
   }
 
-  /** Answers after the loop has stopped. */
-  async stopped(submission: PendingSubmission, error: unknown): Promise<void> {
-    try {
-      if (!(error instanceof LeadershipLost)) throw error;
-      await this.#answerForOtherProcess(submission);
-    } catch (failure) {
-      this.#reject(submission, failure);
-    }
-  }
-
   /** Answers when another process has taken the prompt over: that one finds the job. */
-  async #answerForOtherProcess(submission: PendingSubmission): Promise<void> {
+  async answerForOtherProcess(submission: PendingSubmission): Promise<void> {
     const { client, draft, key, foundJob } = submission;
     if (!client || !draft) return;
-    const row = await this.#records.prompts.get(key);
-    const prompt = this.#trackAs(draft, row);
-    const hasJob = foundJob !== undefined || (row !== undefined && row.jobId !== null);
-    if (prompt && hasJob) return this.accept(submission, prompt);
-    const promptId = prompt?.promptId ?? initialPromptId(draft);
-    this.#reject(submission, toV1Error(submitUnknown(promptId)));
+    try {
+      const row = await this.#records.prompts.get(key);
+      const prompt = this.#trackAs(draft, row);
+      const hasJob = foundJob !== undefined || (row !== undefined && row.jobId !== null);
+      if (prompt && hasJob) return this.accept(submission, prompt);
+      const promptId = prompt?.promptId ?? initialPromptId(draft);
+      this.#reject(submission, toV1Error(submitUnknown(promptId)));
+    } catch (error) {
+      this.#reject(submission, error);
+    }
   }
 
   /**

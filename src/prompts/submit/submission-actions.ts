@@ -92,19 +92,26 @@ export class SubmissionActions {
     await this.#ports.policy.deadlineClock.sleep(withJitter(ms), signal);
   }
 
-  noteFailure({ caller: { user }, prompt }: PendingSubmission, error: unknown): void {
-    const facts = { event: 'submission.failed', err: error, user, promptId: prompt?.promptId };
-    this.#ports.frames.log.error(facts, 'a step of a submission failed; trying again');
+  /**
+   * Called when a step has failed, which is tried again. The prompt is recorded and will run, so a
+   * client that waits is not answered with the error: it would send the prompt once more.
+   */
+  noteFailure(submission: PendingSubmission, error: unknown): void {
+    const { caller, foundJob, client } = submission;
+    const prompt = client ? this.#answers.track(submission, foundJob) : submission.prompt;
+    const facts = { event: 'submission.failed', err: error, promptId: prompt?.promptId };
+    const text = 'a step of a submission failed; trying again';
+    this.#ports.frames.log.error({ ...facts, user: caller.user }, text);
+    if (prompt) this.#answers.accept(submission, prompt);
+    if (submission.state === 'submitting') submission.state = 'sent';
   }
 
   /** Called when the loop of a prompt has stopped before its end. */
   async stopped(submission: PendingSubmission, error: unknown): Promise<void> {
     this.#outbox.remove(submission);
-    if (!(error instanceof LeadershipLost)) {
-      if (!submission.client) this.noteFailure(submission, error);
-      this.#ports.records.eventLog.stopLeading(submission.key);
-    }
-    await this.#answers.stopped(submission, error);
+    if (error instanceof LeadershipLost) return this.#answers.answerForOtherProcess(submission);
+    this.noteFailure(submission, error);
+    this.#ports.records.eventLog.stopLeading(submission.key);
   }
 
   async #continue(submission: PendingSubmission): Next {
@@ -161,10 +168,9 @@ export class SubmissionActions {
   }
 
   async #queue(submission: PendingSubmission, input: Input): Next {
-    const isNew = !this.#outbox.has(submission);
-    if (isNew) this.#outbox.add(submission);
+    if (!this.#outbox.has(submission)) this.#outbox.add(submission);
     await this.#calls.record(submission, 'outbox', submission.plan);
-    if (isNew) await this.enterOutbox(submission);
+    if (!submission.prompt || !isInOutbox(submission.prompt)) await this.enterOutbox(submission);
     return this.#wait(submission, input);
   }
 
@@ -205,9 +211,11 @@ export class SubmissionActions {
 
   async #answerUnknown(submission: PendingSubmission): Next {
     const { facts, plan } = submission;
-    await this.#calls.record(submission, 'unknown', plan).catch(ifLeadershipLost(undefined));
+    const recorded = this.#calls.record(submission, 'unknown', plan);
+    await recorded
+      .catch(ifLeadershipLost(undefined))
+      .finally(() => this.#answers.answerUnknown(submission));
     facts.noteOnlySearching(this.#ports.policy.deadlineClock.now());
-    this.#answers.answerUnknown(submission);
     return 'due';
   }
 

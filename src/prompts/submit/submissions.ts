@@ -145,7 +145,9 @@ export class Submissions {
     }
   }
 
-  /** Performs an action until it succeeds: a ledger that is down may be back later. */
+  /**
+   * Performs an action until it succeeds: a ledger that is down, or has no room, may be back later.
+   */
   async #perform(
     submission: PendingSubmission,
     action: Action,
@@ -158,8 +160,7 @@ export class Submissions {
       next = await this.#actions.perform(action, submission, input);
     };
     const onError = (error: unknown): void => {
-      const isFinal = this.#isClosed || signal.aborted || submission.client !== undefined;
-      if (isFinal || error instanceof LeadershipLost) throw error;
+      if (this.#isClosed || signal.aborted || error instanceof LeadershipLost) throw error;
       this.#actions.noteFailure(submission, error);
     };
     try {

@@ -73,6 +73,41 @@ test.each<[string, Given, string, string[]]>([
   expect([world.told.get('k'), world.events]).toEqual([answer, events]);
 });
 
+const RECORD = (state: string): string => `record k ${state} k`;
+
+test.each<[string, Given, string, string[]]>([
+  ['link', {}, '200', [...SENT, 'link k']],
+  [
+    'outbox',
+    { answers: ['full'] },
+    '200',
+    [...SENT, RECORD('outbox'), RECORD('outbox'), RECORD('sent'), ...SENT, 'link k'],
+  ],
+  [
+    'submitting',
+    { answers: ['down'] },
+    '200',
+    [...SENT, RECORD('submitting'), RECORD('sent'), ...SENT, 'link k'],
+  ],
+  ['remove', { isRefused: true }, '400', [...SENT, 'remove k']],
+  [
+    'unknown',
+    { answers: ['take and lose'], list: '404' },
+    '500',
+    [...SENT, RECORD('unknown'), RECORD('unknown'), 'lost k'],
+  ],
+])(
+  'a prompt whose record `%s` finds no room is answered as it will end, and not lost',
+  async (kind, { isRefused, ...service }, answer, events) => {
+    const { world, server } = open(service);
+    world.failingWrites.push(kind);
+    const posted = server.post('k', isRefused ? { promptId: REFUSED_ID } : {});
+    await world.clock.advance(11 * MINUTE_MS);
+    await posted;
+    expect([world.told.get('k'), world.events]).toEqual([answer, events]);
+  },
+);
+
 test.each<[string, Partial<PromptRow>, Given, string[]]>([
   ['was being sent, and has a job', { state: 'submitting' }, {}, ['link k']],
   [

@@ -5,7 +5,7 @@ import { ok } from '../../../src/protocol/job-api.ts';
 import type { Graph, Job } from '../../../src/protocol/v2.ts';
 import { LivePrompt, type NewLivePrompt } from '../../../src/prompts/live-prompt.ts';
 import { LivePrompts } from '../../../src/prompts/live-prompts.ts';
-import { LeadershipLost } from '../../../src/prompts/prompt-event-log.ts';
+import { LeadershipLost, ifLeadershipLost } from '../../../src/prompts/prompt-event-log.ts';
 import type { PromptPorts } from '../../../src/prompts/ports.ts';
 import { type PromptParts, takeOverPrompt } from '../../../src/prompts/take-over-prompt.ts';
 import type { Follower } from '../../../src/prompts/follow/follower.ts';
@@ -72,6 +72,10 @@ export class World {
   /** Writes until the process that writes dies; the write is done before, or not. */
   crash: { writesLeft: number; readonly isWritten: boolean } | undefined;
   readonly faults: string[] = [];
+  /** The next writes of these kinds fail, since the disk is full. */
+  readonly failingWrites: string[] = [];
+  /** Prompts that were accepted although their records do not say so. */
+  readonly unrecorded = new Set<string>();
   readonly #keys = new Set<string>();
   #ids = 0;
 
@@ -86,6 +90,15 @@ export class World {
 
   jobsOf(promptKey: string): readonly MadeJob[] {
     return this.jobs.filter((job) => job.promptKey === promptKey && !job.isCancelled);
+  }
+
+  /** Throws when the next write of this kind fails. */
+  failIfFull(key: string, kind: string): void {
+    const at = this.failingWrites.indexOf(kind);
+    if (at < 0) return;
+    this.failingWrites.splice(at, 1);
+    this.unrecorded.add(key);
+    throw new Error('no room');
   }
 
   end(key: string, how: string): void {
@@ -298,9 +311,17 @@ export class Server {
       insert: (row: PromptRow) => this.#write(row.key, () => row),
       setPlan: (key: string, { state, ...plan }: Pick<PromptRow, 'state' | 'intentJson'>) => {
         this.#world.note(`record ${key} ${state} ${(JSON.parse(plan.intentJson) as Keyed).key}`);
-        return this.#write(key, () => ({ ...rowIn(rows, key), state, ...plan }));
+        return this.#write(key, () => {
+          this.#world.failIfFull(key, state);
+          return { ...rowIn(rows, key), state, ...plan };
+        });
       },
-      remove: (key: string) => this.#write(key, () => (this.#world.end(key, 'remove'), undefined)),
+      remove: (key: string) =>
+        this.#write(key, () => {
+          this.#world.failIfFull(key, 'remove');
+          this.#world.end(key, 'remove');
+          return undefined;
+        }),
       get: async (key: string) => rows.get(key),
       hasJob: async (id: string) => [...rows.values()].some(({ jobId }) => jobId === id),
     };
@@ -327,7 +348,7 @@ export class Server {
       appendEntry: entry,
       remove: async (prompt: LivePrompt) => {
         const rows = this.#prompts() as { remove(key: string): Promise<void> };
-        await rows.remove(prompt.key).catch(() => {});
+        await rows.remove(prompt.key).catch(ifLeadershipLost(undefined));
         this.livePrompts.remove(prompt);
       },
       finishWithoutJob: async (prompt: LivePrompt, { kind }: { kind: string }) => {
@@ -345,6 +366,7 @@ export class Server {
   async #linkJob(prompt: LivePrompt, plan: SubmissionPlan, { id }: Job): Promise<void> {
     const { key } = prompt;
     await this.#write(key, () => {
+      this.#world.failIfFull(key, 'link');
       this.#world.end(key, 'link');
       const { promptId } = prompt;
       const targetsJson = JSON.stringify(plan.outputs);
