@@ -1,6 +1,7 @@
 import { nodeErrorsOf } from '../translate/node-errors.ts';
 import { type Json, isJsonObject } from '../protocol/json.ts';
 import { uploadFoldersIn } from '../protocol/upload-folders.ts';
+import { errorEntry } from '../protocol/node-errors.ts';
 import type { NodeErrorEntry } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { V1Error, promptFault, promptRefusal } from '../dialects/errors.ts';
@@ -65,8 +66,7 @@ function foreignFolderError(
   const errorsByNode = new Map(
     foreign.map(({ nodeId, input }): [string, readonly NodeErrorEntry[]] => {
       const details = `${input}: there is no such folder`;
-      const extra_info = { input_name: input };
-      return [nodeId, [{ ...NOT_IN_LIST, details, extra_info }]];
+      return [nodeId, [errorEntry('value_not_in_list', details, { input_name: input })]];
     }),
   );
   const node_errors = nodeErrorsOf(errorsByNode, graph, outputs);
@@ -76,5 +76,3 @@ function foreignFolderError(
   );
   return new V1Error(400, promptFault({ ...body, node_errors }));
 }
-
-const NOT_IN_LIST = { type: 'value_not_in_list', message: 'Value not in list' } as const;

@@ -67,10 +67,10 @@ const MAX_LISTED_OPTIONS = 20;
 
 /** Returns one error as v1 lists it. */
 export function errorEntry(
-  type: string,
-  message: string,
+  type: Type,
   details: string,
   info: JsonObject,
+  message: string = TYPES[type].message,
 ): NodeErrorEntry {
   return { type, message, details, extra_info: info };
 }
@@ -79,8 +79,7 @@ type NamedInput = { readonly name: string; readonly ownName: string };
 
 /** Returns the error of a required input that a node lacks. v1 cuts the names it is nested in. */
 export function missingInputError({ name, ownName }: NamedInput): NodeErrorEntry {
-  const { message } = TYPES.required_input_missing;
-  return errorEntry('required_input_missing', message, ownName, { input_name: name });
+  return errorEntry('required_input_missing', ownName, { input_name: name });
 }
 
 /** Returns the error of a dynamic input that is not named as its definition says. */
@@ -88,10 +87,7 @@ export function dynamicInputError(input: {
   readonly name: string;
   readonly fault?: string;
 }): NodeErrorEntry {
-  const { message } = TYPES.invalid_dynamic_input;
-  return errorEntry('invalid_dynamic_input', message, input.fault ?? '', {
-    input_name: input.name,
-  });
+  return errorEntry('invalid_dynamic_input', input.fault ?? '', { input_name: input.name });
 }
 
 /** Returns the error of a value that is none of the options. */
@@ -104,7 +100,6 @@ export function notInListError(
   const list = isLong ? `(list of length ${options.length})` : pythonRepr(options as Json);
   return errorEntry(
     'value_not_in_list',
-    'Value not in list',
     // v1 puts every value in quotes.
     `${name}: '${pythonStr(value)}' not in ${list}`,
     {

@@ -9,7 +9,6 @@ import {
   type ContractNodeError,
   UNKNOWN_CLASS,
   isNativeNodeError,
-  errorEntry,
   v1ErrorOf,
 } from '../protocol/node-errors.ts';
 import { pythonStr } from '../protocol/python-text.ts';
@@ -86,7 +85,7 @@ export function missingNodeError(id: string, node: Json | undefined): NodeErrorE
     name === undefined
       ? `Node '${title ? pythonStr(title) : `ID #${id}`}' has no class_type. The workflow may be corrupted or a custom node is missing.`
       : `Node '${pythonStr(title ?? name)}' not found. The custom node may not be installed.`;
-  return errorEntry('missing_node_type', message, `Node ID '#${id}'`, shown);
+  return { type: 'missing_node_type', message, details: `Node ID '#${id}'`, extra_info: shown };
 }
 
 /**
@@ -118,7 +117,8 @@ export function missingFile(file: {
 /** Returns the v1 error of a node that refuses an input itself; `''`: it names none. */
 function ownRefusal(details: string, input: string): NodeErrorEntry {
   const info = input === '' ? {} : { input_name: input };
-  return errorEntry('custom_validation_failed', 'Custom validation failed for node', details, info);
+  const message = 'Custom validation failed for node';
+  return { type: 'custom_validation_failed', message, details, extra_info: info };
 }
 
 /** Returns the errors with their nodes in the order of the graph. */

@@ -64,11 +64,7 @@ function cycleErrors(cycle: readonly string[], workflow: Graph): (id: string) =>
     (step) => `${step} (${classOf(workflow, step)})`,
   );
   const details = shownText(steps.join(' -> '));
-  return (id) =>
-    errorEntry('dependency_cycle', 'Dependency cycle detected', details, {
-      node_id: id,
-      cycle_nodes: named,
-    });
+  return (id) => errorEntry('dependency_cycle', details, { node_id: id, cycle_nodes: named });
 }
 
 /** Returns the failing outputs by the node with errors on which they depend. */

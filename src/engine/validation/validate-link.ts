@@ -15,13 +15,8 @@ export function validateLink(
 ): InputValidation {
   const info = { input_name: input, input_config: inputConfig(spec) };
   if (value.length !== 2) {
-    const message = 'Bad linked input, must be a length-2 list of [node_id, slot_index]';
-    return {
-      error: errorEntry('bad_linked_input', message, input, {
-        ...info,
-        received_value: shownValue(value as Json),
-      }),
-    };
+    const more = { ...info, received_value: shownValue(value as Json) };
+    return { error: errorEntry('bad_linked_input', input, more) };
   }
   const [from = null, slot = null] = value;
   const source =
@@ -44,14 +39,7 @@ export function validateLink(
   const wanted = typeof spec[0] === 'string' ? spec[0] : pythonRepr(spec[0] as Json);
   const details = `${input}, received_type(${received}) mismatch input_type(${wanted})`;
   const more = { ...info, received_type: received, linked_node: [from, slot] };
-  return {
-    error: errorEntry(
-      'return_type_mismatch',
-      'Return type mismatch between linked nodes',
-      details,
-      more,
-    ),
-  };
+  return { error: errorEntry('return_type_mismatch', details, more) };
 }
 
 function indexOf(slot: Json): number | undefined {

@@ -137,14 +137,9 @@ function validateLiteral(
     const shown = shownValue(unwrap(given));
     const details = `${input}, ${pythonStr(shown)}, ${coerced.reason}`;
     const more = { received_value: shown, exception_message: coerced.reason };
-    return {
-      error: errorEntry(
-        'invalid_input_type',
-        `Failed to convert an input value to a ${String(type)} value`,
-        details,
-        { input_name: input, input_config: declared, ...more },
-      ),
-    };
+    const info = { input_name: input, input_config: declared, ...more };
+    const message = `Failed to convert an input value to a ${String(type)} value`;
+    return { error: errorEntry('invalid_input_type', details, info, message) };
   }
   // For a file input the existence of the file is checked, not the option list.
   if (def.fileInputs?.includes(input)) return { value: coerced.value };

@@ -109,9 +109,7 @@ function errorsOf(
   const traceback = [`  in the validation of node ${id}\n`];
   if (failing.has(id)) {
     const info = { exception_type: type, traceback };
-    return [
-      errorEntry('exception_during_validation', 'Exception when validating node', message, info),
-    ];
+    return [errorEntry('exception_during_validation', message, info)];
   }
   const link = linksByTarget.get(id);
   const info = {
@@ -121,14 +119,7 @@ function errorsOf(
     traceback,
     ...(link ? { linked_node: link.link } : {}),
   };
-  return [
-    errorEntry(
-      'exception_during_inner_validation',
-      'Exception when validating inner node',
-      message,
-      info,
-    ),
-  ];
+  return [errorEntry('exception_during_inner_validation', message, info)];
 }
 
 function* withCoerced(
