@@ -259,7 +259,8 @@ async function readContent(
 type NewAsset = Pick<AssetUpload, 'tags' | 'expiresInSeconds' | 'contentType' | 'filePath'> &
   Pick<AssetRow, 'hash' | 'sizeBytes'>;
 
-function newRow(user: string, asset: NewAsset, nowMs: number): AssetRow {
+/** Returns the record of a new asset, which no job has made. */
+export function newRow(user: string, asset: NewAsset, nowMs: number): AssetRow {
   return {
     id: randomUUID(),
     user,

@@ -1,9 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { LRUCache } from 'lru-cache';
 import { reached } from '../../lib/crash-point.ts';
 import { outputTypeOf } from '../../protocol/v2.ts';
-import type { AssetOptions } from './assets.ts';
+import { type AssetOptions, newRow } from './assets.ts';
 import type { StoredOutput, WrittenFile } from '../jobs/worker-protocol.ts';
 import { bytesAtMost } from '../../lib/lru-size.ts';
 import { type NameSeries, counterIn } from '../../translate/free-names.ts';
@@ -95,22 +94,11 @@ export function createOutputs(deps: OutputOptions): Outputs {
     withLock(`names of ${made.user}`, async () => {
       const { user, jobId, file } = made;
       const name = await findFreeName(made);
-      const id = randomUUID();
-      const row = {
-        id,
-        user,
-        hash: file.hash,
-        sizeBytes: file.sizeBytes,
-        contentType: file.contentType,
-        filePath: `${folderOf(file)}${name}`,
-        tagsJson: null,
-        createdAtMs: clock.now(),
-        expiresAtMs: null,
-        jobId,
-      };
+      const filePath = `${folderOf(file)}${name}`;
+      const row = newRow(user, { ...file, filePath }, clock.now());
       // A job whose end is not on disk runs again, and then makes its files again.
-      await ledger.assets.insert(row, undefined, 'soon');
-      return toOutput({ ...made, id, name });
+      await ledger.assets.insert({ ...row, jobId }, undefined, 'soon');
+      return toOutput({ ...made, id: row.id, name });
     });
   return {
     // Resolves when the record exists; the lock is held until the marker is gone, too.
