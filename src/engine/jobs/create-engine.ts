@@ -1,4 +1,3 @@
-import type { Ledger } from '../../ledger/ledger.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ok } from '../../protocol/job-api.ts';
 import { type JobFiles, createAssetApi } from '../assets/job-files.ts';
@@ -10,8 +9,7 @@ import { JobThreads } from './job-threads.ts';
 import type { LiveJob } from './live-job.ts';
 import type { JobRuns, LiveJobs } from './run-store.ts';
 import type { FinalEnd } from './job-lifecycle.ts';
-import type { StoredOutput } from './worker-protocol.ts';
-import { createWorkerRequestHandler, type HandleWorkerRequest } from './worker-requests.ts';
+import { createWorkerRequestHandler } from './worker-requests.ts';
 
 export type EndJob = (job: LiveJob, end: FinalEnd) => Promise<void>;
 
@@ -38,10 +36,13 @@ type EngineParts = {
  * runs none.
  */
 export async function createEngine(options: EngineOptions, parts: EngineParts): Promise<Engine> {
-  const { limits, ledger, library } = options;
+  const { limits, ledger } = options;
   const { jobFiles, queue, live, cleanUp, clock } = parts;
-  const { threads, runner } = openRunner(options, parts);
-  const { nodes } = library;
+  const { nodes } = options.library;
+  const { retentionMs } = limits;
+  const answer = createWorkerRequestHandler({ ...options, ...parts });
+  const threads = new JobThreads({ ...options, ...parts, answer });
+  const runner = new JobRunner({ ...options, ...parts, ...jobFiles, threads, retentionMs });
   const unfinished = await parts.recover?.((job, end) => runner.end(job, end));
   await queue.add(unfinished ?? []);
   const worker =
@@ -67,34 +68,5 @@ export async function createEngine(options: EngineOptions, parts: EngineParts): 
       await cleanUp.close();
       await queue.close();
     },
-  };
-}
-
-function openRunner(options: EngineOptions, parts: EngineParts) {
-  const { limits, ledger } = options;
-  const { jobFiles, runs } = parts;
-  const begin = (job: LiveJob): Promise<void> => runs.begin(job);
-  const plain = createWorkerRequestHandler({ ...jobFiles, begin });
-  const answer = removeLateFiles(plain, { ...parts, ledger });
-  const threads = new JobThreads({ ...options, ...parts, answer });
-  const { retentionMs } = limits;
-  return {
-    threads,
-    runner: new JobRunner({ ...options, ...parts, ...jobFiles, threads, retentionMs }),
-  };
-}
-
-/** Removes a file that a run makes after another process has taken its job over. */
-function removeLateFiles(
-  answer: HandleWorkerRequest,
-  { ledger, runs, jobFiles }: EngineParts & { readonly ledger: Ledger },
-): HandleWorkerRequest {
-  return async (job, question) => {
-    if (question.kind !== 'save') return answer(job, question);
-    const saved = await answer(job, question);
-    if (await runs.isCurrent(job)) return saved;
-    const row = await ledger.assets.get((saved as StoredOutput).id);
-    if (row) await jobFiles.assets.removeAsset(row);
-    throw new Error('another worker took this job over');
   };
 }

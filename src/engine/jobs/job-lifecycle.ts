@@ -1,9 +1,14 @@
+import type { JobError, JobStatus } from '../../protocol/v2.ts';
 import { jobError } from './job-error.ts';
 import type { LiveJob } from './live-job.ts';
-import type { JobEnd } from './run-on-worker.ts';
 
-/** An end that is final. An interrupted job has no end yet. */
-export type FinalEnd = Exclude<JobEnd, { status: 'interrupted' }>;
+/** An end that is final. */
+export type FinalEnd =
+  | { readonly status: Extract<JobStatus, 'succeeded' | 'canceled'> }
+  | { readonly status: 'failed'; readonly error: JobError };
+
+/** How a run ended. `interrupted`: the engine was closed while the job ran, which has no end yet. */
+export type JobEnd = FinalEnd | { readonly status: 'interrupted' };
 
 /** Returns the job as it is when it is over. A cancel during the last node still counts. */
 export function toEndedJob(

@@ -4,11 +4,10 @@ import { isRedisAway } from '../../lib/storage-errors.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
 import { jobError } from './job-error.ts';
-import { type FinalEnd, toEndedJob, workerLost } from './job-lifecycle.ts';
+import { type FinalEnd, type JobEnd, toEndedJob, workerLost } from './job-lifecycle.ts';
 import type { QueueStop, RunOutcome, WorkerDeaths } from './job-queue.ts';
 import type { JobRun, WriteResult } from './job-run.ts';
 import type { LiveJob } from './live-job.ts';
-import type { JobEnd } from './run-on-worker.ts';
 import type { JobRuns } from './run-store.ts';
 import type { StopRequest } from '../../job-events/stop-request.ts';
 

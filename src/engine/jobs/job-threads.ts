@@ -5,7 +5,8 @@ import type { Logger } from '../../observability/log.ts';
 import type { EngineLimits, EngineOptions, NodeLibrary } from '../job-engine.ts';
 import type { LiveJob } from './live-job.ts';
 import { resolveFiles } from './resolve-files.ts';
-import { type JobEnd, type RunnerOptions, runOnWorker } from './run-on-worker.ts';
+import type { JobEnd } from './job-lifecycle.ts';
+import { type RunnerOptions, runOnWorker } from './run-on-worker.ts';
 import type { HandleWorkerRequest } from './worker-requests.ts';
 import { type WorkerThread, createWorkerThread } from './worker-thread.ts';
 

@@ -3,8 +3,9 @@ import { createLazyJson, readValue } from '../../lib/lazy-json.ts';
 import { isRedisAway } from '../../lib/storage-errors.ts';
 import type { Logger } from '../../observability/log.ts';
 import { parseJson } from '../../protocol/json.ts';
-import type { JobError, JobStatus } from '../../protocol/v2.ts';
+import type { JobError } from '../../protocol/v2.ts';
 import { jobError } from './job-error.ts';
+import type { JobEnd } from './job-lifecycle.ts';
 import { type LiveJob, writeJson } from './live-job.ts';
 import type { FromWorker, RunRequest, StoredOutput } from './worker-protocol.ts';
 import type { HandleWorkerRequest } from './worker-requests.ts';
@@ -14,12 +15,6 @@ import type { ResolvedWorkflow } from './resolve-files.ts';
 
 /** The grace period when the process is shutting down. */
 const SHUTDOWN_GRACE_MS = 1000;
-
-/** How a job ended. `interrupted`: the engine was closed while the job ran. */
-export type JobEnd =
-  | { readonly status: Extract<JobStatus, 'succeeded' | 'canceled'> }
-  | { readonly status: 'failed'; readonly error: JobError }
-  | { readonly status: 'interrupted' };
 
 export type RunnerOptions = {
   readonly timeLimitMs: number;

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { reached } from '../../lib/crash-point.ts';
-import type { Outputs } from '../assets/outputs.ts';
-import type { OutputRetention } from '../assets/retention.ts';
-import type { Blobs } from '../../blobs/blobs.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import type { JobFiles } from '../assets/job-files.ts';
 import type { LiveJob } from './live-job.ts';
+import type { JobRuns } from './run-store.ts';
 import type { WorkerRequest, WorkerRequests } from './worker-protocol.ts';
 
 /** Answers a request that a worker makes for a job. */
@@ -21,24 +21,27 @@ type Handlers = {
 
 /** Answers in the main thread, since only this thread knows all jobs of a user. */
 export function createWorkerRequestHandler({
-  blobs,
-  outputs,
-  outputRetention,
-  begin,
+  ledger,
+  runs,
+  jobFiles: { assets, blobs, outputs, outputRetention },
 }: {
-  readonly blobs: Blobs;
-  readonly outputs: Outputs;
-  readonly outputRetention: OutputRetention;
-  /** Records that a node of this job begins. The record survives `kill -9` when this resolves. */
-  readonly begin: (job: LiveJob) => Promise<void>;
+  readonly ledger: Ledger;
+  readonly runs: JobRuns;
+  readonly jobFiles: JobFiles;
 }): HandleWorkerRequest {
   const handlers: Handlers = {
     begin: async (job) => {
-      await begin(job);
+      await runs.begin(job);
       reached('after-run-begin');
       return null;
     },
-    save: ({ user, id: jobId }, { nodeId, file }) => outputs.commit({ user, jobId, nodeId, file }),
+    async save(job, { nodeId, file }) {
+      const saved = await outputs.commit({ user: job.user, jobId: job.id, nodeId, file });
+      if (await runs.isCurrent(job)) return saved;
+      const row = await ledger.assets.get(saved.id);
+      if (row) await assets.removeAsset(row);
+      throw new Error('another worker took this job over');
+    },
     read: async (_job, hash) => (await blobs.read(hash)) ?? null,
     alive: (job, wanted) => outputRetention.retain(wanted, job.user),
     handled: () => nextTurn(null),

@@ -7,7 +7,7 @@ import type { QueueStop } from '../../../src/engine/jobs/job-queue.ts';
 import type { JobRun, WriteResult } from '../../../src/engine/jobs/job-run.ts';
 import { JobRunner } from '../../../src/engine/jobs/job-runner.ts';
 import type { LiveJob } from '../../../src/engine/jobs/live-job.ts';
-import type { JobEnd } from '../../../src/engine/jobs/run-on-worker.ts';
+import type { JobEnd } from '../../../src/engine/jobs/job-lifecycle.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 
 const ROW = {
