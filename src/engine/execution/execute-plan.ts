@@ -150,14 +150,14 @@ async function runOrReuse(node: PlannedNode, execution: Execution): Promise<void
   post({ type: 'started', nodeId: node.id, classType: node.def.name });
   const record = await run(node, execution);
   execution.records.set(node.signature, record);
-  post({ type: 'finished', nodeId: node.id, ...uiField(record) });
+  post({ type: 'finished', nodeId: node.id, uiJson: record.uiJson });
 }
 
 /** Returns what the node showed when its result was computed. */
 function reusedResult(node: PlannedNode, { records }: Execution): ShownResult {
   const { outputs = [], uiJson } = records.get(node.signature) ?? {};
   const reused = outputs.map((output) => ({ ...output, node_id: node.id }));
-  return { nodeId: node.id, ...uiField({ uiJson }), reused };
+  return { nodeId: node.id, uiJson, reused };
 }
 
 async function run(node: PlannedNode, execution: Execution): Promise<NodeRecord> {
@@ -167,7 +167,7 @@ async function run(node: PlannedNode, execution: Execution): Promise<NodeRecord>
     const context = execution.contextFor(node);
     const { outputs: slots, ui } = await callNode(node.def, inputs, context);
     context.flush();
-    return { slots, outputs: [...context.saved], ...(ui && { uiJson: stringifyJson(ui) }) };
+    return { slots, outputs: [...context.saved], uiJson: ui && stringifyJson(ui) };
   } catch (cause) {
     throw new NodeCallError(node, inputs, cause);
   }
@@ -199,10 +199,6 @@ function evaluate(
     inputs.set(name, value);
   }
   return Object.fromEntries(inputs);
-}
-
-function uiField({ uiJson }: { readonly uiJson?: string | undefined }): { uiJson?: string } {
-  return uiJson === undefined ? {} : { uiJson };
 }
 
 /** Runs a node. Throws when it gives fewer outputs than it declares. */

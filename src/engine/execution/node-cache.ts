@@ -9,7 +9,7 @@ import type { StoredOutput } from '../jobs/worker-protocol.ts';
  */
 export type NodeRecord = {
   readonly slots: readonly Value[];
-  readonly uiJson?: string;
+  readonly uiJson?: string | undefined;
   readonly outputs: readonly StoredOutput[];
 };
 

@@ -82,7 +82,7 @@ export type RunEnd =
 export type ShownResult = {
   readonly nodeId: string;
   /** The JSON of the values that the node shows; absent when it shows none. */
-  readonly uiJson?: string;
+  readonly uiJson?: string | undefined;
   /** Present when the result was reused instead of computed. */
   readonly reused?: readonly StoredOutput[];
 };
