@@ -1,5 +1,4 @@
 import type { AssetCalls } from '../../protocol/job-api.ts';
-import { packageUrl } from '../../lib/package-url.ts';
 import type { NodeDef } from '../../nodes/node.ts';
 import { type AssetOptions, Assets } from './assets.ts';
 import type { Blobs } from '../../blobs/blobs.ts';
@@ -52,9 +51,4 @@ export function createAssetApi(assets: Assets): AssetCalls {
     deleteAsset: ({ user }, id) => assets.remove(user, id),
     content: ({ user }, id, range) => assets.content(user, id, range),
   };
-}
-
-/** Returns the URL of the node library for worker threads. */
-export function nodeLibraryUrl(): string {
-  return packageUrl('dist/nodes/library.js').href;
 }

@@ -53,13 +53,12 @@ export class BullJobQueue implements JobQueue {
 
   async add(jobs: readonly QueuedJob[]): Promise<void> {
     const entered = await Promise.all(jobs.map((job) => this.#enter(job)));
-    const added = entered.flatMap((job) => (job.opts.priority > 0 ? [job] : []));
+    const added = entered.filter(({ opts }) => opts.priority > 0);
     if (added.length === 0) return;
     reached('after-queue-entry');
     await Promise.all(added.map(({ name, data, opts }) => this.#queue.add(name, data, opts)));
-    await Promise.all(
-      [...new Set(jobs.map(({ user }) => user))].map((user) => this.#arrange(user)),
-    );
+    const users = new Set(jobs.map(({ user }) => user));
+    await Promise.all([...users].map((user) => this.#scripts.arrange<void>(user)));
   }
 
   /** False when a live worker has the job: then BullMQ does not remove it. */
@@ -99,7 +98,7 @@ export class BullJobQueue implements JobQueue {
   worker(options: JobQueueWorkerOptions): JobQueueWorker {
     const worker = new BullWorker(options, {
       ...this.#options,
-      onReturned: (user) => this.#arrange(user),
+      onReturned: (user) => this.#scripts.arrange(user),
     });
     const { pubsub, keys } = this.#options;
     const onCancel = (id: Buffer): void => worker.stop(id.toString(), 'canceled');
@@ -121,10 +120,6 @@ export class BullJobQueue implements JobQueue {
   async #enter({ id, user, order }: QueuedJob) {
     const priority = await this.#scripts.enter<number>(id, user, order);
     return { name: 'job', data: { user }, opts: { jobId: id, priority } };
-  }
-
-  #arrange(user: string): Promise<void> {
-    return this.#scripts.arrange(user);
   }
 
   /** Rejects after the time limit. The submission is not recorded yet, so its caller need not wait for Redis. */

@@ -1,7 +1,7 @@
 import type { Logger } from '../../observability/log.ts';
 import type { StopRequest } from '../../job-events/stop-request.ts';
 import type { QueueStop } from './job-queue.ts';
-import type { LiveJob, StopReason } from './live-job.ts';
+import type { LiveJob } from './live-job.ts';
 
 /** `stale`: another process has the job. `cancel`: a client has asked to cancel it. */
 export type WriteResult = 'ok' | 'cancel' | 'stale';
@@ -46,16 +46,12 @@ export class JobRun {
   #onStop(reason: QueueStop): void {
     if (reason === 'lost') this.onLeaseLost();
     else if (reason === 'canceled') this.#cancel();
-    else this.#stop(reason);
-  }
-
-  #stop(reason: StopReason): void {
-    this.job.stop.request(reason);
+    else this.job.stop.request(reason);
   }
 
   #cancel(): void {
     const { job } = this;
-    this.#stop('canceled');
+    job.stop.request('canceled');
     if (job.status !== 'running' || this.#isEnding) return;
     job.status = 'canceling';
     job.feed.emit({ event: 'status', data: { ...job.feed.status(), status: 'canceling' } });
@@ -70,7 +66,7 @@ export class JobRun {
       );
     }
     this.#isLost = true;
-    this.#stop('shutdown');
+    this.job.stop.request('shutdown');
   }
 
   /**
@@ -94,6 +90,6 @@ export class JobRun {
       'could not publish events of a job',
     );
     this.#isUnpublished = true;
-    this.#stop('shutdown');
+    this.job.stop.request('shutdown');
   }
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { readValue } from '../../lib/lazy-json.ts';
-import { type JobFiles, nodeLibraryUrl } from '../assets/job-files.ts';
+import { packageUrl } from '../../lib/package-url.ts';
+import type { JobFiles } from '../assets/job-files.ts';
 import type { Logger } from '../../observability/log.ts';
 import type { EngineLimits, EngineOptions, NodeLibrary } from '../job-engine.ts';
 import type { LiveJob } from './live-job.ts';
@@ -38,7 +39,7 @@ export class JobThreads {
     const { limits, jobFiles, library } = options;
     this.#spans = options.spans;
     const setup = {
-      nodesModule: library.nodesModule ?? nodeLibraryUrl(),
+      nodesModule: library.nodesModule ?? packageUrl('dist/nodes/library.js').href,
       cacheBytes: limits.cacheBytes,
       spoolDir: options.outputFiles.spoolDir,
     };

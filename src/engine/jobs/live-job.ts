@@ -20,7 +20,7 @@ import type { StoredOutput } from './worker-protocol.ts';
 type Provenance = NonNullable<SubmitRequest['provenance']>;
 
 /** The reason to stop a job before its end. */
-export type StopReason = 'canceled' | 'timeout' | 'shutdown';
+type StopReason = 'canceled' | 'timeout' | 'shutdown';
 
 /** The state of a job, running or finished. */
 export type JobState = {
