@@ -2,6 +2,7 @@ import type { Json } from '../protocol/json.ts';
 import { pythonFloat } from '../protocol/python-json.ts';
 import { isTruthyInPython, pythonRepr, pythonType } from '../protocol/python-text.ts';
 import { type InputSpec, type Inputs, type NodeDef, NodeFailure, type Value } from './node.ts';
+import { isPixels } from './tensor.ts';
 import { typedNode } from './typed-node.ts';
 
 const LOGIC = {
@@ -79,7 +80,7 @@ function branchOf(inputs: Inputs): 'on_true' | 'on_false' {
 
 function isTrue(value: Value): boolean {
   if (typeof value === 'bigint') return true;
-  if (typeof value === 'object' && value?.kind !== undefined) {
+  if (isPixels(value)) {
     const message = 'Boolean value of Tensor with more than one value is ambiguous';
     throw new NodeFailure('RuntimeError', message);
   }

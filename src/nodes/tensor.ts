@@ -11,6 +11,13 @@ export type Size = { readonly width: number; readonly height: number };
 type ImageShape = Pick<ImageValue, 'batch' | 'height' | 'width' | 'channels'>;
 export type MaskShape = Pick<MaskValue, 'batch' | 'height' | 'width'>;
 
+/** True for pixels. A literal object or list of the workflow is a value, too. */
+export const isPixels = (value: unknown): value is ImageValue | MaskValue =>
+  typeof value === 'object' &&
+  value !== null &&
+  'data' in value &&
+  value.data instanceof Float32Array;
+
 /** Returns a black picture. Its memory is reserved within the job's limit. */
 export const newImage = (
   context: Reserver,
@@ -46,6 +53,20 @@ export const newMask = (context: Reserver, { batch, height, width }: MaskShape):
   width,
   data: allocate(context, [batch, height, width]),
 });
+
+/** Returns the mask of these levels. Between two rows a job can be stopped. */
+export const maskOf = (
+  context: LoopContext,
+  shape: MaskShape,
+  levelAt: (pixel: number) => number,
+): MaskValue => {
+  const mask = newMask(context, shape);
+  for (let i = 0; i < mask.data.length; i++) {
+    if (i % mask.width === 0) context.check();
+    mask.data[i] = levelAt(i);
+  }
+  return mask;
+};
 
 /** Allocates. Sizes that come through links were not checked before. */
 const allocate = (context: Reserver, sizes: readonly number[]): Float32Array => {

@@ -2,15 +2,14 @@ import { isJsonObject, stringifyJson, type Json, type JsonObject } from '../prot
 import { declaredInputs } from '../translate/declared-inputs.ts';
 import {
   type BoundingBox,
-  type ImageValue,
   type InputSpec,
   type Inputs,
-  type MaskValue,
   type NodeContext,
   type NodeDef,
   NodeFailure,
   type Value,
 } from './node.ts';
+import { isPixels } from './tensor.ts';
 
 /** The names of the values of an input that grows by letters. */
 export const LETTERS = Array.from('abcdefghijklmnopqrstuvwxyz');
@@ -141,11 +140,6 @@ const reader =
   (name: string, value: Given): T =>
     isRight(value) ? value : wrong(name, expected, value);
 
-const readPixels = reader(
-  (value): value is ImageValue | MaskValue => isKind('image')(value) || isKind('mask')(value),
-  'an image or a mask',
-);
-
 const readAny = (_name: string, value: Given): Value => value ?? null;
 
 const readText = reader((value) => typeof value === 'string', 'a text');
@@ -166,7 +160,7 @@ const READERS = {
     if (typeof value === 'bigint') return Number(value);
     return typeof value === 'number' ? value : wrong(name, 'a number', value);
   },
-  'IMAGE,MASK': readPixels,
+  'IMAGE,MASK': reader(isPixels, 'an image or a mask'),
   '*': readAny,
   'FLOAT,INT,BOOLEAN'(name: string, value: Given): number | bigint | boolean {
     if (typeof value === 'boolean' || typeof value === 'bigint') return value;

@@ -1,10 +1,5 @@
-import {
-  BYTES_PER_CHAR,
-  type ImageValue,
-  type MaskValue,
-  OutOfMemory,
-  type Value,
-} from '../../nodes/node.ts';
+import { BYTES_PER_CHAR, OutOfMemory, type Value } from '../../nodes/node.ts';
+import { isPixels } from '../../nodes/tensor.ts';
 
 /**
  * Limits the memory of a job: the reservations of the running call, and the pixels and texts that
@@ -51,13 +46,6 @@ export function buffersOf(values: Iterable<Value>): ReadonlyMap<object, number> 
     if (isPixels(value)) buffers.set(value.data.buffer, value.data.buffer.byteLength);
   }
   return buffers;
-}
-
-/** True for pixels. A literal object or array of the workflow is a value, too. */
-function isPixels(value: Value): value is ImageValue | MaskValue {
-  return (
-    typeof value === 'object' && value?.kind !== undefined && value.data instanceof Float32Array
-  );
 }
 
 function outOfMemory(used: number, wanted: number, limit: number): OutOfMemory {

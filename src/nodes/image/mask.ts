@@ -14,7 +14,7 @@ import {
   refuseBeyond,
   spanWithin,
 } from './region.ts';
-import { frameOf, newMask, roundHalfEven } from '../tensor.ts';
+import { frameOf, maskOf, newMask, roundHalfEven } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
 const { fround } = Math;
@@ -31,15 +31,11 @@ const featherMask = typedNode({
     const { width, height } = mask;
     const [left, right] = [ramp(width, feathers.left), ramp(width, feathers.right).toReversed()];
     const [top, bottom] = [ramp(height, feathers.top), ramp(height, feathers.bottom).toReversed()];
-    const feathered = newMask(context, mask);
-    for (let row = 0; row < mask.batch * height; row++) {
-      context.check();
-      const [down, up] = [top[row % height] as number, bottom[row % height] as number];
-      for (let x = 0, i = row * width; x < width; x++, i++) {
-        const across = (left[x] as number) * (right[x] as number);
-        feathered.data[i] = (mask.data[i] as number) * across * down * up;
-      }
-    }
+    const feathered = maskOf(context, mask, (i) => {
+      const [x, y] = [i % width, Math.floor(i / width) % height];
+      const across = (left[x] as number) * (right[x] as number);
+      return (mask.data[i] as number) * across * (top[y] as number) * (bottom[y] as number);
+    });
     return { outputs: [feathered] };
   },
 });
@@ -88,14 +84,13 @@ const imageColorToMask = typedNode({
     image: ['IMAGE', {}],
     color: ['INT', { default: 0, min: 0, max: 0xffffff, step: 1, display: 'number' }],
   },
-  run({ image: { data, channels, ...shape }, color: colour }, context) {
-    const mask = newMask(context, shape);
-    const level = (index: number): number => byteOf(data[index] as number);
-    for (let i = 0, from = 0; i < mask.data.length; i++, from += channels) {
-      if (i % mask.width === 0) context.check();
+  run({ image, color: colour }, context) {
+    const level = (index: number): number => byteOf(image.data[index] as number);
+    const mask = maskOf(context, image, (i) => {
+      const from = i * image.channels;
       const found = level(from) * 0x10000 + level(from + 1) * 0x100 + level(from + 2);
-      mask.data[i] = found === colour ? 1 : 0;
-    }
+      return found === colour ? 1 : 0;
+    });
     return { outputs: [mask] };
   },
 });
@@ -123,25 +118,14 @@ const solidMask = typedNode({
   },
 });
 
-const eachLevel = (
-  context: NodeContext,
-  mask: MaskValue,
-  change: (level: number) => number,
-): MaskValue => {
-  const changed = newMask(context, mask);
-  for (let i = 0; i < mask.data.length; i++) {
-    if (i % mask.width === 0) context.check();
-    changed.data[i] = change(mask.data[i] as number);
-  }
-  return changed;
-};
-
 const invertMask = typedNode({
   ...TO_MASK,
   name: 'InvertMask',
   displayName: 'Invert Mask',
   required: { mask: ['MASK', {}] },
-  run: ({ mask }, context) => ({ outputs: [eachLevel(context, mask, (level) => 1 - level)] }),
+  run: ({ mask }, context) => ({
+    outputs: [maskOf(context, mask, (i) => 1 - (mask.data[i] as number))],
+  }),
 });
 
 const thresholdMask = typedNode({
@@ -155,7 +139,7 @@ const thresholdMask = typedNode({
   run({ mask, value }, context) {
     // Compared in single precision: a level of 51/255 is not above 0.2.
     const least = fround(value);
-    return { outputs: [eachLevel(context, mask, (level) => (level > least ? 1 : 0))] };
+    return { outputs: [maskOf(context, mask, (i) => Number((mask.data[i] as number) > least))] };
   },
 });
 

@@ -4,8 +4,8 @@ import {
   type MaskShape,
   type Size,
   eachRow,
+  maskOf,
   newImage,
-  newMask,
 } from '../tensor.ts';
 
 /** The positions from `start` up to, but not including, `end`. */
@@ -36,14 +36,8 @@ export const asMask = ({ batch, height, width, data }: ImageValue): MaskValue =>
 });
 
 /** Returns one channel of a picture as a mask. */
-export const channelOf = (context: LoopContext, image: ImageValue, channel: number): MaskValue => {
-  const mask = newMask(context, image);
-  for (let i = 0, from = channel; i < mask.data.length; i++, from += image.channels) {
-    if (i % mask.width === 0) context.check();
-    mask.data[i] = image.data[from] as number;
-  }
-  return mask;
-};
+export const channelOf = (context: LoopContext, image: ImageValue, channel: number): MaskValue =>
+  maskOf(context, image, (i) => image.data[i * image.channels + channel] as number);
 
 /** Returns a mask in the three channels of a picture. */
 export const greyPicture = (context: LoopContext, mask: MaskValue): ImageValue => {

@@ -1,17 +1,12 @@
 import { type Json, isJsonObject } from '../../protocol/json.ts';
 import { pythonRepr } from '../../protocol/python-text.ts';
 import { pythonFloat } from '../../protocol/python-json.ts';
-import {
-  type ImageValue,
-  type NodeContext,
-  type NodeDef,
-  NodeFailure,
-  type Value,
-} from '../node.ts';
+import { type NodeContext, type NodeDef, NodeFailure, type Value } from '../node.ts';
 import { LETTERS, typedNode } from '../typed-node.ts';
 import { formatInSpec } from './format-spec.ts';
 import { countChars, createTextPieces, offsetOf } from './pieces.ts';
-import { TEXT, isPixels, sizeOf } from './text-node.ts';
+import { isPixels } from '../tensor.ts';
+import { TEXT, sizeOf } from './text-node.ts';
 
 /** The node that fills values into a text. */
 export const FORMAT_NODE: NodeDef = typedNode({
@@ -97,7 +92,7 @@ function partOf(whole: Value, part: string, key: string | undefined): Value {
       return whole.slice(...[index, index + 1].map((at) => offsetOf(whole, at)));
     throw new NodeFailure('IndexError', 'string index out of range');
   }
-  if (!isJsonObject(whole as Json) || isPixels(whole as Json))
+  if (!isJsonObject(whole as Json) || isPixels(whole))
     throw new NodeFailure('TypeError', 'the value is not subscriptable');
   const members = whole as unknown as { readonly [name: string]: Value };
   if (index === undefined && Object.hasOwn(members, key)) return members[key] as Value;
@@ -133,7 +128,7 @@ function plainText({ value, isFloat }: Shown): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'bigint') return value.toString();
   if (typeof value === 'number' && isFloat) return pythonFloat(value);
-  return isPixels(value as Json) ? sizeOf(value as ImageValue) : pythonRepr(value as Json);
+  return isPixels(value) ? sizeOf(value) : pythonRepr(value as Json);
 }
 
 function valueError(message: string): NodeFailure {

@@ -1,6 +1,7 @@
 import type { NodeContext, NodeDef, Value, ImageValue, MaskValue } from '../node.ts';
 import { entriesInOrder, isJsonObject, type Json } from '../../protocol/json.ts';
 import { pythonFloat, pythonJson } from '../../protocol/python-json.ts';
+import { isPixels } from '../tensor.ts';
 import { createTextPieces, isInsidePair } from './pieces.ts';
 
 /** The declaration of an input in nearly every text node. */
@@ -86,14 +87,6 @@ function namedItems(value: Json): readonly (readonly [name: string, item: Json])
 /** True for a FLOAT. A whole number may be one: only the type of its output tells. */
 function isFloat(value: number, context: NodeContext): boolean {
   return context.inputTypes?.['source'] === 'FLOAT' || !Number.isInteger(value);
-}
-
-/**
- * True for pixels. An input of type `*` also accepts a literal object or array, which arrives as it
- * is in the workflow.
- */
-export function isPixels(value: ImageValue | MaskValue | Json): value is ImageValue | MaskValue {
-  return isJsonObject(value as Json) && (value as Partial<ImageValue>).data instanceof Float32Array;
 }
 
 /** Returns the size of a picture. v1 prints its numbers, but the size says more. */
