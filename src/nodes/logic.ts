@@ -1,6 +1,11 @@
 import type { Json } from '../protocol/json.ts';
 import { pythonFloat } from '../protocol/python-json.ts';
-import { isTruthyInPython, pythonRepr, pythonType } from '../protocol/python-text.ts';
+import {
+  isTruthyInPython,
+  pythonRepr,
+  pythonType,
+  readPythonFloat,
+} from '../protocol/python-text.ts';
 import { type InputSpec, type Inputs, type NodeDef, NodeFailure, type Value } from './node.ts';
 import { isPixels } from './tensor.ts';
 import { typedNode } from './typed-node.ts';
@@ -97,17 +102,13 @@ function toNumbers(value: Value): Numbers {
   throw new NodeFailure('TypeError', `Unsupported input type: ${pythonType(value as Json)}`);
 }
 
-/** A number as Python's `float()` reads it, but for the words for infinity. */
-const NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
-const NO_NUMBER = /^[+-]?(inf|infinity|nan)$/i;
-
 function numbersIn(value: string): Numbers {
   const text = value.trim().replaceAll(/(?<=\d)_(?=\d)/g, '');
   if (text === '') throw new NodeFailure('ValueError', 'Cannot convert empty string to number.');
   if (/^[+-]?\d+$/.test(text))
     return [cutOff(Number(text))[0], exactInt(BigInt(text.replace(/^\+/, '')))];
-  if (NUMBER.test(text)) return cutOff(Number(text));
-  if (NO_NUMBER.test(text)) return cutOff(Number.NaN);
+  const float = readPythonFloat(text);
+  if (float !== undefined) return cutOff(float);
   const message = `Cannot convert string to number: ${pythonRepr(value)}`;
   throw new NodeFailure('ValueError', message);
 }

@@ -23,12 +23,13 @@ export function pythonFloat(value: number): string {
   if (!Number.isFinite(value)) return value > 0 ? 'inf' : '-inf';
   if (value === 0) return Object.is(value, -0) ? '-0.0' : '0.0';
   const magnitude = Math.abs(value);
-  if (magnitude >= 1e16 || magnitude < 1e-4) return pythonExponent(value);
+  if (magnitude >= 1e16 || magnitude < 1e-4) return pythonExponent(value.toExponential());
   return Number.isInteger(value) ? `${value}.0` : String(value);
 }
 
-function pythonExponent(value: number): string {
-  return value.toExponential().replace(/e([+-])(\d)$/, 'e$10$2');
+/** Writes an exponent of at least two digits. */
+export function pythonExponent(text: string): string {
+  return text.replace(/e([+-])(\d)$/, 'e$10$2');
 }
 
 /**

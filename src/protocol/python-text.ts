@@ -34,6 +34,19 @@ export function pythonType(value: Json): string {
 }
 
 /**
+ * Reads a float as Python's `float()` does, with blanks around it and single underscores between
+ * digits. `undefined`: the text is none.
+ */
+export function readPythonFloat(text: string): number | undefined {
+  const trimmed = text.trim().replaceAll(/(?<=\d)_(?=\d)/g, '');
+  if (/^[+-]?nan$/i.test(trimmed)) return Number.NaN;
+  if (/^[+-]?inf(inity)?$/i.test(trimmed)) return trimmed.startsWith('-') ? -Infinity : Infinity;
+  // `Number` reads `0x10`, `0b1` and `0o7`, too; Python does not.
+  const number = trimmed === '' || /^0[box]/i.test(trimmed) ? Number.NaN : Number(trimmed);
+  return Number.isNaN(number) ? undefined : number;
+}
+
+/**
  * True for a value that Python counts as true. Empty texts, lists and objects are false; the text
  * "false" is true.
  */

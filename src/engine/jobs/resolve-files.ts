@@ -152,7 +152,7 @@ async function resolveNames(
   pause: Pause,
 ): Promise<void> {
   for (const input of fileInputs) {
-    const value = unwrapped(inputsOf(node)[input]);
+    const value = unwrap(inputsOf(node)[input]);
     if (typeof value !== 'string' || resolution.files.has(value)) continue;
     const asset = value.length <= MAX_NAME_CHARS ? await findByName(value, deps) : undefined;
     // Each look-up in the ledger is a query of SQLite.
@@ -165,16 +165,12 @@ async function resolveNames(
 /** Reports numbers and objects, which name no file. */
 function noteOtherValues({ id, node, fileInputs }: FileNode, { unknownFiles }: Resolution): void {
   for (const input of fileInputs) {
-    const given = unwrapped(inputsOf(node)[input]);
+    const given = unwrap(inputsOf(node)[input]);
     if (given === undefined || typeof given === 'string' || Array.isArray(given)) continue;
     // A reference that is still here names a missing asset.
     if (isAssetRef(given)) continue;
     unknownFiles.push({ nodeId: id, input, value: stringifyJson(given) });
   }
-}
-
-function unwrapped(value: Json | undefined): Json | undefined {
-  return value === undefined ? undefined : unwrap(value);
 }
 
 async function findByName(value: string, deps: FileLookup): Promise<AssetRow | undefined> {

@@ -1,6 +1,12 @@
 import { isAssetRef } from '../../protocol/asset-refs.ts';
 import { type Json, LosslessNumber, isJsonObject } from '../../protocol/json.ts';
-import { pythonRepr, pythonStr, isTruthyInPython, pythonType } from '../../protocol/python-text.ts';
+import {
+  pythonRepr,
+  pythonStr,
+  isTruthyInPython,
+  pythonType,
+  readPythonFloat,
+} from '../../protocol/python-text.ts';
 import { shownText } from '../../translate/shown-value.ts';
 
 /** A literal as v1's validation converts it, or the text of Python's error. */
@@ -33,7 +39,7 @@ export function coerce(type: Json, value: Json): Coerced {
  * Unwraps a literal: clients write `{"__value__": X}` for an X that could be mistaken for something
  * else.
  */
-export function unwrap(value: Json): Json {
+export function unwrap<T extends Json | undefined>(value: T): Json | T {
   return isJsonObject(value) && Object.hasOwn(value, '__value__')
     ? (value['__value__'] ?? null)
     : value;
@@ -72,32 +78,17 @@ function intFromText(text: string): Coerced {
 /** Converts to a float. JSON has no infinity and no NaN, so these become their texts. */
 function toFloat(value: Json): Coerced {
   if (typeof value === 'boolean') return { ok: true, value: Number(value) };
-  if (value !== null && typeof value === 'object' && !(value instanceof LosslessNumber)) {
+  if (typeof value === 'object' && !(value instanceof LosslessNumber)) {
     return refuseValue(
       `float() argument must be a string or a real number, not '${pythonType(value)}'`,
     );
   }
-  if (value === null)
-    return refuseValue("float() argument must be a string or a real number, not 'NoneType'");
-  const text = String(value)
-    .trim()
-    .replace(/(?<=\d)_(?=\d)/g, '');
-  const number = floatOf(text);
-  if (number !== undefined) {
-    const exact = typeof value === 'string' ? number : value;
-    return { ok: true, value: Number.isFinite(number) ? exact : String(number) };
-  }
-  return refuseValue(
-    `could not convert string to float: ${pythonRepr(shownText(typeof value === 'string' ? value : text))}`,
-  );
-}
-
-function floatOf(text: string): number | undefined {
-  if (/^[+-]?nan$/i.test(text)) return Number.NaN;
-  if (/^[+-]?inf(inity)?$/i.test(text)) return text.startsWith('-') ? -Infinity : Infinity;
-  // `Number` reads `0x10`, `0b1` and `0o7`, too; Python does not.
-  const number = text === '' || /^0[box]/i.test(text) ? Number.NaN : Number(text);
-  return Number.isNaN(number) ? undefined : number;
+  const text = String(value);
+  const number = readPythonFloat(text);
+  if (number === undefined)
+    return refuseValue(`could not convert string to float: ${pythonRepr(shownText(text))}`);
+  const exact = typeof value === 'string' ? number : value;
+  return { ok: true, value: Number.isFinite(number) ? exact : String(number) };
 }
 
 function toJsonInteger(text: string): Json {

@@ -1,5 +1,5 @@
 import { type NodeContext, NodeFailure, type Value } from '../node.ts';
-import { pythonFloat } from '../../protocol/python-json.ts';
+import { pythonExponent, pythonFloat } from '../../protocol/python-json.ts';
 import { reserveText } from './pieces.ts';
 
 const SPEC =
@@ -83,7 +83,7 @@ function finiteDigits(value: number, spec: Spec): string {
   if (places > MAX_PRECISION)
     throw new NodeFailure('ValueError', 'Too many decimal digits in format string');
   if (type === '' && precision === undefined) return pythonFloat(value);
-  if (/[eE]/.test(type)) return exponent(exponential(value, places));
+  if (/[eE]/.test(type)) return pythonExponent(exponential(value, places));
   if (/^[gGn]?$/.test(type)) return general(value, places, spec);
   return fixed(type === '%' ? value * 100 : value, places);
 }
@@ -123,7 +123,7 @@ function general(value: number, places: number, { type, alternate }: Spec): stri
   const [mantissa = '', exponentPart] = text.split('e');
   const isCut = mantissa.includes('.') && alternate === undefined;
   const short = isCut ? withoutZeros(mantissa) : mantissa;
-  if (exponentPart !== undefined) return exponent(`${short}e${exponentPart}`);
+  if (exponentPart !== undefined) return pythonExponent(`${short}e${exponentPart}`);
   return type === undefined && !short.includes('.') ? `${short}.0` : short;
 }
 
@@ -131,11 +131,6 @@ function withoutZeros(text: string): string {
   let end = text.length;
   while (text[end - 1] === '0') end--;
   return text.slice(0, end).replace(/\.$/, '');
-}
-
-/** Writes an exponent of at least two digits. */
-function exponent(text: string): string {
-  return text.replace(/e([+-])(\d)$/, 'e$10$2');
 }
 
 function numberText({ head, whole, rest, size }: NumberParts, spec: Spec): string {
