@@ -1,8 +1,10 @@
 import type { InputSpec, NodeDef } from '../../nodes/node.ts';
-import type { Json, JsonObject } from '../../protocol/json.ts';
+import type { Json } from '../../protocol/json.ts';
 import { pythonRepr, pythonType } from '../../protocol/python-text.ts';
 import type { NodeErrorEntry } from '../../protocol/v1.ts';
+import type { Graph } from '../../protocol/v2.ts';
 import { errorEntry } from '../../protocol/node-errors.ts';
+import { nodeOf } from '../../translate/graph.ts';
 import { shownValue } from '../../translate/shown-value.ts';
 import type { DeclaredSpec } from '../../translate/value-errors.ts';
 
@@ -11,7 +13,7 @@ export function validateLink(
   input: string,
   spec: InputSpec,
   value: readonly Json[],
-  { graph, nodes }: { graph: RawGraph; nodes: ReadonlyMap<string, NodeDef> },
+  { graph, nodes }: { graph: Graph; nodes: ReadonlyMap<string, NodeDef> },
 ): InputValidation {
   const info = { input_name: input, input_config: inputConfig(spec) };
   if (value.length !== 2) {
@@ -19,13 +21,10 @@ export function validateLink(
     return { error: errorEntry('bad_linked_input', input, more) };
   }
   const [from = null, slot = null] = value;
-  const source =
-    typeof from === 'string' && Object.hasOwn(graph, from)
-      ? (graph[from] as JsonObject)
-      : undefined;
-  const def = source && nodes.get(classNameOf(source));
+  const source = typeof from === 'string' ? nodeOf(graph, from) : undefined;
+  const def = source && nodes.get(source.class_type);
   if (!def) return { thrown: { type: 'KeyError', message: pythonRepr(shownValue(from)) } };
-  const index = indexOf(slot);
+  const index = Number.isInteger(slot) ? (slot as number) : undefined;
   const sequence = def.style === 'v3' ? 'list' : 'tuple';
   if (index === undefined) {
     const message = `${sequence} indices must be integers or slices, not ${pythonType(slot)}`;
@@ -42,16 +41,6 @@ export function validateLink(
   return { error: errorEntry('return_type_mismatch', details, more) };
 }
 
-function indexOf(slot: Json): number | undefined {
-  return typeof slot === 'number' && Number.isInteger(slot) ? slot : undefined;
-}
-
-/** Returns the class name of a node; empty when it has none. */
-export function classNameOf(node: JsonObject): string {
-  const name = node['class_type'];
-  return typeof name === 'string' ? name : '';
-}
-
 /** The types that fit every other: any type, and one that front ends match with other sockets. */
 const OPEN_TYPES: readonly string[] = ['*', 'COMFY_MATCHTYPE_V3'];
 
@@ -63,9 +52,6 @@ function isCompatible(received: string, wanted: string | readonly string[]): boo
   const types = wanted.split(',').map((type) => type.trim());
   return received.split(',').some((type) => types.includes(type.trim()));
 }
-
-/** An API-format workflow whose nodes are not checked yet. */
-export type RawGraph = { readonly [id: string]: Json };
 
 /** The result of validating one input. */
 export type InputValidation =

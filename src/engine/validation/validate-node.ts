@@ -3,6 +3,7 @@ import { isAssetRef } from '../../protocol/asset-refs.ts';
 import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts';
 import { pythonStr, pythonType } from '../../protocol/python-text.ts';
 import type { NodeErrorEntry } from '../../protocol/v1.ts';
+import type { Graph, GraphNode } from '../../protocol/v2.ts';
 import { errorEntry, missingInputError } from '../../protocol/node-errors.ts';
 import { declaredInputs } from '../../translate/declared-inputs.ts';
 import type { FileMention } from '../../translate/file-mentions.ts';
@@ -11,13 +12,7 @@ import { missingFile } from '../../translate/node-errors.ts';
 import { limitError, listError } from '../../translate/value-errors.ts';
 import { coerce, unwrap } from './coerce-literal.ts';
 import { shownValue } from '../../translate/shown-value.ts';
-import {
-  type InputValidation,
-  type RawGraph,
-  inputConfig,
-  classNameOf,
-  validateLink,
-} from './validate-link.ts';
+import { type InputValidation, inputConfig, validateLink } from './validate-link.ts';
 
 /**
  * The result of validating one node: its own errors, or the exception that ended the validation.
@@ -47,22 +42,18 @@ export type UnknownFile = Pick<FileMention, 'nodeId' | 'input' | 'value'>;
 
 /**
  * Checks the inputs of one node in the order of their declaration. Linked nodes are not checked.
+ * The classes of all nodes exist.
  */
-export function validateNode(
-  id: string,
-  graph: RawGraph,
-  context: ValidationContext,
-): NodeValidation {
-  const node = graph[id] as JsonObject;
+export function validateNode(id: string, graph: Graph, context: ValidationContext): NodeValidation {
+  const node = graph[id] as GraphNode;
   const { nodes, unknownFiles } = context;
-  const def = nodes.get(classNameOf(node));
+  const def = nodes.get(node.class_type) as NodeDef;
   const validation = {
     errors: [] as NodeErrorEntry[],
     coerced: {} as { [input: string]: Json },
     links: [] as NodeValidation['links'][number][],
   };
-  if (!def) return { ...validation, thrown: { type: 'KeyError', message: "'inputs'" } };
-  const read = readInputs(node['inputs']);
+  const read = readInputs(node.inputs as Json | undefined);
   if ('thrown' in read) return { ...validation, ...read };
   const { inputs } = read;
   for (const declared of declaredInputs(def, inputs)) {
