@@ -162,10 +162,10 @@ const READERS = {
   },
   'IMAGE,MASK': reader(isPixels, 'an image or a mask'),
   '*': readAny,
-  'FLOAT,INT,BOOLEAN'(name: string, value: Given): number | bigint | boolean {
-    if (typeof value === 'boolean' || typeof value === 'bigint') return value;
-    return typeof value === 'number' ? value : wrong(name, 'a number', value);
-  },
+  'FLOAT,INT,BOOLEAN': reader(
+    (value) => typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean',
+    'a number',
+  ),
   'INT,FLOAT,STRING,BOOLEAN': readAny,
   /** Absent members have v1's defaults. */
   BOUNDING_BOX(name: string, value: Given): BoundingBox {

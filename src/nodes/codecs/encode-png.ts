@@ -29,9 +29,9 @@ export async function encodePng(
   index: number,
   options: { readonly compressionLevel: number; readonly texts: readonly MetadataText[] },
 ): Promise<Buffer> {
-  const [header, ...rest] = await encodeChunks(images, index, options.compressionLevel);
+  const chunks = await encodeChunks(images, index, options.compressionLevel);
   const texts = options.texts.map(({ key, text }) => textChunk('tEXt', latin1Key(key), text));
-  return writePng([...(header ? [header] : []), ...texts, ...rest]);
+  return writePng(chunks.toSpliced(1, 0, ...texts));
 }
 
 /** Returns header, pixels and end of one picture of a batch. */

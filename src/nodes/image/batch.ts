@@ -1,7 +1,8 @@
-import { fitted, fittedMask } from '../resample/resample.ts';
-import type { ImageValue, InputSpec, MaskValue, NodeContext, NodeDef } from '../node.ts';
-import { fillAlpha, newImage, newMask } from '../tensor.ts';
+import { fitted } from '../resample/resample.ts';
+import type { ImageValue, InputSpec, NodeContext, NodeDef } from '../node.ts';
+import { fillAlpha, newImage } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
+import { asMask, asPicture } from './region.ts';
 
 const BATCH = { pythonModule: 'comfy_extras.nodes_post_processing', style: 'v3' } as const;
 
@@ -32,7 +33,9 @@ export const BATCH_NODES: readonly NodeDef[] = [
     category: 'image/mask',
     required: { masks: severalOf('mask', { mask: ['MASK', {}] }) },
     outputs: [{ type: 'MASK' }],
-    run: ({ masks }, context) => ({ outputs: [maskBatchOf(context, Object.values(masks))] }),
+    run: ({ masks }, context) => ({
+      outputs: [asMask(batchOf(context, Object.values(masks).map(asPicture)))],
+    }),
   }),
 ];
 
@@ -42,29 +45,12 @@ export function batchOf(context: NodeContext, images: readonly ImageValue[]): Im
   const filled = images.map((image) => fillAlpha(context, image, channels));
   const [first, ...others] = filled as [ImageValue, ...ImageValue[]];
   const all = [first, ...others.map((image) => fitted(context, image, first, TO_FIRST))];
-  const joined = newImage(context, { ...first, batch: total(all) });
-  fill(joined, all);
-  return joined;
-}
-
-function maskBatchOf(context: NodeContext, masks: readonly MaskValue[]): MaskValue {
-  const [first, ...others] = masks as readonly [MaskValue, ...MaskValue[]];
-  const all = [first, ...others.map((mask) => fittedMask(context, mask, first, TO_FIRST))];
-  const joined = newMask(context, { ...first, batch: total(all) });
-  fill(joined, all);
-  return joined;
-}
-
-type Tensor = ImageValue | MaskValue;
-
-function total(all: readonly Tensor[]): number {
-  return all.reduce((sum, { batch }) => sum + batch, 0);
-}
-
-function fill(joined: Tensor, parts: readonly Tensor[]): void {
+  const batch = all.reduce((sum, image) => sum + image.batch, 0);
+  const joined = newImage(context, { ...first, batch });
   let offset = 0;
-  for (const { data } of parts) {
+  for (const { data } of all) {
     joined.data.set(data, offset);
     offset += data.length;
   }
+  return joined;
 }

@@ -9,7 +9,7 @@ import {
 import { type Size, roundHalfEven } from '../tensor.ts';
 import { type ValueOf, typedNode } from '../typed-node.ts';
 import { asMask, asPicture, cutOut } from './region.ts';
-import { fittedSize, missingSide, scaledSize } from './scale.ts';
+import { fittedSize, missingSide, pixelsFactor, scaledSize } from './scale.ts';
 
 const LENGTH = ['INT', { default: 512, min: 0, max: 16384, step: 1 }] as const;
 const CROP = combo(['disabled', 'center'], { default: 'center' });
@@ -109,9 +109,6 @@ function sides(
   if (size.width === 0 && size.height === 0) return undefined;
   return { ...missingSide(image, size), crop };
 }
-
-const pixelsFactor = ({ width, height }: Size, megapixels: number): number =>
-  Math.sqrt(Math.trunc(megapixels * 1024 * 1024) / (width * height));
 
 const shorterFitted = ({ width, height }: Size, shorter: number): Size => ({
   width: width <= height ? shorter : roundHalfEven((width / height) * shorter),

@@ -80,8 +80,8 @@ const imageScaleToTotalPixels = typedNode({
     resolution_steps: ['INT', { advanced: true, default: 1, min: 1, max: 256 }],
   },
   run(inputs, context) {
-    const { image, megapixels } = inputs;
-    const factor = Math.sqrt(Math.trunc(megapixels * 1024 * 1024) / (image.width * image.height));
+    const { image } = inputs;
+    const factor = pixelsFactor(image, inputs.megapixels);
     return scaleTo(context, inputs, scaledSize(image, factor, inputs.resolution_steps));
   },
 });
@@ -100,6 +100,10 @@ const imageScaleToMaxDimension = typedNode({
   },
   run: (inputs, context) => scaleTo(context, inputs, fittedSize(inputs.image, inputs.largest_size)),
 });
+
+/** Returns the factor for both sides that leads to so many pixels. */
+export const pixelsFactor = ({ width, height }: Size, megapixels: number): number =>
+  Math.sqrt(Math.trunc(megapixels * 1024 * 1024) / (width * height));
 
 export const fittedSize = ({ width, height }: Size, largest: number): Size => ({
   width: width >= height ? largest : roundHalfEven((width / height) * largest),
