@@ -1,4 +1,3 @@
-import { posix } from 'node:path';
 import type { FileRow, FileStore, FilePlace } from '../ledger/ledger.ts';
 import {
   type Caller,
@@ -12,6 +11,7 @@ import type { Asset } from '../protocol/v2.ts';
 import { emptyError } from '../dialects/errors.ts';
 import { toV1FileError } from '../dialects/file-error.ts';
 import { contentTypeOf } from '../http/file-headers.ts';
+import { uploadName } from '../translate/free-names.ts';
 import { uploadPathOf } from './safe-name.ts';
 
 /** Services for storing a file. */
@@ -60,7 +60,7 @@ export async function storeUnderFreeName(
   const pause = yieldEvery(NAMES_PER_TURN);
   for (let number = 0; ;) {
     await pause();
-    const candidate = { ...newFile, filename: numberedName(newFile.filename, number) };
+    const candidate = { ...newFile, filename: uploadName(newFile.filename, number) };
     const existing = await services.files.get(newFile.caller.user, candidate);
     if (existing === undefined) {
       asset ??= await storeBytes(services.jobs, candidate);
@@ -152,11 +152,4 @@ function rowOf({ now }: FileStoringServices, newFile: NewFile, asset: Asset): Fi
 /** Returns the content type of a file, by its name alone. */
 export function contentTypeFor(filename: string): string {
   return contentTypeOf(filename) ?? 'application/octet-stream';
-}
-
-/** Adds a number before the last extension, as v1 does: `a.tar (1).gz`. */
-function numberedName(filename: string, number: number): string {
-  if (number === 0) return filename;
-  const { name, ext } = posix.parse(filename);
-  return `${name} (${number})${ext}`;
 }

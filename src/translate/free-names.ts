@@ -13,10 +13,15 @@ export function* freeNames(filename: string): Generator<string, never> {
   yield filename;
   const counted = COUNTED.exec(filename)?.groups;
   if (counted) yield* continuedCounter(counted as { stem: string; count: string; tail: string });
+  for (let i = 1; ; i++) yield uploadName(filename, i);
+}
+
+/** Adds a number before the last extension, as v1's uploads do: `a.tar (1).gz`. */
+export function uploadName(filename: string, number: number): string {
+  if (number === 0) return filename;
   const dot = filename.lastIndexOf('.');
-  const [stem, extension] =
-    dot > 0 ? [filename.slice(0, dot), filename.slice(dot)] : [filename, ''];
-  for (let i = 1; ; i++) yield `${stem} (${i})${extension}`;
+  const end = dot > 0 ? dot : filename.length;
+  return `${filename.slice(0, end)} (${number})${filename.slice(end)}`;
 }
 
 function* continuedCounter(name: {
