@@ -29,8 +29,6 @@ import { findOutputs, validateSteps } from '../validation/validate-workflow.ts';
 
 const QUEUE_FULL_RETRY_S = 5;
 
-type QueueReservation = { release(): void };
-
 export type AcceptOptions = {
   readonly ledger: Ledger;
   readonly nodes: ReadonlyMap<string, NodeDef>;
@@ -38,8 +36,8 @@ export type AcceptOptions = {
   readonly clock: Clock;
   readonly fileLookupOf: (user: string) => FileLookup;
   readonly assets: Pick<Assets, 'hold'>;
-  /** Reserves a slot in the bounded queue; `undefined` when it is full. `release` gives it back. */
-  readonly reserve: (user: string) => Promise<QueueReservation | undefined>;
+  /** Reserves a slot in the bounded queue; `undefined` when it is full. The result gives it back. */
+  readonly reserve: (user: string) => Promise<(() => void) | undefined>;
   readonly nextOrder: () => Promise<number>;
 };
 
@@ -83,8 +81,8 @@ async function insertWithRoom(
   accepted: AcceptedJob,
   deps: AcceptOptions,
 ): Promise<Result<LiveJob>> {
-  const reservation = await deps.reserve(accepted.user);
-  if (!reservation) {
+  const release = await deps.reserve(accepted.user);
+  if (!release) {
     return refuse(429, 'queue_full', 'the queue is full', {
       retryAfterSeconds: QUEUE_FULL_RETRY_S,
     });
@@ -92,7 +90,7 @@ async function insertWithRoom(
   try {
     return await insertJob(accepted, deps);
   } finally {
-    reservation.release();
+    release();
   }
 }
 

@@ -75,7 +75,7 @@ export function createJobCalls(deps: JobCallsOptions): JobCalls {
 function createReservations(queue: JobQueue, limit: number) {
   const reserved: string[] = [];
   /** Reserves a slot for a job of this user; `undefined` when the queue is full. */
-  return async (user: string): Promise<{ release(): void } | undefined> => {
+  return async (user: string): Promise<(() => void) | undefined> => {
     const others = [...reserved];
     reserved.push(user);
     const release = (): void => void reserved.splice(reserved.indexOf(user), 1);
@@ -83,7 +83,7 @@ function createReservations(queue: JobQueue, limit: number) {
       const { all, own } = await queue.waiting(user);
       const hasWaiting = own > 0 || others.includes(user);
       const allowed = hasWaiting ? limit : limit + Math.ceil(limit / 10);
-      if (all + others.length < allowed) return { release };
+      if (all + others.length < allowed) return release;
     } catch (error) {
       release();
       throw error;
