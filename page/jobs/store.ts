@@ -1,4 +1,5 @@
 import { batch, computed, effect, signal } from '@preact/signals';
+import { Mutex } from 'async-mutex';
 import type { JobListAnswer, JobSummary } from '../../src/console/api-types.ts';
 import { getJson, postJson } from '../lib/server.ts';
 import { route, replaceQuery } from '../lib/route.ts';
@@ -36,6 +37,8 @@ export const liveCount = computed(() => {
   return pending + running;
 });
 
+/** Of two reads at once the later answer would drop rows of the other, or leave a gap after them. */
+const reading = new Mutex();
 let cursor: string | null = null;
 /** Changes with the filter and the key: an answer to an earlier question is dropped. */
 let question = 0;
@@ -112,12 +115,14 @@ export async function refresh(): Promise<void> {
     const asked = question;
     let quietMs = QUIET_MS;
     try {
-      const shown = jobs.peek().filter(({ ended_at_ms: end }) => end === null).length;
-      const answer = await readNewest(shown + PAGE);
-      if (asked === question) {
-        show(answer);
-        quietMs += shown * QUIET_MS_PER_JOB;
-      } else isRefreshDue = true;
+      await reading.runExclusive(async () => {
+        const shown = jobs.peek().filter(({ ended_at_ms: end }) => end === null).length;
+        const answer = await readNewest(shown + PAGE);
+        if (asked === question) {
+          show(answer);
+          quietMs += shown * QUIET_MS_PER_JOB;
+        } else isRefreshDue = true;
+      });
     } catch (error) {
       if (asked === question) fail(error);
     }
@@ -186,15 +191,7 @@ export async function loadMore(): Promise<void> {
   isLoadingMore = true;
   const asked = question;
   try {
-    const answer = await getJson<JobListAnswer>(pathOf(PAGE * 2, cursor));
-    if (asked !== question) return;
-    const known = new Set(jobs.peek().map(({ key }) => key));
-    cursor = answer.next_cursor;
-    batch(() => {
-      jobs.value = [...jobs.peek(), ...answer.jobs.filter(({ key }) => !known.has(key))];
-      hasMore.value = cursor !== null;
-      rememberClients(answer.jobs);
-    });
+    await reading.runExclusive(() => readMore(asked));
   } catch (error) {
     if (asked === question) tellError(error);
   } finally {
@@ -202,6 +199,19 @@ export async function loadMore(): Promise<void> {
   }
   // A filter may have found nothing in the part of history that one call reads.
   if (asked === question && cursor !== null && jobs.peek().length < PAGE / 2) void loadMore();
+}
+
+async function readMore(asked: number): Promise<void> {
+  if (asked !== question || cursor === null) return;
+  const answer = await getJson<JobListAnswer>(pathOf(PAGE * 2, cursor));
+  if (asked !== question) return;
+  const known = new Set(jobs.peek().map(({ key }) => key));
+  cursor = answer.next_cursor;
+  batch(() => {
+    jobs.value = [...jobs.peek(), ...answer.jobs.filter(({ key }) => !known.has(key))];
+    hasMore.value = cursor !== null;
+    rememberClients(answer.jobs);
+  });
 }
 
 export async function cancel(ids: readonly string[]): Promise<void> {

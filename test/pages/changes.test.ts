@@ -25,7 +25,7 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
     await page.addInitScript('location.host && sessionStorage.clear()');
   });
   afterEach(async () => {
-    await page.unrouteAll();
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
     await page.goto('about:blank');
   });
   afterAll(async () => {
@@ -125,12 +125,16 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
     // More than one call reads.
     const { jobs: made } = await listOf(520);
     let lastAsked: readonly string[] = [];
+    let refreshHeld = Promise.resolve();
     await page.route('**/holdover/api/job-list?**', async (route) => {
       const query = new URL(route.request().url()).searchParams;
       const from = Number(query.get('cursor') ?? 0);
       const to = from + Number(query.get('limit'));
       const shown = made.slice(from, to);
       lastAsked = shown.map(({ id }) => id);
+      // Long enough to scroll through two parts meanwhile; the second is answered after the refresh.
+      if (from === 0 && to > 100) refreshHeld = new Promise((resolve) => setTimeout(resolve, 500));
+      if (from === 0 || from === 300) await refreshHeld;
       const counts = { pending: 520, in_progress: 0, completed: 0, failed: 0, cancelled: 0 };
       const next_cursor = to < made.length ? String(to) : null;
       await route.fulfill({ json: { jobs: shown, next_cursor, counts } });
@@ -138,6 +142,7 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
     await open('jobs');
     const last = page.locator('.job-row', { hasText: 'waiting-519' });
     await page.locator('.job-row').first().hover();
+    await expect.poll(() => lastAsked).toHaveLength(200);
     await expect
       .poll(
         async () => {
@@ -147,7 +152,8 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
         { timeout: WITHIN_MS / 2 },
       )
       .toBe(1);
-    const refreshed = page.waitForResponse((answer) => !answer.url().includes('cursor'));
+    expect(await page.getByRole('table').getAttribute('aria-rowcount')).toBe('521');
+    const refreshed = page.waitForResponse((answer) => answer.url().includes('limit=500'));
     await submit({ prompt: flat() }, '');
     await (await refreshed).finished();
     await expect.poll(() => lastAsked).toContain('waiting-519');
