@@ -9,10 +9,6 @@ export type Column<Value = unknown> = {
   readonly type: ColumnType;
   readonly sql: string;
   readonly isNullable?: true;
-  /** The value of the property in new rows, if it is the same in all of them. */
-  readonly first?: null;
-  /** True for a property that the end of a prompt sets. */
-  readonly atEnd?: true;
   /** Never set. Declares the type of the property to the compiler. */
   readonly value?: Value;
 };
@@ -23,16 +19,6 @@ export type Columns<Row> = { readonly [Name in keyof Row]-?: Column };
 /** The row that has these columns. */
 type RowOf<Map> = {
   readonly [Name in keyof Map]: Map[Name] extends Column<infer Value> ? Value : never;
-};
-
-/** The properties that the end of a prompt sets. */
-type EndNames<Map> = {
-  [Name in keyof Map]: Map[Name] extends { readonly atEnd: true } ? Name : never;
-}[keyof Map];
-
-/** The properties that have a first value, and that value. */
-type FirstValues<Map> = {
-  readonly [Name in keyof Map as Map[Name] extends { readonly first: null } ? Name : never]: null;
 };
 
 /** The state of a prompt: the answer that its client got, and how far its submission is. */
@@ -54,13 +40,30 @@ export type PromptState =
 /** Stored as `user_version` in SQLite. A database with another one is refused. */
 export const SCHEMA_VERSION = 16;
 
+/** The columns that the end of a prompt sets (`prompts/state/outcome.ts`). */
+const END_COLUMNS = {
+  /** The v1 history entry. */
+  entryJson: orNull(text('entry_json')),
+  /** The final status of `GET /api/job/{id}/status`. */
+  statusWord: orNull(text('status_word')),
+  startedAtMs: orNull(number('started_at_ms')),
+  endedAtMs: orNull(number('ended_at_ms')),
+  /** The times at which its nodes ran: `NodeTimes` as JSON. */
+  nodeTimesJson: orNull(text('node_times_json')),
+} as const;
+
+/** The columns that are null in a new row; the code that knows the value sets it. */
+const LATER_COLUMNS = {
+  /** When a client asked to cancel it. */
+  cancelAskedAtMs: orNull(number('cancel_asked_at_ms')),
+  ...END_COLUMNS,
+} as const;
+
 /**
- * To add a property to a prompt's record, add one row, for example `origin: later(text('origin'))`, and increase
- * `SCHEMA_VERSION`. Both ledgers store and read it, and `holdover backup` copies it. With `later` new rows begin without
- * a value; the code that knows the value sets it. With `atEnd` the end of the prompt sets it
- * (`prompts/state/outcome.ts`), and both ledgers store it then. Also count a text that may be long in the size of a
- * history entry (`finish` in `sqlite/prompts.ts`, `addToHistory` in `redis/prompts-scripts.ts`), which the history
- * limits.
+ * To add a property to a prompt's record, add one row, for example `origin: orNull(text('origin'))` to `LATER_COLUMNS`,
+ * and increase `SCHEMA_VERSION`. Both ledgers store and read it, and `holdover backup` copies it. Also count a text that
+ * may be long in the size of a history entry (`finish` in `sqlite/prompts.ts`, `addToHistory` in
+ * `redis/prompts-scripts.ts`), which the history limits.
  */
 export const PROMPT_COLUMNS = {
   /** The internal id of the prompt, and its first v2 idempotency key. */
@@ -82,28 +85,21 @@ export const PROMPT_COLUMNS = {
    * contains secrets.
    */
   intentJson: text('intent_json'),
-  /** When a client asked to cancel it. */
-  cancelAskedAtMs: later(number('cancel_asked_at_ms')),
-  /** The v1 history entry, once done. */
-  entryJson: atEnd(text('entry_json')),
-  /** The final status of `GET /api/job/{id}/status`, once done. */
-  statusWord: atEnd(text('status_word')),
-  startedAtMs: atEnd(number('started_at_ms')),
-  endedAtMs: atEnd(number('ended_at_ms')),
-  /** The times at which its nodes ran, once done: `NodeTimes` as JSON. */
-  nodeTimesJson: atEnd(text('node_times_json')),
+  ...LATER_COLUMNS,
 } as const;
 
 /** One accepted `POST /prompt`. */
 export type PromptRow = RowOf<typeof PROMPT_COLUMNS>;
 
 /** The properties that the end of a prompt sets; `undefined` or null: no value. */
-export type PromptEnd = { readonly [Name in EndNames<typeof PROMPT_COLUMNS>]?: PromptRow[Name] };
+export type PromptEnd = Partial<RowOf<typeof END_COLUMNS>>;
 
-export const END_NAMES = endNames(PROMPT_COLUMNS);
+export const END_NAMES = Object.keys(END_COLUMNS) as readonly (keyof PromptEnd)[];
 
 /** The first values of the properties that a prompt gets later. */
-export const NEW_PROMPT = firstValues(PROMPT_COLUMNS);
+export const NEW_PROMPT = Object.fromEntries(
+  Object.keys(LATER_COLUMNS).map((name) => [name, null]),
+) as { readonly [Name in keyof typeof LATER_COLUMNS]: null };
 
 /** The small properties of a done prompt, which lists of prompts contain. */
 export const OUTLINE_NAMES = [
@@ -271,28 +267,4 @@ function bytes(sql: string): Column<Uint8Array> {
 
 function orNull<Value>({ type, sql }: Column<Value>): Column<Value | null> {
   return { type, sql, isNullable: true };
-}
-
-/** A property that a prompt gets after it was recorded. */
-function later<Value>(column: Column<Value>): Column<Value | null> & { readonly first: null } {
-  return { ...orNull(column), first: null };
-}
-
-/** A property that a prompt gets at its end. */
-function atEnd<Value>(
-  column: Column<Value>,
-): Column<Value | null> & { readonly first: null; readonly atEnd: true } {
-  return { ...later(column), atEnd: true };
-}
-
-function endNames<Map extends { readonly [name: string]: Column }>(
-  map: Map,
-): readonly EndNames<Map>[] {
-  const names = Object.keys(map).filter((name) => map[name]?.atEnd);
-  return names as unknown as readonly EndNames<Map>[];
-}
-
-function firstValues<Map extends { readonly [name: string]: Column }>(map: Map): FirstValues<Map> {
-  const later = Object.entries(map).filter(([, { first }]) => first === null);
-  return Object.fromEntries(later.map(([name]) => [name, null])) as FirstValues<Map>;
 }
