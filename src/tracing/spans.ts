@@ -125,8 +125,8 @@ export function createPromptSpans({ api, tracer, contexts }: SpanParts): PromptS
     return { span, context: api.trace.setSpan(parent, span) };
   }
 
-  function end(key: string, attributes: { readonly [name: string]: string }): void {
-    spans.get(key)?.setAttributes(attributes).end();
+  function end(key: string, outcome: string): void {
+    spans.get(key)?.setAttribute('holdover.prompt.outcome', outcome).end();
     spans.delete(key);
   }
 
@@ -141,13 +141,11 @@ export function createPromptSpans({ api, tracer, contexts }: SpanParts): PromptS
       spans.set(prompt.key, span);
       contexts.linkCause(caller, context);
     },
-    ended: (key, outcome) => end(key, { 'holdover.prompt.outcome': outcome }),
-    left: (key) => end(key, { 'holdover.prompt.outcome': 'left' }),
-    close: () => [...spans.keys()].forEach((key) => end(key, LEFT)),
+    ended: end,
+    left: (key) => end(key, 'left'),
+    close: () => [...spans.keys()].forEach((key) => end(key, 'left')),
   };
 }
-
-const LEFT = { 'holdover.prompt.outcome': 'left' };
 
 /** Spans of the runs of jobs, in the process that runs them. */
 export type JobSpans = {
@@ -170,20 +168,12 @@ export function createJobSpans({ api, tracer, contexts }: SpanParts): JobSpans {
 }
 
 /** Adds the `traceparent` of the call to each submission: whichever process runs the job needs it. */
-export class TraceparentJobs {
-  /** The same port, with this change. */
-  readonly jobs: JobApi;
-
-  constructor(jobs: JobApi, contexts: TraceContexts) {
-    this.jobs = {
-      ...jobs,
-      submit(caller: Caller, request: SubmitRequest) {
-        const traceparent = contexts.traceparentOf(caller);
-        return jobs.submit(
-          caller,
-          traceparent === undefined ? request : { ...request, traceparent },
-        );
-      },
-    };
-  }
+export function withTraceparents(jobs: JobApi, contexts: TraceContexts): JobApi {
+  return {
+    ...jobs,
+    submit(caller: Caller, request: SubmitRequest) {
+      const traceparent = contexts.traceparentOf(caller);
+      return jobs.submit(caller, traceparent === undefined ? request : { ...request, traceparent });
+    },
+  };
 }

@@ -8,7 +8,7 @@ import type { PortSubscriber, PortCall } from '../observability/observed-port.ts
 import type { JobApi } from '../protocol/job-api.ts';
 import { openTelemetry } from './open-telemetry.ts';
 import {
-  TraceparentJobs,
+  withTraceparents,
   createJobSpans,
   type JobSpans,
   createPromptSpans,
@@ -51,7 +51,7 @@ export async function openTracing(
     requests: traceRequests(parts),
     prompts,
     runs: createJobSpans(parts),
-    record: (jobs) => new TraceparentJobs(jobs, contexts).jobs,
+    record: (jobs) => withTraceparents(jobs, contexts),
     headers: contexts.currentHeaders,
     currentCall: contexts.currentCall,
     calls: (upstreamKind) => traceCalls(parts, upstreamKind),
