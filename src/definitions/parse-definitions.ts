@@ -7,6 +7,7 @@ import {
   type JsonObject,
   isJsonObject,
   parseJson,
+  parseObject,
   stringifyJson,
 } from '../protocol/json.ts';
 import { toPythonText } from '../protocol/python-json-text.ts';
@@ -104,11 +105,7 @@ function definitionsOf(members: ReadonlyMap<string, Buffer>, info: ObjectInfo): 
 }
 
 function readClass(member: string): readonly [name?: string, raw?: Json] {
-  try {
-    return Object.entries(parseJson(`{${member}}`) as JsonObject)[0] ?? [];
-  } catch {
-    return [];
-  }
+  return Object.entries(parseObject(`{${member}}`) ?? {})[0] ?? [];
 }
 
 /** A graph names a few of thousands of classes; only those are parsed and held. */

@@ -1,4 +1,4 @@
-import { type JsonObject, isJsonObject, parseJson } from '../protocol/json.ts';
+import { type JsonObject, isJsonObject, parseObject } from '../protocol/json.ts';
 
 /** A frame of a v1 socket, without its WebSocket header. */
 export type SocketFrame = {
@@ -39,7 +39,7 @@ const HEADER_BYTES = 8;
 /** Reads a frame of v1, of either direction; one that is no frame of v1 has no type. */
 export function describeFrame(payload: string | Buffer): DescribedFrame {
   if (typeof payload !== 'string') return describeBinary(payload);
-  const message = objectIn(payload);
+  const message = parseObject(payload);
   const data = isJsonObject(message?.['data']) ? message['data'] : {};
   return {
     ...NOTHING,
@@ -74,22 +74,13 @@ function describeBinary(payload: Buffer): DescribedFrame {
   const start = HEADER_BYTES + number;
   if (kind === TEXT) return { ...base, nodeId: head, textStart: start };
   if (kind !== PREVIEW_WITH_METADATA) return base;
-  const metadata = objectIn(head);
+  const metadata = parseObject(head);
   return {
     ...base,
     promptId: textOf(metadata?.['prompt_id']),
     nodeId: textOf(metadata?.['node_id']),
     picture: { format: textOf(metadata?.['image_type']), start },
   };
-}
-
-function objectIn(text: string): JsonObject | undefined {
-  try {
-    const value = parseJson(text);
-    return isJsonObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 function textOf(value: unknown): string | undefined {

@@ -1,4 +1,4 @@
-import { type Json, isJsonObject } from './json.ts';
+import { parseObject } from './json.ts';
 
 /** A file as the engine of the self-hosted server names it. */
 export type EngineFile = {
@@ -15,8 +15,8 @@ export type EngineFile = {
  */
 export function engineFileOf(assetId: string): EngineFile | undefined {
   const [payload = '', signature] = assetId.split('.');
-  const fields = signature ? readPayload(payload) : undefined;
-  if (!isJsonObject(fields)) return undefined;
+  const fields = signature && parseObject(Buffer.from(payload, 'base64url').toString());
+  if (!fields) return undefined;
   const { f: name, s: subfolder, t: type, j: jobId } = fields;
   if (typeof name !== 'string' || typeof subfolder !== 'string') return undefined;
   if (type !== 'output' && type !== 'temp') return undefined;
@@ -32,14 +32,4 @@ export function isSameEngineFile(oneId: string, otherId: string): boolean {
     one.subfolder === other.subfolder &&
     one.type === other.type
   );
-}
-
-function readPayload(payload: string): Json | undefined {
-  try {
-    const bytes = atob(payload.replaceAll('-', '+').replaceAll('_', '/'));
-    const text = new TextDecoder().decode(Uint8Array.from(bytes, (char) => char.charCodeAt(0)));
-    return JSON.parse(text) as Json;
-  } catch {
-    return undefined;
-  }
 }

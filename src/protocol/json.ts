@@ -1,6 +1,7 @@
 import { JsonReader } from './json/reader.ts';
 import {
   type Json,
+  type JsonObject,
   LosslessNumber,
   entriesInOrder,
   isJsonObject,
@@ -45,6 +46,12 @@ export function parseJsonOrUndefined(text: string): Json | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Returns the object that a text is in JSON; `undefined` when it is none. */
+export function parseObject(text: string): JsonObject | undefined {
+  const value = parseJsonOrUndefined(text);
+  return isJsonObject(value) ? value : undefined;
 }
 
 /**

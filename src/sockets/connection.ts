@@ -4,7 +4,7 @@ import {
   type Json,
   type JsonObject,
   isJsonObject,
-  parseJson,
+  parseObject,
   stringifyJson,
 } from '../protocol/json.ts';
 import { toPythonText } from '../protocol/python-json-text.ts';
@@ -191,7 +191,7 @@ export class SocketConnection extends OutgoingFrames {
    */
   #negotiate(data: Buffer): void {
     const isRead = this.#negotiation === 'open' && data.length <= MAX_READ_BYTES;
-    const message = isRead ? decode(data) : undefined;
+    const message = isRead ? parseObject(String(data)) : undefined;
     if (message === undefined) return;
     this.#negotiation = 'without metadata';
     if (message.type !== 'feature_flags') return;
@@ -205,15 +205,6 @@ export class SocketConnection extends OutgoingFrames {
 /** `type` goes first on the wire: one client recognises frames by their first bytes. */
 export function encodeMessage(message: V1Message): string {
   return toPythonText(stringifyJson({ type: message.type, data: message.data } as Json));
-}
-
-function decode(data: Buffer): JsonObject | undefined {
-  try {
-    const value = parseJson(String(data));
-    return isJsonObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 function isFlooding(flood: { since: number; count: number }, nowMs: number): boolean {

@@ -5,7 +5,12 @@ import type { TrafficBody } from '../api-types.ts';
 import type { RecordedEntry } from '../traffic-store.ts';
 import { type CapturedBody, MAX_BODY_BYTES, bytesOf, isCut } from './captured-body.ts';
 import { REMOVED, type ShowText, isSecretName } from './shown-text.ts';
-import { type Json, isJsonObject, parseJson, stringifyJson } from '../../protocol/json.ts';
+import {
+  type Json,
+  isJsonObject,
+  parseJsonOrUndefined,
+  stringifyJson,
+} from '../../protocol/json.ts';
 
 /**
  * Returns a body of an entry without credentials, as the inspector shows it; `null` when there is no body.
@@ -148,12 +153,8 @@ const MAX_LEVELS = 6;
  * @internal
  */
 export function jsonWithoutCredentials(text: string, level = 0): string | undefined {
-  let value: Json;
-  try {
-    value = parseJson(text);
-  } catch {
-    return undefined;
-  }
+  const value = parseJsonOrUndefined(text);
+  if (value === undefined) return undefined;
   const found = { isAny: false };
   const shown = shownValue(value, found, level);
   // An escaped name is not visible in the text, nor is a member that a later one replaces.

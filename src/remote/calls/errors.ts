@@ -1,7 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { type Result, type V2Error, refuse } from '../../protocol/job-api.ts';
-import { type Json, type JsonObject, isJsonObject, parseJson } from '../../protocol/json.ts';
+import {
+  type Json,
+  type JsonObject,
+  isJsonObject,
+  parseJsonOrUndefined,
+} from '../../protocol/json.ts';
 import { readRetryAfter } from '../../http/retry-after.ts';
 import type { RemoteLimits } from '../limits.ts';
 import { withoutFolders, withoutFoldersIn } from '../files/upload-paths.ts';
@@ -137,9 +142,6 @@ export async function readRefusal(answer: {
 /** Returns the members of a reply that depend on its body. */
 export function readBody(text: string): Pick<ServiceReply, 'json' | 'isPage'> {
   if (text === '') return { isPage: false };
-  try {
-    return { json: parseJson(text) };
-  } catch {
-    return { isPage: true };
-  }
+  const json = parseJsonOrUndefined(text);
+  return json === undefined ? { isPage: true } : { json };
 }

@@ -1,6 +1,6 @@
 import { type FileAsset, nameOf } from '../../files/asset-catalog.ts';
 import { fileKey } from '../../translate/file-mentions.ts';
-import { type JsonObject, isJsonObject, parseJsonOrUndefined } from '../../protocol/json.ts';
+import { parseObject } from '../../protocol/json.ts';
 import { assetError } from './asset-error.ts';
 import { boundedInteger, oneOf } from './asset-filter.ts';
 
@@ -80,15 +80,10 @@ function writeCursor({ value, key }: Position, { sort, order }: Order): string {
 }
 
 function readCursor(text: string, { sort, order }: Order): Position {
-  const { s, o, v, id: key } = parsedCursor(text);
+  const { s, o, v, id: key } = parseObject(Buffer.from(text, 'base64url').toString()) ?? {};
   const value = sort === 'name' ? v : Number(v);
   const isOwn = s === sort && o === order && sort !== 'last_access_time' && typeof key === 'string';
   if (isOwn && (typeof value === 'string' || Number.isFinite(value)))
     return { value, key } as Position;
   throw assetError('INVALID_CURSOR', 'This is not a cursor of this list in this order.');
-}
-
-function parsedCursor(text: string): JsonObject {
-  const cursor = parseJsonOrUndefined(Buffer.from(text, 'base64url').toString());
-  return isJsonObject(cursor) ? cursor : {};
 }

@@ -35,7 +35,7 @@ import {
 } from './upload-form.ts';
 import { readImageBytes } from '../../files/asset-content.ts';
 import { disconnectSignal } from '../../http/client-connection.ts';
-import { isJsonObject, parseJsonOrUndefined } from '../../protocol/json.ts';
+import { parseObject } from '../../protocol/json.ts';
 import { toLookupPath } from '../../protocol/v1.ts';
 
 /** Services of the upload routes. */
@@ -175,8 +175,8 @@ type OriginalRef = {
  * @internal
  */
 export function readOriginalRef(text: string): OriginalRef | undefined {
-  const ref = parseJsonOrUndefined(text);
-  if (!isJsonObject(ref)) return undefined;
+  const ref = parseObject(text);
+  if (ref === undefined) return undefined;
   const { filename, subfolder = '', type = 'output' } = ref;
   if (typeof filename !== 'string' || typeof subfolder !== 'string') return undefined;
   // Any other type has no folder, like an unknown word.
