@@ -2,10 +2,10 @@ import type { PromptOutline } from '../ledger/ledger.ts';
 import { yieldEvery } from '../lib/event-loop.ts';
 import type { LivePrompt } from '../prompts/live-prompt.ts';
 import { isNotStarted } from '../prompts/pending-reason.ts';
-import { liveWord, type ListedStatus, listedStatus } from '../translate/status.ts';
+import { liveWord, type ListedStatus, listedStatus, wordOf } from '../translate/status.ts';
 import type { JobListAnswer, JobSummary } from './api-types.ts';
 import type { PromptServices } from './job-detail.ts';
-import { createSummaries, endedStatus, liveSummary } from './job-summary.ts';
+import { createEndedSummaries, liveSummary } from './job-summary.ts';
 
 export type JobPageQuery = {
   readonly limit: number;
@@ -30,7 +30,7 @@ const ROWS_PER_TURN = 20;
  * ended ones, the latest first.
  */
 export function createJobList({ prompts, livePrompts }: PromptServices) {
-  const summaries = createSummaries(prompts);
+  const endedSummary = createEndedSummaries(prompts);
 
   return async (user: string, query: JobPageQuery): Promise<JobListAnswer> => {
     const listed = livePrompts.list(user);
@@ -51,11 +51,11 @@ export function createJobList({ prompts, livePrompts }: PromptServices) {
     const pause = yieldEvery(ROWS_PER_TURN);
     for (let at = start.ended; at < ended.length; at++) {
       const outline = ended[at] as PromptOutline;
-      if (!hasStatus(query, endedStatus(outline))) continue;
+      if (!hasStatus(query, listedStatus(wordOf(outline)))) continue;
       if (found.length >= query.limit || read++ >= MAX_READ) {
         return answer(found, cursorBefore(ended, at), counts);
       }
-      const summary = await summaries.ended(outline);
+      const summary = await endedSummary(outline);
       if (summary && isWanted(query, summary)) found.push(summary);
       await pause();
     }
@@ -117,7 +117,7 @@ function countByStatus(
 ): Record<ListedStatus, number> {
   const counts = { pending: 0, in_progress: 0, completed: 0, failed: 0, cancelled: 0 };
   for (const { prompt } of live) counts[listedStatus(liveWord(prompt))]++;
-  for (const outline of ended) counts[endedStatus(outline)]++;
+  for (const outline of ended) counts[listedStatus(wordOf(outline))]++;
   return counts;
 }
 

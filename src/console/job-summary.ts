@@ -3,16 +3,16 @@ import type { PromptOutline, PromptRow, PromptStore } from '../ledger/ledger.ts'
 import type { LivePrompt } from '../prompts/live-prompt.ts';
 import { isV1Prompt } from '../prompts/submitted-workflow.ts';
 import { type Json, type JsonObject, isJsonObject, parseJson, memberOf } from '../protocol/json.ts';
-import type { FileRef, HistoryEntry, StatusWord } from '../protocol/v1.ts';
+import type { FileRef, HistoryEntry } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { jobItem } from '../translate/job-views.ts';
-import { liveWord, listedStatus } from '../translate/status.ts';
+import { listedStatus, liveWord, wordOf } from '../translate/status.ts';
 import { parseEntry } from '../translate/stored-history-entry.ts';
 import type { JobSummary } from './api-types.ts';
 import { nodeCount } from './node-count.ts';
 
 /** The facts about an ended prompt that never change. To read them, its history entry is parsed. */
-export type StoredFacts = Omit<
+type StoredFacts = Omit<
   JobSummary,
   'key' | 'id' | 'status' | 'created_at_ms' | 'started_at_ms' | 'ended_at_ms' | 'position'
 >;
@@ -24,8 +24,11 @@ const MAX_BYTES = 4 * 1024 * 1024;
 /** The maximum size of an entry that is parsed for a list. */
 const MAX_PARSED_BYTES = 1024 * 1024;
 
-/** Makes summaries of ended prompts, and caches the latest. */
-export function createSummaries(prompts: PromptStore) {
+/**
+ * Caches the latest summaries of ended prompts. The result returns the summary of one; `undefined` when the prompt was
+ * deleted meanwhile.
+ */
+export function createEndedSummaries(prompts: PromptStore) {
   const cache = new LRUCache<string, StoredFacts>({
     maxSize: MAX_BYTES,
     sizeCalculation: (facts) => 2 * JSON.stringify(facts).length,
@@ -35,14 +38,11 @@ export function createSummaries(prompts: PromptStore) {
     return row && factsOf(row, outline.storedBytes);
   }
 
-  return {
-    /** Returns the summary of an ended prompt; `undefined` when it was deleted meanwhile. */
-    async ended(outline: PromptOutline): Promise<JobSummary | undefined> {
-      const facts = cache.get(outline.key) ?? (await read(outline));
-      if (facts === undefined) return undefined;
-      cache.set(outline.key, facts);
-      return endedSummary(outline, facts);
-    },
+  return async (outline: PromptOutline): Promise<JobSummary | undefined> => {
+    const facts = cache.get(outline.key) ?? (await read(outline));
+    if (facts === undefined) return undefined;
+    cache.set(outline.key, facts);
+    return endedSummary(outline, facts);
   };
 }
 
@@ -51,7 +51,7 @@ function endedSummary(row: Omit<PromptOutline, 'storedBytes'>, facts: StoredFact
     key: row.key,
     id: row.promptId,
     ...facts,
-    status: endedStatus(row),
+    status: listedStatus(wordOf(row)),
     created_at_ms: row.createdAtMs,
     started_at_ms: row.startedAtMs,
     ended_at_ms: row.endedAtMs,
@@ -62,13 +62,6 @@ function endedSummary(row: Omit<PromptOutline, 'storedBytes'>, facts: StoredFact
 /** Returns the summary of an ended prompt whose row has been read. */
 export function summaryOfRow(row: PromptRow): JobSummary {
   return endedSummary(row, factsOf(row, 0));
-}
-
-/** Returns the status that lists show for an ended prompt. */
-export function endedStatus({
-  statusWord,
-}: Omit<PromptOutline, 'storedBytes'>): JobSummary['status'] {
-  return listedStatus((statusWord ?? 'lost') as StatusWord);
 }
 
 function factsOf(row: PromptRow, storedBytes: number): StoredFacts {
@@ -93,7 +86,7 @@ function factsOf(row: PromptRow, storedBytes: number): StoredFacts {
 function outputFacts(row: PromptRow, entry: HistoryEntry) {
   const item = jobItem({
     submitted: { number: row.number, promptId: row.promptId, extraData: {} },
-    word: (row.statusWord ?? 'lost') as StatusWord,
+    word: wordOf(row),
     createdAtMs: row.createdAtMs,
     startedAtMs: row.startedAtMs,
     endedAtMs: row.endedAtMs,

@@ -5,28 +5,19 @@ import type { FigureSample, ServerAnswer } from './api-types.ts';
 
 export type Limit = ServerAnswer['limits'][number];
 
-export type LimitSources = {
-  readonly config: Config;
-  readonly current: FigureSample;
-  readonly diskBytes: () => Promise<number>;
-};
-
 /** Returns everything that is limited, and how much of it is used. */
-export async function limitsOf({
-  config,
-  current,
-  diskBytes,
-}: LimitSources): Promise<readonly Limit[]> {
-  const { upstream } = config;
-  const ofUpstream: readonly Limit[] =
-    upstream.kind === 'embedded'
-      ? [counted('Waiting jobs', '--queue-limit', [current.queued, config.engine.maxQueued])]
-      : [counted('Outbox (per user)', '', [current.outbox, config.outboxLimit])];
-  const used = await diskBytes();
+export async function limitsOf(
+  config: Config,
+  current: FigureSample,
+  storedBytes: number,
+): Promise<readonly Limit[]> {
+  const { upstream, engine } = config;
   return [
-    ...ofUpstream,
+    upstream.kind === 'embedded'
+      ? counted('Waiting jobs', '--queue-limit', [current.queued, engine.maxQueued])
+      : counted('Outbox (per user)', '', [current.outbox, config.outboxLimit]),
     counted('WebSockets', '--max-sockets', [current.sockets, config.maxSockets]),
-    inBytes('Stored files', '--disk-budget', [used, config.engine.assetBudgetBytes]),
+    inBytes('Stored files', '--disk-budget', [storedBytes, engine.assetBudgetBytes]),
     ...(await diskOf(config.dataDir)),
     inBytes('Memory', '', [current.memory_bytes, memoryLimit()]),
   ];
@@ -34,12 +25,12 @@ export async function limitsOf({
 
 type UsedOfLimit = readonly [used: number, limit: number];
 
-function counted(name: string, flag: string, [used, limit]: UsedOfLimit): Limit {
-  return { name, flag, used, limit, unit: 'count' };
-}
-
 function inBytes(name: string, flag: string, [used, limit]: UsedOfLimit): Limit {
   return { name, flag, used, limit, unit: 'bytes' };
+}
+
+function counted(...limit: Parameters<typeof inBytes>): Limit {
+  return { ...inBytes(...limit), unit: 'count' };
 }
 
 /** Returns the usage of the disk with the data folder, as far as this process may fill it. */

@@ -43,11 +43,7 @@ export function serverHandlers(services: ServerServices): ConsoleHandlers {
       const health = await jobs.health();
       if (health.ok) await discoverJobList(services, caller);
       const current = figures.current();
-      const limits = await limitsOf({
-        config,
-        current,
-        diskBytes: () => services.assets.totalBytes(),
-      });
+      const limits = await limitsOf(config, current, await services.assets.totalBytes());
       const workers =
         facts.upstream_kind === 'embedded' ? await services.processes.countWorkers() : null;
       return {

@@ -85,3 +85,8 @@ export function historyStatus(outcome: Outcome): HistoryEntry['status']['status_
 export function listedStatus(word: StatusWord): ListedStatus {
   return LISTED[word];
 }
+
+/** Returns the last status word of an ended prompt. */
+export function wordOf({ statusWord }: { readonly statusWord: string | null }): StatusWord {
+  return (statusWord ?? 'lost') as StatusWord;
+}

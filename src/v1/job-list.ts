@@ -7,7 +7,7 @@ import {
   outputTypesOf,
 } from '../translate/job-views.ts';
 import type { ResultForm } from '../translate/stored-history-entry.ts';
-import { LISTED_STATUSES, type ListedStatus, listedStatus } from '../translate/status.ts';
+import { LISTED_STATUSES, type ListedStatus, listedStatus, wordOf } from '../translate/status.ts';
 import { yieldEvery } from '../lib/event-loop.ts';
 import { jsonWeight } from '../protocol/json-steps.ts';
 import { type JsonObject, stringifyJson } from '../protocol/json.ts';
@@ -18,7 +18,7 @@ import { textError } from '../dialects/errors.ts';
 import { sendJsonPieces } from '../http/json-stream.ts';
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
 import { readInteger } from './routing/body.ts';
-import { endedItemView, liveView, wordOf } from './job-view.ts';
+import { endedItemView, liveView } from './job-view.ts';
 import type { V1Request } from './routes.ts';
 
 type JobListServices = {

@@ -1,9 +1,8 @@
 import type { PromptRow, Ledger } from '../ledger/ledger.ts';
 import type { ItemView, JobView } from '../translate/job-views.ts';
 import { type ResultForm, parseEntry } from '../translate/stored-history-entry.ts';
-import { liveWord } from '../translate/status.ts';
+import { liveWord, wordOf } from '../translate/status.ts';
 import { type JsonObject, parseJson } from '../protocol/json.ts';
-import type { StatusWord } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { LivePrompt } from '../prompts/live-prompt.ts';
 
@@ -41,11 +40,6 @@ export function endedItemView(row: PromptRow, form: ResultForm): ItemView {
     endedAtMs,
     entry: parseEntry(row, form),
   };
-}
-
-/** Returns the last status word, for `/api/job/{id}/status`. */
-export function wordOf(row: { readonly statusWord: string | null }): StatusWord {
-  return (row.statusWord ?? 'lost') as StatusWord;
 }
 
 /** Finds a done prompt by its v1 id or its v2 id. */
