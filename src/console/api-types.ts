@@ -151,7 +151,6 @@ export type TrafficEntry = {
   readonly target?: string;
   readonly api?: 'v1' | 'v2' | 'other';
   readonly status?: number;
-  readonly request_bytes?: number;
   readonly response_bytes?: number;
   /** The calling program, as it names itself. */
   readonly agent?: string;
@@ -237,7 +236,6 @@ export type ServerAnswer = {
    * The number of processes that run jobs of a shared queue; `null` when this process or a service runs the jobs.
    */
   readonly workers: number | null;
-  readonly sample_interval_ms: number;
   /** The samples of the last hour, oldest first. The last one is of the moment of this answer. */
   readonly samples: readonly FigureSample[];
   readonly limits: readonly {

@@ -11,7 +11,7 @@ type FigureSources = {
 
 /** The time when this process began, in milliseconds since 1970. */
 export const STARTED_AT_MS = Date.now() - process.uptime() * 1000;
-export const SAMPLE_INTERVAL_MS = 10_000;
+const SAMPLE_INTERVAL_MS = 10_000;
 /** The samples of one hour. */
 const MAX_SAMPLES = 360;
 /** The interval for measuring the disk. It is longer, because summing the sizes of all files takes time. */

@@ -4,7 +4,7 @@ import type { AssetStore, CallStore } from '../ledger/ledger.ts';
 import type { Caller, JobApi } from '../protocol/job-api.ts';
 import type { ServerAnswer, ServerFacts, ClientsAnswer } from './api-types.ts';
 import { type ConsoleHandlers, requireOperator } from './console-routes.ts';
-import { type Figures, SAMPLE_INTERVAL_MS, STARTED_AT_MS } from './figures.ts';
+import { type Figures, STARTED_AT_MS } from './figures.ts';
 import { limitsOf } from './server-limits.ts';
 import { type DiscoveredUpstream, warningsOf } from './server-warnings.ts';
 import { reportOf } from '../migration/usage-report.ts';
@@ -57,7 +57,6 @@ export function serverHandlers(services: ServerServices): ConsoleHandlers {
         started_at_ms: STARTED_AT_MS,
         servers: await services.processes.countServers(),
         workers: workers ?? null,
-        sample_interval_ms: SAMPLE_INTERVAL_MS,
         samples: [...figures.samples(), current],
         limits,
         warnings: warningsOf({

@@ -129,7 +129,6 @@ export class TrafficRecorder {
     store.update(recorded, {
       ms: this.#now() - startedAtMs,
       status,
-      request_bytes: recorded.request?.totalBytes ?? 0,
       response_bytes: recorded.response?.totalBytes ?? 0,
       ...shownPictureType(recorded.responseType),
     });
