@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises';
 import type Koa from 'koa';
 import type { FileDurability } from '../lib/durability.ts';
 import type {
@@ -36,8 +37,8 @@ type FormWork<T> = {
 };
 
 /**
- * Receives the form of a user and passes it to `work`. The first file may be forwarded while the
- * form still arrives. An upload that `work` does not finish is cancelled.
+ * Receives the form of a user, passes it to `work`, and removes the files that `work` leaves. The first file may be
+ * forwarded while the form still arrives. An upload that `work` does not finish is cancelled.
  */
 export async function withReceivedForm<T>(
   { spoolDir: dir, durability, maxUploadBytes, limitUploads, startUpload }: FormLimits,
@@ -45,6 +46,7 @@ export async function withReceivedForm<T>(
   { maxFields, sentAs, work }: FormWork<T>,
 ): Promise<T> {
   let first: { readonly path: string; readonly started: StartedUpload } | undefined;
+  let form: ReceivedForm | undefined;
   const atMostBytes = ctx.request.length ?? maxUploadBytes;
   const follow = (part: FilePart, file: GrowingFile): void => {
     const contentType = first ? undefined : sentAs?.(part);
@@ -54,9 +56,11 @@ export async function withReceivedForm<T>(
   };
   const options = { dir, durability, maxFileBytes: maxUploadBytes, maxFields, follow };
   try {
-    const form = await limitUploads(caller.user, () => receiveMultipart(ctx.req, options));
+    form = await limitUploads(caller.user, () => receiveMultipart(ctx.req, options));
     return await work(form, ({ path }) => (first?.path === path ? first.started : undefined));
   } finally {
     first?.started.cancel();
+    const files = form?.ok ? form.value.files : [];
+    await Promise.all(files.map(({ file }) => rm(file.path, { force: true })));
   }
 }

@@ -30,7 +30,7 @@ export function createAssetHandlers(options: V2RouteOptions): Handlers {
               ctx.set('Connection', 'close');
               return refuseBody(form);
             }
-            const upload = await readUpload(form.value);
+            const upload = readUpload(form.value);
             if (!upload.ok) return upload;
             return await jobs.createAsset(caller, { ...upload.value, ...key.value });
           },

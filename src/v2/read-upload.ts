@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises';
 import type { Form } from '../http/multipart.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { type AssetUpload, type JobApi, type Result, ok, refuse } from '../protocol/job-api.ts';
@@ -10,13 +9,6 @@ const HASH = /^blake3:[0-9a-f]{64}$/;
 const MEDIA_TYPE = /^[\w.+-]{1,64}\/[\w.+-]{1,64}(\s*;[\x20-\x7e]{0,128})?$/;
 
 type FromHash = Parameters<JobApi['assetFromHash']>[1];
-
-/** Reads the form of `POST /assets`. A refused file is removed from disk. */
-export async function readUpload(form: Form): Promise<Result<AssetUpload>> {
-  const upload = uploadOf(form);
-  if (!upload.ok) await Promise.all(form.files.map(({ file }) => rm(file.path, { force: true })));
-  return upload;
-}
 
 /** Reads the body of `POST /assets/from-hash`. */
 export function readFromHash(body: JsonObject): Result<FromHash> {
@@ -44,7 +36,8 @@ export function readFromHash(body: JsonObject): Result<FromHash> {
   });
 }
 
-function uploadOf({ fields, files }: Form): Result<AssetUpload> {
+/** Reads the form of `POST /assets`. */
+export function readUpload({ fields, files }: Form): Result<AssetUpload> {
   const [file] = files;
   const unprintable = [...fields].find(([name, values]) => hasControlCharacters([name, ...values]));
   if (unprintable) return refuseControlCharacter(unprintable[0]);

@@ -1,4 +1,4 @@
-import { readFile, rm } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import type { FileStore, FileType } from '../../ledger/ledger.ts';
 import type { FilePart, Form } from '../../http/multipart.ts';
 import { type FormLimits, withReceivedForm } from '../../http/received-form.ts';
@@ -46,7 +46,7 @@ type FormWork = {
   ) => Promise<void>;
 };
 
-/** Receives the form, passes it to `work`, and removes its files afterwards. */
+/** Receives the form and passes it to `work`. */
 export async function withForm(
   limits: FormLimits,
   request: V1Request,
@@ -58,11 +58,7 @@ export async function withForm(
     sentAs,
     async work(received, startedOf) {
       if (!received.ok) throw bodyError(received, 'invalid_upload');
-      try {
-        await work(received.value, startedOf);
-      } finally {
-        await Promise.all(received.value.files.map(({ file }) => rm(file.path, { force: true })));
-      }
+      await work(received.value, startedOf);
     },
   });
 }
