@@ -96,20 +96,13 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
   ];
 }
 
-/** Signed links, and the recorder of a traced session. Both come before authentication. */
-export function earlyMiddleware({ migration, storage }: Services): readonly Koa.Middleware[] {
-  const signedView = signedViewMiddleware(storage.files.routes);
-  const { sessionRecorder } = migration;
-  const recorder = sessionRecorder ? [sessionRecorder.serve] : [];
-  return [...recorder, withRouteLabel('/view', signedView)];
-}
-
-/** Routes that authenticate their callers themselves, or serve all of them. */
+/** The recorder of a traced session, and routes that authenticate their callers themselves, or serve all of them. */
 export function publicMiddleware(
   services: Services,
   { frontend, models, passThrough, isStopping }: Mounts,
 ): readonly Koa.Middleware[] {
-  const { upstream, observers, config, auth } = services;
+  const { upstream, observers, config, auth, storage } = services;
+  const { sessionRecorder } = services.migration;
   const startPage = homePage({
     version: packageVersion(),
     upstream: upstreamName(config.upstream),
@@ -118,6 +111,8 @@ export function publicMiddleware(
   });
   const parts = neededParts(services);
   return [
+    ...(sessionRecorder ? [sessionRecorder.serve] : []),
+    withRouteLabel('/view', signedViewMiddleware(storage.files.routes)),
     ...(passThrough ? [passThrough.serve] : []),
     withRouteLabel(
       '/(healthz|readyz)',

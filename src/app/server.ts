@@ -19,7 +19,7 @@ import { createApp } from '../v1/app.ts';
 import { createUpgrade } from '../v1/upgrade.ts';
 import { openEmbeddedRouter, openPassThrough } from './mount-v2.ts';
 import { createSocketPreparation } from './replication.ts';
-import { type Mounts, earlyMiddleware, publicMiddleware, v1Routes } from './routes.ts';
+import { type Mounts, publicMiddleware, v1Routes } from './routes.ts';
 import { type Services, type ServerOptions, openServices } from './services.ts';
 import type { NodeLibrary } from '../engine/job-engine.ts';
 import { type Frontend, createFrontend } from '../pages/frontend.ts';
@@ -115,7 +115,6 @@ function createKoaApp(services: Services, mounts: Mounts): RequestListener {
     },
     deprecation: services.migration.deprecation,
     routes: {
-      early: earlyMiddleware(services),
       public: publicMiddleware(services, mounts),
       v1: v1Routes(services, mounts),
     },

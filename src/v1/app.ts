@@ -16,10 +16,8 @@ import { type ServingOptions, serveRoute, withCaller } from './routing/serve-rou
 
 type V1AppOptions = ServingOptions & {
   readonly routes: {
-    /** Runs before any route and before authentication: signed downloads. */
-    readonly early?: readonly Koa.Middleware[];
-    /** Runs before authentication as well: health, pages, models, and v2 itself. */
-    readonly public?: readonly Koa.Middleware[];
+    /** Runs before authentication: signed downloads, health, pages, models, and v2 itself. */
+    readonly public: readonly Koa.Middleware[];
     readonly v1: readonly V1Route[];
   };
   readonly corsOrigin: string | undefined;
@@ -39,8 +37,7 @@ export function createApp(options: V1AppOptions): Koa {
   app.use(enforceGuard(options));
   if (options.corsOrigin !== undefined) app.use(cors(options.corsOrigin));
   app.use(handleOptions(options.corsOrigin));
-  for (const middleware of options.routes.early ?? []) app.use(middleware);
-  for (const middleware of options.routes.public ?? []) app.use(middleware);
+  for (const middleware of options.routes.public) app.use(middleware);
   // A path without a v1 route may still be a file of a front end. That is looked up below.
   app.use(router.routes());
   app.use((ctx, next) => withCaller(options, ctx, next));

@@ -91,7 +91,7 @@ export async function createTestApp({ uploads, ...change }: TestServices = {}): 
       authenticate: async ({ headers }) => ({ user: String(headers['x-user'] ?? 'local') }),
     },
     routes: {
-      early: [signedViewMiddleware(deps)],
+      public: [signedViewMiddleware(deps)],
       v1: [...fileRoutes(deps), ...catalogRoutes(deps)],
     },
     corsOrigin: undefined,
