@@ -9,7 +9,7 @@ import { COMPRESS, type Encoding } from '../http/content-encoding.ts';
 import { createSemaphore } from '../lib/concurrency.ts';
 import type { ClassInfo, ObjectInfo } from '../protocol/v1.ts';
 import { FOLDER_INPUT, loadsFolder } from '../translate/folder-loaders.ts';
-import { type InputGroups, nestedGroups } from '../translate/declared-inputs.ts';
+import { someSpec } from '../translate/declared-inputs.ts';
 import { contentTypeOf } from '../http/file-headers.ts';
 
 /** An answer to send; an unchanged one is not sent again. */
@@ -106,7 +106,8 @@ function findUploadClasses({ members, info }: Definitions): ReadonlySet<string> 
   const names = [...members].flatMap(([name, member]) => {
     if (loadsFolder(name, (each) => members.has(each))) return [name];
     const known = member.includes('_upload"') ? info[name] : undefined;
-    return known && hasChooser(known.input) ? [name] : [];
+    const offers = (spec: Json): boolean => offeredBy(spec) !== undefined;
+    return known && someSpec(known.input, offers) ? [name] : [];
   });
   return new Set(names);
 }
@@ -146,12 +147,6 @@ function isModel(name: string): boolean {
 const MODEL_EXTENSION = /\.(gltf|glb|obj|fbx|stl|ply|spz|splat|ksplat|usdz)$/i;
 
 /** True when a class lets its user choose among uploaded files. */
-function hasChooser(groups: InputGroups<Json>): boolean {
-  return Object.values({ ...groups.required, ...groups.optional }).some(
-    (spec) => offeredBy(spec) !== undefined || nestedGroups(spec).some(hasChooser),
-  );
-}
-
 /** The class with the files of one user, instead of those its source listed. */
 function withUploadChoices(info: ClassInfo, files: UploadNames, className: string): ClassInfo {
   const isFolder = (key: string): boolean =>

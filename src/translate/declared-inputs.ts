@@ -31,8 +31,15 @@ export function declaredInputs<Spec extends Json>(
   return [...expandGroups(groups as InputGroups<Json>, given, '')] as DeclaredInput<Spec>[];
 }
 
+/** True when a definition in the groups, or inside a dynamic input of them, is wanted. */
+export function someSpec(groups: InputGroups<Json>, isWanted: (spec: Json) => boolean): boolean {
+  return Object.values({ ...groups.required, ...groups.optional }).some(
+    (spec) => isWanted(spec) || nestedGroups(spec).some((nested) => someSpec(nested, isWanted)),
+  );
+}
+
 /** Returns the definitions inside a dynamic input; empty for another input. */
-export function nestedGroups(spec: Json): readonly InputGroups<Json>[] {
+function nestedGroups(spec: Json): readonly InputGroups<Json>[] {
   const { type, options } = partsOf(spec);
   if (type === AUTOGROW) return [groupsOf(templateOf(options)['input'])];
   if (type === COMBO) return optionsOf(options).map(({ inputs }) => groupsOf(inputs));

@@ -15,7 +15,7 @@ import {
 } from '../protocol/v1.ts';
 import type { AssetRef, Graph, GraphNode } from '../protocol/v2.ts';
 import { type Steps, runSteps } from '../protocol/steps.ts';
-import { type InputGroups, declaredInputs, nestedGroups } from './declared-inputs.ts';
+import { declaredInputs, someSpec } from './declared-inputs.ts';
 import { type NamePath, changedAt, fileNamesIn, takesFileNames } from './file-names.ts';
 import { nodeOf } from './graph.ts';
 
@@ -205,15 +205,9 @@ function knownInputs(className: string): readonly string[] {
 const namingClasses = new WeakMap<ObjectInfo[string], boolean>();
 
 function mayNameFiles(info: ObjectInfo[string]): boolean {
-  const known = namingClasses.get(info) ?? namesFiles(info.input);
+  const known = namingClasses.get(info) ?? someSpec(info.input, takesFileNames);
   namingClasses.set(info, known);
   return known;
-}
-
-function namesFiles(groups: InputGroups<Json>): boolean {
-  return Object.values({ ...groups.required, ...groups.optional }).some(
-    (spec) => takesFileNames(spec) || nestedGroups(spec).some(namesFiles),
-  );
 }
 
 function classInfo(
