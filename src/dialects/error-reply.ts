@@ -4,7 +4,8 @@ import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../prot
 import { readTarget } from '../protocol/request-target.ts';
 import { isV2Path } from '../protocol/v2-paths.ts';
 import { type DialectRules, rulesFor } from './dialect.ts';
-import { type Fault, type V1Error, faultOf, promptRefusal, v1Json } from './errors.ts';
+import { type Fault, type V1Error, faultOf, v1Json } from './errors.ts';
+import { promptRefusal } from '../protocol/node-errors.ts';
 import { routerRefusal } from './router-refusal.ts';
 
 /** The facts about a failed call that decide the form of its error. */

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type Koa from 'koa';
 import { type Json, stringifyJson } from '../protocol/json.ts';
+import { promptRefusal } from '../protocol/node-errors.ts';
 import { toPythonText } from '../protocol/python-json-text.ts';
 import type { PromptRefusal } from '../protocol/v1.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
@@ -107,11 +108,6 @@ export function ruleFault(rule: string, message: string): Fault {
 export function promptFault(refusal: PromptRefusal): Fault {
   const { type, message } = refusal.error;
   return { code: type, message, localBody: refusal };
-}
-
-/** Returns the body of a refused `POST /prompt`. Clients join its texts and show them to people. */
-export function promptRefusal(type: string, message: string, details = ''): PromptRefusal {
-  return { error: { type, message, details, extra_info: {} }, node_errors: {} };
 }
 
 export function sendJson(ctx: Koa.Context, body: Json, status = 200): void {

@@ -4,7 +4,8 @@ import { uploadFoldersIn } from '../protocol/upload-folders.ts';
 import { errorEntry } from '../protocol/node-errors.ts';
 import type { NodeErrorEntry } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
-import { V1Error, promptFault, promptRefusal } from '../dialects/errors.ts';
+import { V1Error, promptFault } from '../dialects/errors.ts';
+import { promptRefusal } from '../protocol/node-errors.ts';
 import { MISSING_ASSET_ID, type ResolvedFile } from './resolve-files.ts';
 
 /** An input of a graph that names an upload folder. */

@@ -2,7 +2,8 @@ import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../pro
 import { hasControlCharacter, hasHalfCharacter } from '../protocol/control-characters.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { DialectRules } from '../dialects/dialect.ts';
-import { V1Error, promptFault, promptRefusal, plainError } from '../dialects/errors.ts';
+import { V1Error, promptFault, plainError } from '../dialects/errors.ts';
+import { promptRefusal } from '../protocol/node-errors.ts';
 import { isTruthyInPython } from '../protocol/python-text.ts';
 import { longCredentialFault } from '../translate/partner-credentials.ts';
 

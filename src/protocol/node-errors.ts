@@ -1,6 +1,6 @@
 import { type Json, type JsonObject, isJsonObject, entriesInOrder, objectInOrder } from './json.ts';
 import { pythonRepr, pythonStr } from './python-text.ts';
-import type { NodeErrorEntry, NodeErrors } from './v1.ts';
+import type { NodeErrorEntry, NodeErrors, PromptRefusal } from './v1.ts';
 
 /**
  * One entry of `details.node_errors` in the v2 contract. `field` is empty when the error is about
@@ -73,6 +73,11 @@ export function errorEntry(
   message: string = TYPES[type].message,
 ): NodeErrorEntry {
   return { type, message, details, extra_info: info };
+}
+
+/** Returns the body of a refused `POST /prompt`. Clients join its texts and show them to people. */
+export function promptRefusal(type: string, message: string, details = ''): PromptRefusal {
+  return { error: { type, message, details, extra_info: {} }, node_errors: {} };
 }
 
 type NamedInput = { readonly name: string; readonly ownName: string };

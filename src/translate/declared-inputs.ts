@@ -15,7 +15,7 @@ export type DeclaredInput<Spec extends Json> = {
 type Specs<Spec extends Json> = { readonly [name: string]: Spec };
 
 /** The groups of inputs of a class, as `/object_info` shows them. */
-export type InputGroups<Spec extends Json> = {
+type InputGroups<Spec extends Json> = {
   readonly required?: Specs<Spec>;
   readonly optional?: Specs<Spec>;
 };

@@ -1,6 +1,7 @@
 import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
 import { errorCodeOf } from '../protocol/error-codes.ts';
 import type { V2Error } from '../protocol/job-api.ts';
+import { promptRefusal } from '../protocol/node-errors.ts';
 import type { NodeErrors, PromptRefusal } from '../protocol/v1.ts';
 import type { Graph, JobError } from '../protocol/v2.ts';
 import { classOf } from './graph.ts';
@@ -42,12 +43,9 @@ export function toPromptRefusal(
   const stated = nativeError(details.error) ?? unknownClass(details.node_errors, graph) ?? known;
   const hasNodeErrors =
     type === 'prompt_outputs_failed_validation' && Object.keys(node_errors).length > 0;
-  const ownError = {
-    type,
-    message: hasNodeErrors ? VALIDATION_FAILED : messageOf(error),
-    details: nodeMessages(node_errors, context.outputs ?? []),
-    extra_info: {},
-  };
+  const message = hasNodeErrors ? VALIDATION_FAILED : messageOf(error);
+  const texts = nodeMessages(node_errors, context.outputs ?? []);
+  const { error: ownError } = promptRefusal(type, message, texts);
   return withRetryAfter({ status, body: { error: stated ?? ownError, node_errors } }, error);
 }
 
@@ -73,20 +71,20 @@ function knownMessage(error: V2Error, graph: Graph): PromptRefusal['error'] | un
   const named = older ?? newer;
   const id = Object.keys(graph).find((key) => named !== undefined && classOf(graph, key) === named);
   if (id !== undefined) return missingNodeError(id, graph[id]);
-  return { type: found[1], message, details: '', extra_info: {} };
+  return promptRefusal(found[1], message).error;
 }
 
 /** The job service could not be reached, so nothing was submitted: the client may try again. */
 export function unreachableUpstream(): V1Refusal {
   const message = 'The job service cannot be reached right now. Nothing was submitted.';
-  return { ...refusal('upstream_unavailable', message), status: 502 };
+  return { status: 502, body: promptRefusal('upstream_unavailable', message) };
 }
 
 /** Another process took the prompt over before this one had recorded it. */
 export function serverStalled(): V1Refusal {
   const message =
     'This server did not respond for too long. Nothing was submitted, please try again.';
-  return { ...refusal('server_stalled', message), status: 503 };
+  return { status: 503, body: promptRefusal('server_stalled', message) };
 }
 
 /**
@@ -97,7 +95,7 @@ export function submitUnknown(promptId: string): V1Refusal {
   const message =
     'It is not known whether the job service took this prompt. It is looked for under the prompt id ' +
     'in extra_info; submitting again may run it twice.';
-  const { body } = refusal('submit_outcome_unknown', message, 'submit_outcome_unknown');
+  const body = promptRefusal('submit_outcome_unknown', message, 'submit_outcome_unknown');
   const stated = { ...body.error, extra_info: { prompt_id: promptId } };
   return { status: 500, body: { ...body, error: stated } };
 }
@@ -119,10 +117,8 @@ export function outputsWithoutErrors(
 /** Refuses a graph that is not in the API format. The original answers 500 to most of these. */
 export function refuseShape(graph: JsonObject): V1Refusal | undefined {
   if (Array.isArray(graph.nodes) || Array.isArray(graph.links)) {
-    return refusal(
-      'invalid_prompt',
-      'This is a workflow in the UI format. Export it in API format.',
-    );
+    const message = 'This is a workflow in the UI format. Export it in API format.';
+    return { status: 400, body: promptRefusal('invalid_prompt', message) };
   }
   const bad = Object.entries(graph).find(
     ([, node]) => !isJsonObject(node) || typeof node.class_type !== 'string',
@@ -131,13 +127,6 @@ export function refuseShape(graph: JsonObject): V1Refusal | undefined {
 }
 
 const VALIDATION_FAILED = 'Prompt outputs failed validation';
-
-function refusal(type: string, message: string, details = ''): V1Refusal {
-  return {
-    status: 400,
-    body: { error: { type, message, details, extra_info: {} }, node_errors: {} },
-  };
-}
 
 function v1AnswerOf(error: V2Error): { readonly status: number; readonly type: string } {
   if (isAboutSubscription(error)) return { status: 429, type: 'subscription_inactive' };
