@@ -65,13 +65,12 @@ export class Deprecation {
     return scheduleAnnouncements({ brownouts, now, notifyClients });
   }
 
-  /** Delays the call, or throws its refusal, when a brownout affects this client. */
-  async checkBrownout(route: V1RouteName, client: BrownoutClient): Promise<void> {
+  /** Delays the call, or returns its refusal, when a brownout affects this client. */
+  async brownoutRefusal(route: V1RouteName, client: BrownoutClient): Promise<V1Error | undefined> {
     const { brownouts, now } = this.#options;
-    if (brownouts.length === 0) return;
     const effect = effectOf(brownouts, client, now());
     if (effect?.kind === 'delayed') await delay(effect.delayMs, undefined, { ref: false });
-    if (effect?.kind === 'refused') throw brownoutError(route, effect.untilMs, now());
+    return effect?.kind === 'refused' ? brownoutError(route, effect.untilMs, now()) : undefined;
   }
 }
 

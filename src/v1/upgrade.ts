@@ -5,7 +5,6 @@ import { privateCaching } from '../http/answer.ts';
 import { closingAnswer, headerLines } from '../http/client-connection.ts';
 import { type Logger, requestId } from '../observability/log.ts';
 import { readTarget } from '../protocol/request-target.ts';
-import type { BrownoutClient } from '../migration/brownout.ts';
 import { rulesOf } from '../dialects/dialect.ts';
 import { type FailedAnswer, type FailedCall, errorReply } from '../dialects/error-reply.ts';
 import { NO_VALID_KEY, V1Error, faultOf, plainError, ruleFault } from '../dialects/errors.ts';
@@ -184,7 +183,7 @@ async function checkCaller(
   const agent = agentOf(request);
   if (!isOwnCall(request)) {
     deprecation.countCall({ user, agent, clientId: clientId ?? '', route: 'GET /ws' });
-    const refused = await checkBrownout(deprecation, { user, agent });
+    const refused = await deprecation.brownoutRefusal('GET /ws', { user, agent });
     if (refused) return refused;
   }
   await options.whenCurrent?.(user);
@@ -204,19 +203,6 @@ function hasRoom(
   if (hub.isClosed()) return false;
   if (hub.count(user) >= maxSocketsPerUser) return hub.makeRoom({ user, clientId, where: 'user' });
   return hub.count() < maxSockets || hub.makeRoom({ user, clientId, where: 'server' });
-}
-
-async function checkBrownout(
-  deprecation: Deprecation,
-  client: BrownoutClient,
-): Promise<FailedAnswer | undefined> {
-  try {
-    await deprecation.checkBrownout('GET /ws', client);
-    return undefined;
-  } catch (error) {
-    if (error instanceof V1Error) return error;
-    throw error;
-  }
 }
 
 /** Returns the call as an error needs it: with the dialect of the requested socket. */

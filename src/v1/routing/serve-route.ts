@@ -67,7 +67,8 @@ function withDeprecation(
     const { user } = caller;
     const agent = agentOf(ctx.req);
     try {
-      await deprecation.checkBrownout(route, { user, agent });
+      const refused = await deprecation.brownoutRefusal(route, { user, agent });
+      if (refused) throw refused;
       await handle(ctx, caller);
     } finally {
       const { clientId: clientIdInBody } = ctx.state as { readonly clientId?: string };
