@@ -5,6 +5,7 @@ import type { Config } from '../config/config.ts';
 import type { FileRow, FileStore, Ledger } from '../ledger/ledger.ts';
 import { spoolBytes } from '../lib/spool.ts';
 import { LOCAL_USER } from '../auth/identity.ts';
+import type { OpenedUpstream } from './upstream.ts';
 import { type FileStoringServices, storeBytes, contentTypeFor } from '../files/store-file.ts';
 
 const EXAMPLE = packageUrl('fixtures/inputs/example.png');
@@ -17,15 +18,7 @@ const MODIFIED_AT_MS = Date.UTC(2026, 0, 1);
 type ExampleServices = {
   readonly jobs: FileStoringServices['jobs'];
   readonly spoolDir: string;
-};
-
-type ExampleOptions = {
-  readonly config: Config;
-  readonly runner: {
-    readonly jobs: FileStoringServices['jobs'];
-    readonly folders: { readonly ledger: Ledger };
-  };
-  readonly spoolDir: string;
+  readonly hasSharedInput: (user: string) => boolean;
 };
 
 /**
@@ -33,7 +26,7 @@ type ExampleOptions = {
  * input folder of the original server has that file from the start, and front ends name it in every
  * new `LoadImage`. A plain input folder is left as its owner made it.
  */
-export function withExampleInput({ config, runner, spoolDir }: ExampleOptions): Ledger {
+export function withExampleInput(config: Config, runner: OpenedUpstream, spoolDir: string): Ledger {
   const { ledger } = runner.folders;
   if (config.upstream.kind !== 'embedded') return ledger;
   const hasSharedInput = (user: string): boolean =>
@@ -45,10 +38,7 @@ export function withExampleInput({ config, runner, spoolDir }: ExampleOptions): 
 }
 
 /** Lists the example, and stores it for a user when it is first requested by name. */
-function addExample(
-  files: FileStore,
-  services: ExampleServices & { readonly hasSharedInput: (user: string) => boolean },
-): FileStore {
+function addExample(files: FileStore, services: ExampleServices): FileStore {
   const storing = new Map<string, Promise<FileRow | undefined>>();
   const lists = new WeakMap<readonly FileRow[], readonly FileRow[]>();
 

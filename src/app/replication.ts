@@ -2,10 +2,8 @@ import type { Ledger } from '../ledger/ledger.ts';
 import type { Store } from './store.ts';
 import type { LogPanel } from '../observability/log-panel.ts';
 import type { Logger } from '../observability/log.ts';
-import type { Hub } from '../sockets/hub.ts';
 import { type PromptEventLog, createLocalEventLog } from '../prompts/prompt-event-log.ts';
 import type { SharedCounter } from '../prompts/submission.ts';
-import type { Prompts } from '../prompts/prompts.ts';
 
 /** Opens the prompt event log: of this process alone, or shared by all processes of this ledger. */
 export async function openPromptEventLog(
@@ -47,20 +45,4 @@ export async function openPromptCounter(
   const key = `${prefix}number`;
   await commands.set(key, first, 'NX');
   return { next: async () => (await commands.incr(key)) - 1 };
-}
-
-/** Prepares what a new socket of a user must get: the current state and undelivered frames. */
-export function createSocketPreparation({
-  hub,
-  prompts,
-}: {
-  readonly hub: Hub;
-  readonly prompts: Prompts;
-}): (user: string) => Promise<void> {
-  return async (user) => {
-    await prompts.whenCurrent(user);
-    // The first round shows which frames a socket of another process received a moment ago.
-    await prompts.whenCurrent(user);
-    await hub.channels.preload(user);
-  };
 }

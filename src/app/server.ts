@@ -18,7 +18,6 @@ import { withRouteLabel } from '../observability/metrics.ts';
 import { createApp } from '../v1/app.ts';
 import { createUpgrade } from '../v1/upgrade.ts';
 import { openEmbeddedRouter, openPassThrough } from './mount-v2.ts';
-import { createSocketPreparation } from './replication.ts';
 import { type Mounts, publicMiddleware, v1Routes } from './routes.ts';
 import { type Services, type ServerOptions, openServices } from './services.ts';
 import type { NodeLibrary } from '../engine/job-engine.ts';
@@ -130,12 +129,19 @@ function acceptSockets(server: Server, services: Services): void {
   const { config, auth, prompts } = services;
   const { deprecation, sessionRecorder } = services.migration;
   const { log, metrics, trafficRecorder } = services.observers;
+  const { life, sockets: hub } = prompts;
   const upgrade = createUpgrade({
-    hub: prompts.sockets,
+    hub,
     auth,
     log,
     deprecation,
-    whenCurrent: createSocketPreparation({ hub: prompts.sockets, prompts: prompts.life }),
+    /** A new socket gets the current state and undelivered frames. */
+    async whenCurrent(user) {
+      await life.whenCurrent(user);
+      // The first round shows which frames a socket of another process received a moment ago.
+      await life.whenCurrent(user);
+      await hub.channels.preload(user);
+    },
     limits: config,
     onUpgrade(status, request) {
       metrics.onUpgrade(status);

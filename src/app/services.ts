@@ -105,7 +105,7 @@ export async function openServices(
   const { runner } = upstream;
   const auth = createAuth({ config, identify: linkCallers(identify, causes), secrets, runner });
   const usageCounter = await openUsageCounter({ calls: store.ledger.calls, log, now });
-  const ledger = withExampleInput({ config, runner: upstream.runner, spoolDir: store.dir.spool });
+  const ledger = withExampleInput(config, runner, store.dir.spool);
   const counter = await openPromptCounter(store.links, ledger);
   const prompts = { live, eventLog, counter, sockets };
   const spans = tracing?.prompts;

@@ -3,14 +3,8 @@ import { systemClock } from '../lib/clock.ts';
 import type { UploadCopies } from './upload-copies.ts';
 import type { Config, Upstream } from '../config/config.ts';
 import { createEmbeddedEngine } from '../engine/memory/embedded-engine.ts';
-import {
-  type Engine,
-  type EngineOptions,
-  type NodeLibrary,
-  DEFAULT_LIMITS,
-} from '../engine/job-engine.ts';
+import { type EngineOptions, type NodeLibrary, DEFAULT_LIMITS } from '../engine/job-engine.ts';
 import { type SharedFolders, openFolderDisks, openSharedFolders } from '../shared-folders/open.ts';
-import type { SharedQueue } from '../engine/bullmq/shared-services.ts';
 import { type Logger, listV2Calls } from '../observability/log.ts';
 import type { RemoteJobs } from '../remote/remote-jobs.ts';
 import type { UpstreamCapabilities } from '../remote/capabilities.ts';
@@ -153,8 +147,12 @@ async function openEmbedded(
   const spans = tracing?.runs;
   const clock = systemClock;
   const base = { ledger, blobs, library, log, clock, limits, outputFiles, spans };
-  const engine = links
-    ? await openDistributedEngine(base, { links, takeover: config.workerLimits })
+  const queue = links && { links, takeover: config.workerLimits };
+  const engine = queue
+    ? // Loaded on demand: a process with its own queue does not need it.
+      await import('../engine/bullmq/distributed-engine.ts').then(({ createDistributedEngine }) =>
+        createDistributedEngine(base, queue),
+      )
     : await createEmbeddedEngine(base);
   return {
     jobs: tracing?.record(engine) ?? engine,
@@ -166,12 +164,6 @@ async function openEmbedded(
     start: () => engine.start(),
     close: () => engine.close(),
   };
-}
-
-/** Loaded on demand: a process with its own queue does not need it. */
-async function openDistributedEngine(options: EngineOptions, queue: SharedQueue): Promise<Engine> {
-  const { createDistributedEngine } = await import('../engine/bullmq/distributed-engine.ts');
-  return createDistributedEngine(options, queue);
 }
 
 async function openRemote(
