@@ -12,7 +12,7 @@ import { createBodies } from '../http/json-body.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { Deprecation } from '../migration/deprecation.ts';
 import type { SessionRecorder } from '../migration/session-recorder.ts';
-import { ignoreUsage, openUsageCounter } from '../migration/usage-counter.ts';
+import { openUsageCounter } from '../migration/usage-counter.ts';
 import { type MeteredServices, type Metrics, createMetrics } from '../observability/metrics.ts';
 import { LogPanel } from '../observability/log-panel.ts';
 import { CallCauses } from '../observability/call-causes.ts';
@@ -126,7 +126,8 @@ export async function openServices(
   const deprecation = new Deprecation({
     ...config.deprecationSettings,
     now,
-    countCall: sessionRecorder ? ignoreUsage : usageCounter.count,
+    // The calls of a traced session prepare a migration, and do not count as use of v1.
+    countCall: sessionRecorder ? () => {} : usageCounter.count,
   });
   const files = openFileServices(config, { store, ledger, auth, upstream, log, now });
   return {

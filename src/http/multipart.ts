@@ -36,7 +36,6 @@ export type MultipartOptions = {
   /** The limit for the whole body, which is what v1 counts. */
   readonly maxFileBytes: number;
   readonly maxFields?: number | undefined;
-  readonly maxFieldBytes?: number;
   readonly maxFiles?: number;
   /** Called for a larger file while it arrives. */
   readonly follow?: ((part: FilePart, file: GrowingFile) => void) | undefined;
@@ -97,11 +96,9 @@ function parserConfig(request: IncomingMessage, options: MultipartOptions): busb
   };
 }
 
-function limitsOf({ maxFieldBytes, maxFields, maxFiles, maxFileBytes }: MultipartOptions) {
-  const fields = maxFields ?? 20;
-  const files = maxFiles ?? 5;
-  const fieldSize = maxFieldBytes ?? 64 * 1024;
-  return { fieldSize, fields, files, fileSize: maxFileBytes, parts: fields + files };
+function limitsOf({ maxFields: fields = 20, maxFiles: files = 5, maxFileBytes }: MultipartOptions) {
+  const parts = fields + files;
+  return { fieldSize: 64 * 1024, fields, files, fileSize: maxFileBytes, parts };
 }
 
 /**

@@ -121,6 +121,3 @@ export async function openUsageCounter({
     },
   };
 }
-
-/** Used while a session is traced: its calls prepare a migration, and do not count as use of v1. */
-export function ignoreUsage(): void {}

@@ -42,8 +42,3 @@ export function writeAnswerHead(
   }
   return true;
 }
-
-/** Sends a head before its body. Otherwise Node would write its bytes anew, as UTF-8. */
-export function flushHead(res: ServerResponse): void {
-  res.write(Buffer.alloc(0));
-}

@@ -3,7 +3,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { createInterimAnswerCounter } from '../http/head-limits.ts';
-import { writeAnswerHead, flushHead } from './answer-head.ts';
+import { writeAnswerHead } from './answer-head.ts';
 import { setHeaders } from './headers.ts';
 
 /**
@@ -77,7 +77,8 @@ export function createProxyCall({
     const { statusCode: status = 0, statusMessage: reason = '', rawHeaders: raw } = answer;
     if (!writeAnswerHead(res, proxyRequest, { status, reason, raw })) return end('lost');
     // A client that waits for events must see the headers at once.
-    if (answer.headers['content-length'] === undefined) flushHead(res);
+    // Sends the head before the body. Otherwise Node would write its bytes anew, as UTF-8.
+    if (answer.headers['content-length'] === undefined) res.write(Buffer.alloc(0));
     stage = 'answering';
     const coding = answer.headers['content-encoding'];
     proxyRequest.observer?.onAnswer({ status, coding, body });

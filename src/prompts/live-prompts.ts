@@ -34,7 +34,8 @@ export class LivePrompts {
 
   add(prompt: LivePrompt): void {
     const { user } = prompt.caller;
-    const userPrompts = this.#users.get(user) ?? emptyUserPrompts();
+    const known = this.#users.get(user);
+    const userPrompts: UserPrompts = known ?? { prompts: new Set(), byId: new Map() };
     this.#users.set(user, userPrompts);
     if (!userPrompts.prompts.has(prompt)) {
       this.#sizes.set(prompt, sizeOf(prompt));
@@ -174,10 +175,6 @@ export function shownAsRunning(prompts: readonly LivePrompt[]): readonly LivePro
 /** Returns the bytes of the JSON; 0 when it has not been written. */
 function sizeOf({ lazy }: LivePrompt): number {
   return (lazy.graph.json?.length ?? 0) + (lazy.extraData.json?.length ?? 0);
-}
-
-function emptyUserPrompts(): UserPrompts {
-  return { prompts: new Set(), byId: new Map() };
 }
 
 function idsOf({ promptId, jobId }: LivePrompt): readonly string[] {

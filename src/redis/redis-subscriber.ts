@@ -38,7 +38,7 @@ export class RedisSubscriber {
     const handlers = this.#handlers.get(channel);
     if (!handlers?.delete(onMessage) || handlers.size > 0) return;
     this.#handlers.delete(channel);
-    this.#redis.unsubscribe(channel).catch(ignoreError);
+    this.#redis.unsubscribe(channel).catch(() => {});
   }
 
   /**
@@ -81,9 +81,8 @@ export class RedisSubscriber {
 
   /** Without a pending command, a dead connection would not be noticed for hours. */
   #verify(): void {
-    this.#redis.ping().catch(ignoreError);
+    this.#redis.ping().catch(() => {});
   }
 }
 
 /** Used where the error needs no handling: the connection is opened and its channels subscribed again. */
-function ignoreError(): void {}

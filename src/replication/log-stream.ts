@@ -88,7 +88,7 @@ export class LogStream {
     this.#token = undefined;
     this.#subscriber?.onLeadershipLost();
     // Until now received entries were ignored as this process's own: read those of the new leader.
-    this.catchUp().catch(ignoreError);
+    this.catchUp().catch(() => {});
   }
 
   /** Stores an entry, then applies it; rejects with `LeadershipLost` when this process does not lead the prompt. */
@@ -162,8 +162,6 @@ export class LogStream {
     }
   }
 }
-
-function ignoreError(): void {}
 
 type Preview = Extract<ProgressInput, { kind: 'event' }> & { readonly event: { event: 'preview' } };
 type WithFiles = Extract<ProgressInput, { files: unknown }>;

@@ -62,7 +62,7 @@ export class RedisPrompts {
   /** Starts or stops receiving previews of this user. */
   watch(user: string, isThere: boolean): void {
     const channel = `${this.#channels}previews:${user}`;
-    if (isThere) this.subscriber.subscribe(channel, this.#receivePicture).catch(ignoreError);
+    if (isThere) this.subscriber.subscribe(channel, this.#receivePicture).catch(() => {});
     else this.subscriber.unsubscribe(channel, this.#receivePicture);
   }
 
@@ -136,4 +136,3 @@ export class RedisPrompts {
 }
 
 /** Used where Redis may be unreachable: `RedisSubscriber` subscribes again when it is reachable. */
-function ignoreError(): void {}

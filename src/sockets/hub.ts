@@ -73,7 +73,7 @@ export class Hub {
   readonly #connections = new ByUser<SocketConnection>();
   /** The sockets whose first frames are delayed. */
   readonly #newConnections = new ByUser<SocketConnection>();
-  readonly #timers: readonly NodeJS.Timeout[];
+  readonly #timer: NodeJS.Timeout;
   #droppedFrames = 0;
   #isClosed = false;
 
@@ -86,10 +86,10 @@ export class Hub {
       maxReplayBytes: options.maxReplayBytes,
       log: options.log,
     });
-    this.#timers = [
-      setInterval(() => this.#keepAlive(), CHECK_MS).unref(),
-      setInterval(() => this.#pingThoseDue(), CHECK_MS).unref(),
-    ];
+    this.#timer = setInterval(() => {
+      this.#keepAlive();
+      this.#pingThoseDue();
+    }, CHECK_MS).unref();
   }
 
   /** Takes over an upgraded socket. An absent or empty `clientId` gets a new id. */
@@ -217,7 +217,7 @@ export class Hub {
    */
   close(): void {
     this.#isClosed = true;
-    for (const timer of this.#timers) clearInterval(timer);
+    clearInterval(this.#timer);
     this.channels.stopTimers();
     for (const connection of this.#connections.all()) connection.close(1001);
   }

@@ -58,8 +58,8 @@ export function createJobHandlers(options: V2RouteOptions): Handlers {
         jobs: value.jobs.map((job) => toListItem(links.job(job))),
       }));
     },
-    async 'GET /jobs/:id'({ ctx, caller, params, links }) {
-      const job = await jobs.get(caller, idOf(params));
+    async 'GET /jobs/:id'({ ctx, caller, params: { id = '' }, links }) {
+      const job = await jobs.get(caller, id);
       if (job.ok && IS_TERMINAL[job.value.status]) {
         const jobId = job.value.id;
         earlyEvents.forget(caller, { jobId, reader: readerOf(ctx) });
@@ -67,13 +67,13 @@ export function createJobHandlers(options: V2RouteOptions): Handlers {
       }
       return reply(job, links.job);
     },
-    'GET /jobs/:id/workflow': async ({ caller, params }) =>
-      reply(await jobs.workflow(caller, idOf(params)), unchanged),
-    'POST /jobs/:id/cancel': async ({ caller, params, links }) =>
-      reply(await jobs.cancel(caller, idOf(params)), links.job),
+    'GET /jobs/:id/workflow': async ({ caller, params: { id = '' } }) =>
+      reply(await jobs.workflow(caller, id), (workflow) => workflow),
+    'POST /jobs/:id/cancel': async ({ caller, params: { id = '' }, links }) =>
+      reply(await jobs.cancel(caller, id), links.job),
     /** The embedded engine captures no logs, so the list of every job is empty. */
-    async 'GET /jobs/:id/logs'({ caller, params }) {
-      const job = await jobs.get(caller, idOf(params));
+    async 'GET /jobs/:id/logs'({ caller, params: { id = '' } }) {
+      const job = await jobs.get(caller, id);
       return job.ok ? ok({ status: 204 }) : job;
     },
     'GET /jobs/:id/events': createEventsHandler(options, earlyEvents),
@@ -84,21 +84,21 @@ function createEventsHandler(options: V2RouteOptions, earlyEvents: EarlyEvents):
   const { jobs, streams = {} } = options;
   const { cap = DEFAULT_STREAM_CAP, keepAliveMs, clock = systemClock } = streams;
   const open = new ByUser<Koa.Context>();
-  return async ({ ctx, caller, params, links }) => {
+  return async ({ ctx, caller, params: { id = '' }, links }) => {
     if (ctx.method === 'HEAD') {
-      const job = await jobs.get(caller, idOf(params));
+      const job = await jobs.get(caller, id);
       return job.ok ? ok({ status: 200, headers: STREAM_HEADERS }) : job;
     }
     if (open.of(caller.user).size >= cap) return tooManyStreams(cap);
     open.add(caller.user, ctx);
     const signal = disconnectSignal(ctx.res);
     try {
-      const recipient = { jobId: idOf(params), reader: readerOf(ctx) };
+      const recipient = { jobId: id, reader: readerOf(ctx) };
       const first = earlyEvents.take(caller, recipient, signal);
-      const events = first ? ok(first) : await jobs.events(caller, idOf(params), signal);
+      const events = first ? ok(first) : await jobs.events(caller, id, signal);
       if (!events.ok) return events;
       startStream(ctx);
-      const job = (): Promise<Result<Job>> => jobs.get(caller, idOf(params));
+      const job = (): Promise<Result<Job>> => jobs.get(caller, id);
       await streamEvents(ctx.res, clientEvents(events.value, { links, job }), {
         keepAliveMs,
         clock,
@@ -149,15 +149,7 @@ function reply<T>(
   return answer.ok ? ok({ status, json: show(answer.value) as Json }) : answer;
 }
 
-function unchanged<T>(value: T): T {
-  return value;
-}
-
 /** A Holdover in front of this one follows a job as well as its clients do. */
 function readerOf(ctx: Koa.Context): 'client' | 'holdover' {
   return ctx.get('User-Agent') === 'holdover' ? 'holdover' : 'client';
-}
-
-function idOf({ id = '' }: { readonly [name: string]: string }): string {
-  return id;
 }

@@ -75,7 +75,7 @@ export class JobConsumer {
       const event = await this.#nextOrIdle(next);
       if (event === undefined) {
         // If this throws, the promise is never awaited.
-        next.catch(ignoreError);
+        next.catch(() => {});
         await this.#receive({ kind: 'idle', atMs: this.#ports.policy.clock.now() });
       } else if (event.done) return;
       else {
@@ -244,5 +244,3 @@ function nextOrTimeout<T>(next: Promise<T>, ms: number): Promise<T | undefined> 
     next.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }
-
-function ignoreError(): void {}
