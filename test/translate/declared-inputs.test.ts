@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { declaredInputs, nestedGroups } from '../../src/translate/declared-inputs.ts';
+import { declaredInputs, someSpec } from '../../src/translate/declared-inputs.ts';
 import type { Json, JsonObject } from '../../src/protocol/json.ts';
 
 const INT = ['INT', { min: 1 }];
@@ -94,14 +94,13 @@ describe('the rows of a group', () => {
 });
 
 test('the definitions inside a dynamic input are found', () => {
-  const names = (spec: unknown) =>
-    nestedGroups(spec as Json).flatMap((each) =>
-      Object.keys({ ...each.required, ...each.optional }),
-    );
-  expect(names(resize)).toEqual(['width', 'crop']);
-  expect(names(autogrow({ prefix: 'i' }))).toEqual(['image']);
-  expect(names(group({}))).toEqual(['text', 'size']);
-  expect(names(INT)).toEqual([]);
+  const specs: Json[] = [];
+  const all = [resize, autogrow({ prefix: 'i' }), group({})] as unknown as Json[];
+  const groups = { required: { a: all[0], b: all[1] }, optional: { c: all[2] } };
+  const isLast = (spec: Json): boolean => specs.push(spec) === 8;
+  expect(someSpec(groups as Parameters<typeof someSpec>[0], isLast)).toBe(true);
+  const inside = [[INT, ['COMBO', {}]], [IMAGE], [['STRING', {}], INT]];
+  expect(specs).toEqual(all.flatMap((spec, at) => [spec, ...(inside[at] ?? [])]));
 });
 
 /** A random input: its definition, a node's values for it, and the inputs that follow. */
