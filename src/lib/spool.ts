@@ -22,14 +22,12 @@ export type SpoolResult = { readonly ok: true; readonly value: SpooledFile } | S
 
 const WRITE_NEW =
   constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0);
-/** One batch is written to disk while the next one fills. */
-const WRITE_BATCH = { bytes: 512 * 1024, chunks: 256 } as const;
-/** This much is synced while more arrives, so that little is left at the end of a large file. */
-const SYNC_BYTES = 32 * 1024 * 1024;
+/** The bytes that may wait for a write. */
+const BUFFERED_BYTES = 512 * 1024;
 /** A smaller file has arrived before a reader could have begun. */
 const FOLLOWED_FROM_BYTES = 1024 * 1024;
-/** The bytes that are hashed at a time: a whole file in one chunk must not block the event loop. */
-const HASH_SLICE_BYTES = 1024 * 1024;
+/** The bytes that are hashed and written at a time: a whole file in one chunk must not block the event loop. */
+const SLICE_BYTES = 1024 * 1024;
 const FULL_DISK_CODES = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
 /**
@@ -135,7 +133,7 @@ class GrowingFileWriter {
 
 class TooManyBytes extends Error {}
 
-type SinkOptions = {
+type WriterOptions = {
   readonly path: string;
   readonly hasher: Hasher;
   readonly maxBytes: number;
@@ -144,108 +142,42 @@ type SinkOptions = {
   readonly follow: ((file: GrowingFile) => void) | undefined;
 };
 
-/**
- * Writes chunks to a file. They are hashed when they arrive, while they are still in the
- * processor's cache.
- */
-function createSpoolWriter(options: SinkOptions) {
+/** Writes chunks to a file, and hashes them. What arrives while a write is running is written together. */
+function createSpoolWriter(options: WriterOptions) {
   const { path, hasher, maxBytes, durability, growing } = options;
-  const mustSync = durability === 'fsync';
   let handle: FileHandle | undefined;
   let sizeBytes = 0;
-  let batch: Buffer[] = [];
-  let batchBytes = 0;
-  let writing: Promise<void> = Promise.resolve();
-  let syncing: Promise<void> = Promise.resolve();
-  let isSyncing = false;
-  let unsyncedBytes = 0;
   let { follow } = options;
 
-  /** Resolves when memory has room for another batch, not when this one is on disk. */
-  async function flush(): Promise<void> {
-    const [full, fullBytes] = [batch, batchBytes];
-    unsyncedBytes += batchBytes;
-    [batch, batchBytes] = [[], 0];
-    await writing;
-    if (full.length === 0 || !handle) return;
-    writing = writeAll(handle, full).then(() => growing.add(fullBytes));
-    writing.catch(abortWith);
-    if (sizeBytes >= FOLLOWED_FROM_BYTES) startFollowing();
-    if (mustSync && unsyncedBytes >= SYNC_BYTES && !isSyncing) syncAhead(handle);
-  }
-
-  function startFollowing(): void {
+  async function write(bytes: Buffer): Promise<void> {
+    sizeBytes += bytes.length;
+    if (sizeBytes > maxBytes) throw new TooManyBytes();
+    for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
+      const slice = bytes.subarray(at, at + SLICE_BYTES);
+      const written = handle?.writeFile(slice);
+      hasher.update(slice);
+      await written;
+      growing.add(slice.length);
+    }
+    if (sizeBytes < FOLLOWED_FROM_BYTES) return;
     follow?.(growing.file);
     follow = undefined;
   }
 
-  function syncAhead(opened: FileHandle): void {
-    unsyncedBytes = 0;
-    isSyncing = true;
-    // The disk reports a failure only once, here.
-    syncing = writing.then(() => opened.datasync());
-    syncing.then(() => (isSyncing = false), abortWith);
-  }
-
-  /** Ends at once: a failure must not wait for a sender that is slow with the next batch. */
-  function abortWith(error: Error): void {
-    sink.destroy(error);
-  }
-
-  /** Adds to the batch. False when the batch is full. */
-  function addChunk(chunk: Buffer): boolean {
-    hasher.update(chunk);
-    batchBytes += chunk.length;
-    return batch.push(chunk) < WRITE_BATCH.chunks && batchBytes < WRITE_BATCH.bytes;
-  }
-
-  async function addSlices(chunk: Buffer): Promise<void> {
-    for (let at = 0; at < chunk.length; at += HASH_SLICE_BYTES) {
-      if (!addChunk(chunk.subarray(at, at + HASH_SLICE_BYTES))) await flush();
-    }
-  }
-
-  async function finish(): Promise<void> {
-    await flush();
-    await Promise.all([writing, syncing]);
-    if (mustSync) await handle?.sync();
-  }
-
-  const sink: Writable = new Writable({
-    highWaterMark: WRITE_BATCH.bytes,
+  const sink = new Writable({
+    highWaterMark: BUFFERED_BYTES,
     construct: (done) =>
       callDoneAfter(
         openNew(path).then((opened) => void (handle = opened)),
         done,
       ),
-    write(chunk: Buffer, _encoding, done) {
-      sizeBytes += chunk.length;
-      if (sizeBytes > maxBytes) return done(new TooManyBytes());
-      if (chunk.length > HASH_SLICE_BYTES) callDoneAfter(addSlices(chunk), done);
-      else if (addChunk(chunk)) done();
-      else callDoneAfter(flush(), done);
-    },
-    final: (done) => callDoneAfter(finish(), done),
+    write: (chunk: Buffer, _encoding, done) => callDoneAfter(write(chunk), done),
+    writev: (chunks, done) =>
+      callDoneAfter(write(Buffer.concat(chunks.map(({ chunk }) => chunk as Buffer))), done),
+    final: (done) => callDoneAfter(durability === 'fsync' ? handle?.sync() : undefined, done),
     destroy: (error, done) => callDoneAfter(handle?.close(), (failed) => done(error ?? failed)),
   });
   return { sink, sizeBytes: () => sizeBytes };
-}
-
-/** Writes all chunks. On a disk that is almost full, one write may accept only a part. */
-async function writeAll(handle: FileHandle, chunks: readonly Buffer[]): Promise<void> {
-  for (let left = chunks; left.length > 0;) {
-    const { bytesWritten } = await handle.writev(left);
-    left = withoutFirst(left, bytesWritten);
-  }
-}
-
-function withoutFirst(chunks: readonly Buffer[], bytes: number): readonly Buffer[] {
-  let bytesToDrop = bytes;
-  const at = chunks.findIndex((chunk) => (bytesToDrop -= chunk.length) < 0);
-  const partlyWritten = chunks[at];
-  return partlyWritten
-    ? [partlyWritten.subarray(partlyWritten.length + bytesToDrop), ...chunks.slice(at + 1)]
-    : [];
 }
 
 function callDoneAfter(
