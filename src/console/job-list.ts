@@ -42,7 +42,7 @@ export function createJobList({ prompts, livePrompts }: PromptServices) {
     const start = positionAfter(query.cursor, live, ended);
     for (let at = start.live; at < live.length; at++) {
       const { prompt, position } = live[at] as LiveEntry;
-      if (found.length >= query.limit) return answer(found, `live ${at}`, counts);
+      if (found.length >= query.limit) return { jobs: found, next_cursor: `live ${at}`, counts };
       if (!hasStatus(query, listedStatus(liveWord(prompt)))) continue;
       const summary = liveSummary(prompt, position);
       if (isWanted(query, summary)) found.push(summary);
@@ -53,13 +53,13 @@ export function createJobList({ prompts, livePrompts }: PromptServices) {
       const outline = ended[at] as PromptOutline;
       if (!hasStatus(query, listedStatus(wordOf(outline)))) continue;
       if (found.length >= query.limit || read++ >= MAX_READ) {
-        return answer(found, cursorBefore(ended, at), counts);
+        return { jobs: found, next_cursor: cursorBefore(ended, at), counts };
       }
       const summary = await endedSummary(outline);
       if (summary && isWanted(query, summary)) found.push(summary);
       await pause();
     }
-    return answer(found, null, counts);
+    return { jobs: found, next_cursor: null, counts };
   };
 }
 
@@ -72,14 +72,6 @@ function inDisplayOrder(prompts: readonly LivePrompt[]): readonly LiveEntry[] {
     ...running.map((prompt) => ({ prompt, position: null })),
     ...waiting.map((prompt, index) => ({ prompt, position: index + 1 })),
   ];
-}
-
-function answer(
-  jobs: readonly JobSummary[],
-  next_cursor: string | null,
-  counts: JobListAnswer['counts'],
-): JobListAnswer {
-  return { jobs, next_cursor, counts };
 }
 
 /**

@@ -14,7 +14,7 @@ import {
 import { toLookupPath } from '../../protocol/v1.ts';
 import { V1Error, emptyError, plainError } from '../../dialects/errors.ts';
 import type { Pictures, Rendering } from '../../files/pictures.ts';
-import { parseRendering, type ChannelRule } from './render.ts';
+import { readRendering, type ChannelRule } from './render.ts';
 import type { V1Request } from '../routes.ts';
 import {
   parseAnnotation,
@@ -177,14 +177,6 @@ function isWellEncoded(querystring: string): boolean {
 }
 
 const FILE_NOT_FOUND = 'There is no such file.';
-
-const QUALITY_TOO_HIGH = 'The quality in preview must be 100 or less.';
-
-function readRendering(query: URLSearchParams, rules: ChannelRule): Rendering | undefined {
-  const rendering = parseRendering(query, rules);
-  if (rendering === null) throw new V1Error(400, plainError('invalid_preview', QUALITY_TOO_HIGH));
-  return rendering;
-}
 
 /** True when the caller is redirected: `--view` decides, else the dialect. */
 function shouldRedirect(
