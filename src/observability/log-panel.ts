@@ -1,13 +1,19 @@
 import { LRUCache } from 'lru-cache';
 import type { JsonObject } from '../protocol/json.ts';
-import { LogBuffer, type LogEntry, MAX_ENTRIES } from './log-buffer.ts';
+import { withUserLines } from './log-lines.ts';
 import type { Logger } from './log.ts';
+
+/** One line of the log as v1 shows it: when, and what with its line end. */
+export type LogEntry = { readonly t: string; readonly m: string };
 
 /** v1 sends the size of its terminal; this is its size without one. */
 export const TERMINAL_SIZE = { cols: 80, rows: 24 } as const;
 
 /** Lines that come close together share a frame. */
 const BATCH_DELAY_MS = 100;
+/** The number v1 has. */
+const MAX_ENTRIES = 300;
+const MAX_USERS = 100;
 const MAX_SUBSCRIPTIONS = 2000;
 
 type LogMessage = { readonly type: 'logs'; readonly data: JsonObject };
@@ -21,27 +27,28 @@ type LogPanelOptions = {
   readonly sendTo: (user: string, clientId: string, message: LogMessage) => void;
 };
 
-/** The log that v1 clients see: the last lines of each user, and new ones for the sockets that asked for them. */
+/**
+ * The log that v1 clients see: the last lines of each user, and new ones for the sockets that asked
+ * for them. Lines that name no user are in the operator's log only.
+ */
 export class LogPanel {
-  readonly #buffer: LogBuffer;
-  readonly #sendTo: LogPanelOptions['sendTo'];
+  readonly #options: LogPanelOptions;
+  readonly #startEntry: LogEntry;
+  readonly #entries = new LRUCache<string, LogEntry[]>({ max: MAX_USERS });
   readonly #subscriptions = new LRUCache<string, Subscription>({ max: MAX_SUBSCRIPTIONS });
   readonly #pending = new Map<string, LogEntry[]>();
   #timer: NodeJS.Timeout | undefined;
   /** `undefined`: this process is alone. */
   #shared: SharedLog | undefined;
 
-  constructor({ sendTo, ...options }: LogPanelOptions) {
-    this.#sendTo = sendTo;
-    this.#buffer = new LogBuffer({
-      ...options,
-      onEntry: (user, entry) => this.#push(user, entry),
-    });
+  constructor(options: LogPanelOptions) {
+    this.#options = options;
+    this.#startEntry = this.#entryOf(options.startLine);
   }
 
   /** The same log; its lines about a user are also shown in the panel. */
   wrap(log: Logger): Logger {
-    return this.#buffer.wrap(log);
+    return withUserLines(log, (user, text) => this.#record(user, this.#entryOf(text)));
   }
 
   /** The last lines about a user, of all processes. */
@@ -53,7 +60,7 @@ export class LogPanel {
 
   /** Those of this process. */
   ownLines(user: string): readonly LogEntry[] {
-    return this.#buffer.entries(user);
+    return [this.#startEntry, ...(this.#entries.get(user) ?? [])];
   }
 
   /** Resolves when all processes know. */
@@ -94,7 +101,7 @@ export class LogPanel {
       // The size is sent when it changes, which is once.
       const data = { entries, size: subscription.hasSize ? null : TERMINAL_SIZE };
       subscription.hasSize = true;
-      this.#sendTo(user, subscription.clientId, { type: 'logs', data });
+      this.#options.sendTo(user, subscription.clientId, { type: 'logs', data });
     }
     return subscribed.length;
   }
@@ -104,12 +111,16 @@ export class LogPanel {
     this.#shared?.close();
   }
 
-  #push(user: string, entry: LogEntry): void {
+  #entryOf(text: string): LogEntry {
+    const t = new Date(this.#options.now()).toISOString();
+    // A copy: the text may be a view of an address of 64 KiB, and would hold all of it in memory.
+    return { t, m: Buffer.from(`${text}\n`).toString() };
+  }
+
+  #record(user: string, entry: LogEntry): void {
+    append(this.#entries, user, entry);
     if (this.#subscriptions.size === 0) return;
-    const entries = this.#pending.get(user) ?? [];
-    entries.push(entry);
-    if (entries.length > MAX_ENTRIES) entries.shift();
-    this.#pending.set(user, entries);
+    append(this.#pending, user, entry);
     this.#timer ??= setTimeout(() => this.#flush(), BATCH_DELAY_MS).unref();
   }
 
@@ -120,6 +131,17 @@ export class LogPanel {
     for (const [user, entries] of lines)
       if (this.send(user, entries) > 0) this.#shared?.publish(user, entries);
   }
+}
+
+function append(
+  lists: LRUCache<string, LogEntry[]> | Map<string, LogEntry[]>,
+  user: string,
+  entry: LogEntry,
+): void {
+  const entries = lists.get(user) ?? [];
+  entries.push(entry);
+  if (entries.length > MAX_ENTRIES) entries.shift();
+  lists.set(user, entries);
 }
 
 function keyOf(user: string, clientId: string): string {

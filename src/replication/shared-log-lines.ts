@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type RedisConnections, countSubscribers } from '../redis/redis.ts';
 import type { Logger } from '../observability/log.ts';
-import type { LogEntry } from '../observability/log-buffer.ts';
-import type { LogPanel, SharedLog } from '../observability/log-panel.ts';
+import type { LogEntry, LogPanel, SharedLog } from '../observability/log-panel.ts';
 import { completesWithin } from '../lib/completes-within.ts';
 import { createDeferred } from '../lib/concurrency.ts';
 
