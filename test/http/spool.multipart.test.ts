@@ -262,7 +262,7 @@ describe('a disk that fails', () => {
     const handle = await open(root, constants.O_RDONLY);
     await handle.close();
     const error = Object.assign(new Error(code), { code, syscall: 'write' });
-    vi.spyOn(Object.getPrototypeOf(handle), 'writev').mockRejectedValue(error);
+    vi.spyOn(Object.getPrototypeOf(handle), 'writeFile').mockRejectedValue(error);
   }
 
   /** More than every buffer on the way holds. */
