@@ -4,10 +4,10 @@ import { rm } from 'node:fs/promises';
 import { reached } from '../../lib/crash-point.ts';
 import type { AssetRow, ClaimedAsset, Ledger } from '../../ledger/ledger.ts';
 import {
+  type AssetCalls,
   type AssetUpload,
   type ByteRange,
   type Content,
-  type JobApi,
   ok,
   refuse,
   type Result,
@@ -35,7 +35,7 @@ type HeldAssets = { readonly missing: readonly string[]; readonly release: () =>
 
 const NO_IDS: ReadonlySet<string> = new Set();
 
-type FromHash = Parameters<JobApi['assetFromHash']>[1];
+type FromHash = Parameters<AssetCalls['assetFromHash']>[1];
 
 /** Removes a record, and its bytes when no other record shares them. */
 export type AssetRemoval = { removeAsset(row: AssetRow): Promise<void> };
@@ -44,7 +44,7 @@ export type AssetRemoval = { removeAsset(row: AssetRow): Promise<void> };
  * The asset calls of the port, by user, over content-addressed files: every create makes a record
  * of its own, and equal bytes are stored once.
  */
-export class Assets {
+export class Assets implements AssetCalls {
   readonly #options: AssetOptions;
   /** The ids that jobs need which are being accepted. */
   readonly #held = new Set<ReadonlySet<string>>();
@@ -54,13 +54,13 @@ export class Assets {
   }
 
   /** Creates an asset. The file of the upload is moved or removed, even when this throws. */
-  async create(user: string, upload: AssetUpload): Promise<Result<Asset>> {
+  readonly createAsset: AssetCalls['createAsset'] = async ({ user }, upload) => {
     try {
       return checkUpload(upload) ?? (await this.#createOnce(user, upload));
     } finally {
       await rm(upload.file.path, { force: true });
     }
-  }
+  };
 
   async #createOnce(user: string, upload: AssetUpload): Promise<Result<Asset>> {
     const keyed = keyedRequest('upload', upload.file.hash, upload);
@@ -70,7 +70,7 @@ export class Assets {
     });
   }
 
-  async fromHash(user: string, request: FromHash): Promise<Result<Asset>> {
+  readonly assetFromHash: AssetCalls['assetFromHash'] = async ({ user }, request) => {
     const refusal = checkPathAndLifetime(request);
     if (refusal) return refusal;
     const keyed = keyedRequest('from-hash', request.hash, request);
@@ -83,30 +83,29 @@ export class Assets {
       if (!first) await ledger.assets.remove(created.value.id);
       return noSuchBytes();
     });
-  }
+  };
 
-  async hasBlob(user: string, hash: string): Promise<Result<boolean>> {
-    return ok((await this.#findByHash(user, hash)) !== undefined);
-  }
+  readonly hasBlob: AssetCalls['hasBlob'] = async ({ user }, hash) =>
+    ok((await this.#findByHash(user, hash)) !== undefined);
 
-  async get(user: string, id: string): Promise<Result<Asset>> {
+  readonly asset: AssetCalls['asset'] = async ({ user }, id) => {
     const row = await this.find(user, id);
     return row ? ok(showAsset(row, this.#nowMs())) : notFound();
-  }
+  };
 
-  async remove(user: string, id: string): Promise<Result<null>> {
+  readonly deleteAsset: AssetCalls['deleteAsset'] = async ({ user }, id) => {
     const { ledger } = this.#options;
     const row = await this.find(user, id);
     if (!row) return notFound();
     const isOfJob = row.jobId !== null && (await ledger.jobs.get(row.jobId)) !== undefined;
     if (!isOfJob && (await this.removeUnused(row, this.#options.isInUse))) return ok(null);
     return refuse(409, 'asset_in_use', 'this asset is in use and cannot be deleted');
-  }
+  };
 
-  async content(user: string, id: string, range?: ByteRange): Promise<Result<Content>> {
+  readonly content: AssetCalls['content'] = async ({ user }, id, range) => {
     const row = await this.find(user, id);
     return row ? await readContent(row, this.#options.blobs, range) : notFound();
-  }
+  };
 
   /** Returns the row of an id of this user that has not expired; ids in `kept` may have expired. */
   async find(user: string, id: string, kept = NO_IDS): Promise<AssetRow | undefined> {

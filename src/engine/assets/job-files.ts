@@ -1,4 +1,3 @@
-import type { AssetCalls } from '../../protocol/job-api.ts';
 import type { NodeDef } from '../../nodes/node.ts';
 import { type AssetOptions, Assets } from './assets.ts';
 import type { Blobs } from '../../blobs/blobs.ts';
@@ -38,17 +37,5 @@ export function createJobFiles(deps: JobFilesOptions): JobFiles {
       byId: (id) => assets.find(user, id, reads),
       byPath: (filePath) => assets.findByPath(user, filePath, reads),
     }),
-  };
-}
-
-/** The file operations of the port. */
-export function createAssetApi(assets: Assets): AssetCalls {
-  return {
-    createAsset: ({ user }, upload) => assets.create(user, upload),
-    assetFromHash: ({ user }, request) => assets.fromHash(user, request),
-    hasBlob: ({ user }, hash) => assets.hasBlob(user, hash),
-    asset: ({ user }, id) => assets.get(user, id),
-    deleteAsset: ({ user }, id) => assets.remove(user, id),
-    content: ({ user }, id, range) => assets.content(user, id, range),
   };
 }

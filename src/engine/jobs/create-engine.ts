@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { ok } from '../../protocol/job-api.ts';
-import { type JobFiles, createAssetApi } from '../assets/job-files.ts';
+import type { JobFiles } from '../assets/job-files.ts';
 import type { Engine, EngineOptions } from '../job-engine.ts';
 import { createJobCalls } from './job-calls.ts';
 import type { JobQueue } from './job-queue.ts';
@@ -38,6 +38,7 @@ type EngineParts = {
 export async function createEngine(options: EngineOptions, parts: EngineParts): Promise<Engine> {
   const { limits, ledger } = options;
   const { jobFiles, queue, live, cleanUp, clock } = parts;
+  const { createAsset, assetFromHash, hasBlob, asset, deleteAsset, content } = jobFiles.assets;
   const { nodes } = options.library;
   const { retentionMs } = limits;
   const answer = createWorkerRequestHandler({ ...options, ...parts });
@@ -55,7 +56,12 @@ export async function createEngine(options: EngineOptions, parts: EngineParts): 
         });
   return {
     ...createJobCalls({ limits, nodes, jobFiles, ledger, clock, live, queue, runner }),
-    ...createAssetApi(jobFiles.assets),
+    createAsset,
+    assetFromHash,
+    hasBlob,
+    asset,
+    deleteAsset,
+    content,
     health: async () => ok({ status: 'healthy', upstream: 'embedded' }),
     forgetResults: (user) => threads.forgetResults(user),
     start() {

@@ -13,6 +13,7 @@ import type { AssetStore, Ledger } from '../../../src/ledger/ledger.ts';
 import { createMemoryLedger } from '../../support/app/memory-ledger.ts';
 import { tempFolder } from '../../support/graphs/v1-folders.ts';
 
+const [ANN, BOB, ANNA] = [{ user: 'ann' }, { user: 'bob' }, { user: 'anna' }];
 const HASH = `blake3:${'ab'.repeat(32)}`;
 
 class Killed extends Error {}
@@ -59,15 +60,15 @@ const die = (): Promise<never> => Promise.reject(new Killed());
 
 test('an upload leaves no note once it is recorded, nor once it is discarded', async () => {
   const { next, upload, notes, isStored } = await setup();
-  const made = await next.assets.create('ann', await upload());
+  const made = await next.assets.createAsset(ANN, await upload());
   expect([await notes(), isStored()]).toEqual([[], true]);
-  await next.assets.remove('ann', made.ok ? made.value.id : '');
+  await next.assets.deleteAsset(ANN, made.ok ? made.value.id : '');
   expect([await notes(), isStored()]).toEqual([[], false]);
 });
 
 test('bytes whose record was never written are cleared up by the next process', async () => {
   const { dying, next, upload, notes, isStored } = await setup({ insert: die });
-  await expect(dying.assets.create('ann', await upload())).rejects.toThrow(Killed);
+  await expect(dying.assets.createAsset(ANN, await upload())).rejects.toThrow(Killed);
   expect([(await notes()).length, isStored()]).toEqual([1, true]);
   await sweepWithUnrecorded(next);
   expect([await notes(), isStored()]).toEqual([[], false]);
@@ -75,8 +76,8 @@ test('bytes whose record was never written are cleared up by the next process', 
 
 test('bytes whose record is gone while they are not are cleared up by the next process', async () => {
   const { dying, next, upload, notes, isStored } = await setup({ countByHash: die });
-  const made = await next.assets.create('ann', await upload());
-  await expect(dying.assets.remove('ann', made.ok ? made.value.id : '')).rejects.toThrow(Killed);
+  const made = await next.assets.createAsset(ANN, await upload());
+  await expect(dying.assets.deleteAsset(ANN, made.ok ? made.value.id : '')).rejects.toThrow(Killed);
   expect([(await notes()).length, isStored()]).toEqual([1, true]);
   await sweepWithUnrecorded(next);
   expect([await notes(), isStored()]).toEqual([[], false]);
@@ -84,8 +85,8 @@ test('bytes whose record is gone while they are not are cleared up by the next p
 
 test('bytes recorded by then lose their note only', async () => {
   const { dying, next, upload, notes, isStored } = await setup({ insert: die });
-  await expect(dying.assets.create('ann', await upload())).rejects.toThrow(Killed);
-  await next.assets.create('bob', await upload());
+  await expect(dying.assets.createAsset(ANN, await upload())).rejects.toThrow(Killed);
+  await next.assets.createAsset(BOB, await upload());
   await sweepWithUnrecorded(next);
   expect([await notes(), isStored()]).toEqual([[], true]);
 });
@@ -94,24 +95,24 @@ test('bytes of a ledger that is lost stay, also when an upload of the same bytes
   const { place, dying, next, upload, isStored } = await setup({ insert: die });
   await mkdir(path.dirname(place), { recursive: true });
   await writeFile(place, 'bytes');
-  await expect(dying.assets.create('ann', await upload())).rejects.toThrow(Killed);
+  await expect(dying.assets.createAsset(ANN, await upload())).rejects.toThrow(Killed);
   await sweepWithUnrecorded(next);
   expect(isStored()).toBe(true);
 });
 
 test('a repeated request for bytes that are away leaves the record of the first', async () => {
   const { place, ledger, next, upload } = await setup();
-  await next.assets.create('anna', await upload());
+  await next.assets.createAsset(ANNA, await upload());
   const request = { hash: HASH, contentType: 'text/plain', filePath: 'input/b' };
   const keyed = { ...request, idempotencyKey: 'k' };
-  const first = await next.assets.fromHash('anna', keyed);
+  const first = await next.assets.assetFromHash(ANNA, keyed);
   await rename(place, `${place}-away`);
   for (const again of [keyed, request])
-    expect(await next.assets.fromHash('anna', again)).toMatchObject({ error: { status: 404 } });
+    expect(await next.assets.assetFromHash(ANNA, again)).toMatchObject({ error: { status: 404 } });
   await rename(`${place}-away`, place);
   expect(first.ok && (await ledger.assets.get(first.value.id))).toMatchObject({ hash: HASH });
   expect(await ledger.assets.countByHash(HASH)).toBe(2);
-  expect(await next.assets.fromHash('anna', keyed)).toMatchObject({ ok: true });
+  expect(await next.assets.assetFromHash(ANNA, keyed)).toMatchObject({ ok: true });
 });
 
 async function made({ upload }: Awaited<ReturnType<typeof setup>>) {
