@@ -16,7 +16,7 @@ import {
 import {
   isJsonObject,
   type Json,
-  stringifyJson,
+  isSameJson,
   entriesInOrder,
   objectInOrder,
 } from '../../protocol/json.ts';
@@ -154,11 +154,6 @@ function* coercedProvenance(
     yield 1 + inputs.length;
   }
   return { ...provenance, prompt: objectInOrder(nodes) };
-}
-
-/** True for equal values. Long texts are mostly the same object. */
-function isSameJson(a: Json, b: Json): boolean {
-  return a === b || stringifyJson(a) === stringifyJson(b);
 }
 
 function refuseMissing(missing: readonly string[]): Result<never> {

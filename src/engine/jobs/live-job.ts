@@ -71,27 +71,12 @@ export type LiveJob = JobState & {
 type JobExtras = Pick<JobState, 'progress' | 'cachedNodes' | 'ui'> &
   Pick<LiveJob, 'targets' | 'attempts' | 'traceparent'> & { readonly reads: readonly string[] };
 
-type NewJob = Pick<
-  LiveJob,
-  | 'id'
-  | 'user'
-  | 'order'
-  | 'createdAtMs'
-  | 'expiresAtMs'
-  | 'workflow'
-  | 'targets'
-  | 'provenance'
-  | 'metadata'
-  | 'reads'
-  | 'traceparent'
->;
-
-/** Creates a job that was just accepted, or that must be run again from the start. */
-export function newJob(job: NewJob & { readonly attempts?: number }): LiveJob {
+/** The state of a job that no thread has run. */
+function unstarted() {
   return {
     attempts: 0,
     hasBegun: false,
-    status: 'queued',
+    status: 'queued' as const,
     startedAtMs: null,
     completedAtMs: null,
     outputs: [],
@@ -100,10 +85,16 @@ export function newJob(job: NewJob & { readonly attempts?: number }): LiveJob {
     cachedNodes: null,
     ui: {},
     feed: new JobFeed({ status: 'queued' }),
-    stop: new StopRequest(),
+    stop: new StopRequest<StopReason>(),
     position: null,
-    ...job,
   };
+}
+
+/** Creates a job that was just accepted, or that must be run again from the start. */
+export function newJob(
+  job: Omit<LiveJob, keyof ReturnType<typeof unstarted>> & { readonly attempts?: number },
+): LiveJob {
+  return { ...unstarted(), ...job };
 }
 
 /** Returns everything of a job that is stored. */

@@ -7,10 +7,7 @@ import type { JobRuns } from './run-store.ts';
 import type { WorkerRequest, WorkerRequests } from './worker-protocol.ts';
 
 /** Answers a request that a worker makes for a job. */
-export type HandleWorkerRequest = <K extends keyof WorkerRequests>(
-  job: LiveJob,
-  request: Extract<WorkerRequest, { kind: K }>,
-) => Promise<WorkerRequests[K]['answer']>;
+export type HandleWorkerRequest = (job: LiveJob, request: WorkerRequest) => Promise<unknown>;
 
 type Handlers = {
   readonly [K in keyof WorkerRequests]: (
@@ -46,5 +43,5 @@ export function createWorkerRequestHandler({
     alive: (job, wanted) => outputRetention.retain(wanted, job.user),
     handled: () => nextTurn(null),
   };
-  return (job, request) => handlers[request.kind](job, request.ask as never) as never;
+  return (job, request) => handlers[request.kind](job, request.ask as never);
 }
