@@ -19,12 +19,8 @@ export type ModelCaller = {
   readonly creditsCents: number | undefined;
 };
 
-type Authentication =
-  | { readonly ok: true; readonly modelCaller: ModelCaller }
-  | { readonly ok: false; readonly refusal: ReplyError };
-
 /** Identifies a caller, or refuses the call. */
-export type AuthenticateModelCaller = (request: IncomingMessage) => Authentication;
+export type AuthenticateModelCaller = (request: IncomingMessage) => ModelCaller | ReplyError;
 
 type ModelAuthenticationOptions = {
   /**
@@ -48,21 +44,18 @@ export function createModelAuthentication({
   return ({ headers }) => {
     const credential = presentedKey(headers);
     if (credential === undefined) {
-      return unauthorizedResult('A key is needed: X-API-Key, or Authorization: Bearer.');
+      return refuseKey('A key is needed: X-API-Key, or Authorization: Bearer.');
     }
     if (keys !== undefined && !credential.startsWith(keys.prefix)) {
-      return unauthorizedResult('This is not a key, and no identity provider is configured here.');
+      return refuseKey('This is not a key, and no identity provider is configured here.');
     }
     const grant = keys?.find(credential);
-    if (keys !== undefined && grant === undefined)
-      return unauthorizedResult('This key is not known here.');
-    if (grant?.enabled === false) {
-      const refusal = replyError('not_enabled', 'The router is not enabled for you.');
-      return { ok: false, refusal };
-    }
+    if (keys !== undefined && grant === undefined) return refuseKey('This key is not known here.');
+    if (grant?.enabled === false)
+      return replyError('not_enabled', 'The router is not enabled for you.');
     const caller = callerOf(credential);
-    if (caller === undefined) return unauthorizedResult('This key is not known here.');
-    const modelCaller = {
+    if (caller === undefined) return refuseKey('This key is not known here.');
+    return {
       caller,
       workspace: grant?.workspace ?? caller.user,
       mayUse: (id: string) => grant === undefined || grantCovers(grant, id),
@@ -71,7 +64,6 @@ export function createModelAuthentication({
       requestsPerMinute: grant?.requests_per_minute ?? limits.requestsPerMinute,
       creditsCents: grant?.credits_cents,
     };
-    return { ok: true, modelCaller };
   };
 }
 
@@ -82,9 +74,8 @@ function presentedKey(headers: IncomingMessage['headers']): string | undefined {
   return /^bearer\s+(\S.*)$/i.exec(headers.authorization ?? '')?.[1]?.trim();
 }
 
-function unauthorizedResult(detail: string): Authentication {
-  const headers = { 'WWW-Authenticate': 'Bearer' };
-  return { ok: false, refusal: replyError('unauthorized', detail, { headers }) };
+function refuseKey(detail: string): ReplyError {
+  return replyError('unauthorized', detail, { headers: { 'WWW-Authenticate': 'Bearer' } });
 }
 
 /** One request to a route of the router. */

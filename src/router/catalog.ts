@@ -72,8 +72,8 @@ function readQuery(query: URLSearchParams): PageQuery | ReplyError {
   if (more.length > 0 || !/^[+-]?\d+$/.test(limit)) {
     return replyError('invalid_input', 'limit must be a whole number.');
   }
-  const parsedQuery = Number(limit);
-  return { after, limit: parsedQuery <= 0 ? DEFAULT_LIMIT : Math.min(parsedQuery, MAX_LIMIT) };
+  const wanted = Number(limit);
+  return { after, limit: wanted <= 0 ? DEFAULT_LIMIT : Math.min(wanted, MAX_LIMIT) };
 }
 
 function notFoundDetail(id: string, known: readonly string[]): string {

@@ -64,12 +64,9 @@ export function createModelInvoker(options: InvokeOptions) {
     // The specification says (2): "Keys belong to a workspace". Without a keys file each key is a
     // workspace of its own.
     const scope = modelCaller.workspace;
-    const holdResult = await options.replays.hold({ scope, key, fingerprint, requestId });
-    if (holdResult.kind === 'reply') {
-      const result = { reply: holdResult.reply, cents: 0, replayed: true };
-      return await settle({ ...call, result }, options);
-    }
-    const { hold } = holdResult;
+    const hold = await options.replays.hold({ scope, key, fingerprint, requestId });
+    if ('status' in hold)
+      return await settle({ ...call, result: { reply: hold, cents: 0, replayed: true } }, options);
     try {
       return await checkAndRun({ ...call, hold });
     } catch (error) {

@@ -1,5 +1,5 @@
 import type { Caller } from '../protocol/job-api.ts';
-import type { Json, JsonObject } from '../protocol/json.ts';
+import { type Json, type JsonObject, stringifyJson } from '../protocol/json.ts';
 import type { Bucket, ModelBilling, ValidationDetail } from '../protocol/router.ts';
 
 /** One call of a model, with its input validated and its defaults set. */
@@ -49,6 +49,7 @@ export function modelId({ provider, model }: ModelDef): string {
 }
 
 /** Returns a model's answer as JSON. */
-export function answerJson(value: string): ModelOutcome {
-  return { kind: 'answer', contentType: 'application/json', body: Buffer.from(value) };
+export function answerJson(value: Json): ModelOutcome & { kind: 'answer' } {
+  const body = Buffer.from(stringifyJson(value));
+  return { kind: 'answer', contentType: 'application/json', body };
 }

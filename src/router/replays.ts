@@ -19,10 +19,7 @@ export interface Replays {
   /** Reserves the key for this call, or returns the reply to a retry. */
   hold(
     request: Omit<ReplayHolder, 'requestId'> & { requestId: string; fingerprint: string },
-  ): Promise<
-    | { readonly kind: 'held'; readonly hold: KeyHold }
-    | { readonly kind: 'reply'; readonly reply: RouterReply }
-  >;
+  ): Promise<KeyHold | RouterReply>;
   readonly sweep: () => Promise<void>;
 }
 
@@ -92,9 +89,9 @@ export function createReplays({ store, now, limits, isShared }: ReplaysOptions):
         running.delete(request.requestId);
         throw error;
       });
-      if (found === undefined) return { kind: 'held', hold: keyHoldFor(request) };
+      if (found === undefined) return keyHoldFor(request);
       running.delete(request.requestId);
-      return { kind: 'reply', reply: replyToRetry(found, request.fingerprint) };
+      return replyToRetry(found, request.fingerprint);
     },
     sweep: () => store.expire(freeBeforeMs()),
   };

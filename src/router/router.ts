@@ -101,9 +101,8 @@ export function createModelRouter(options: ModelRouterOptions): ModelRouter {
     return isRead ? showModel(def, ctx.path, addresses.of(ctx.req)) : notAllowed('GET, HEAD, POST');
   };
   const serve = async (ctx: Koa.Context, requestId: string): Promise<RouterReply> => {
-    const known = authenticate(ctx.req);
-    if (!known.ok) return known.refusal;
-    const { modelCaller } = known;
+    const modelCaller = authenticate(ctx.req);
+    if ('bucket' in modelCaller) return modelCaller;
     ctx.state.modelWorkspace = modelCaller.workspace;
     const allowance = rates.take(modelCaller.caller.user, modelCaller.requestsPerMinute);
     if (!allowance.ok) return tooMany(modelCaller, allowance.retryAfterSeconds);

@@ -53,14 +53,14 @@ export function model(more: Partial<ModelDef> & { model: string }): ModelDef {
     description: 'a model of the tests',
     billing: { charges_on_policy_rejection: 'no' },
     output: { 'application/json': {} },
-    run: async ({ input }) => answerJson(JSON.stringify({ echo: input })),
+    run: async ({ input }) => answerJson({ echo: input }),
     ...more,
   };
 }
 
 export function steppedModel(name = 'stepped', more: Partial<ModelDef> = {}): Stepped {
   const runs: { input: any; signal: AbortSignal }[] = [];
-  const waiting: ((value: unknown) => void)[] = [];
+  const waiting: ((value: any) => void)[] = [];
   const watchers: (() => void)[] = [];
   return {
     runs,
@@ -69,14 +69,14 @@ export function steppedModel(name = 'stepped', more: Partial<ModelDef> = {}): St
       run: async ({ input, signal }) => {
         runs.push({ input, signal });
         watchers.forEach((look) => look());
-        const value = await new Promise((resolve, reject) => {
+        const value = await new Promise<any>((resolve, reject) => {
           waiting.push(resolve);
           signal.addEventListener('abort', () => {
             waiting.splice(waiting.indexOf(resolve), 1);
             reject(new Error('aborted'));
           });
         });
-        return answerJson(JSON.stringify(value));
+        return answerJson(value);
       },
       ...more,
     }),

@@ -26,16 +26,6 @@ export function jsonAnswer(properties: { readonly [name: string]: JsonObject }):
   return { 'application/json': { type: 'object', required: Object.keys(properties), properties } };
 }
 
-/** Returns a number of an input; the schema ensures its type. */
-export function numberOf(input: JsonObject, name: string): number {
-  return input[name] as number;
-}
-
-/** Returns a text of an input; the schema ensures its type. */
-export function textOf(input: JsonObject, name: string): string {
-  return input[name] as string;
-}
-
 type Range = { readonly min: number; readonly max: number; readonly default?: number };
 
 /** Returns the schema of an integer within bounds. Without a default it is required. */

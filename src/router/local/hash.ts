@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { hashOf } from '../../lib/hash.ts';
-import { fileField, inputSchema, jsonAnswer, textOf } from './file-schema.ts';
+import { fileField, inputSchema, jsonAnswer } from './file-schema.ts';
 import type { ThreadModel } from './thread-model.ts';
 
 const ALGORITHMS = ['blake3', 'sha256', 'sha512'] as const;
@@ -40,7 +40,7 @@ export const digest: ThreadModel = {
     digests: { type: 'object', additionalProperties: { type: 'string' } },
   }),
   async compute(input, files) {
-    const bytes = files.data ?? Buffer.from(textOf(input, 'text'));
+    const bytes = files.data ?? Buffer.from(input.text as string);
     const names = input.algorithms as readonly Algorithm[];
     const digests = names.map((name) => [name, digestOf(name, bytes)] as const);
     const value = { size_bytes: bytes.length, digests: Object.fromEntries(digests) };

@@ -1,6 +1,6 @@
 import type { FitEnum, KernelEnum, Sharp } from 'sharp';
 import { InputError, type ThreadModel } from './thread-model.ts';
-import { choice, fileField, inputSchema, integer, numberOf, textOf } from './file-schema.ts';
+import { choice, fileField, inputSchema, integer } from './file-schema.ts';
 import {
   PICTURE_FIELDS,
   MAX_SIDE,
@@ -48,15 +48,15 @@ export const imageResize: ThreadModel = {
   }),
   output: PICTURE_ANSWER,
   async compute(input, files) {
-    const [width, height] = [numberOf(input, 'width'), numberOf(input, 'height')];
-    const fit = textOf(input, 'fit') as keyof FitEnum;
+    const [width, height] = [input.width as number, input.height as number];
+    const fit = input.fit as keyof FitEnum;
     const picture = await openInputPicture(files, 'image');
     if (fit === 'outside') await refuseTooLarge(picture, { width, height });
     const image = picture.resize({
       width,
       height,
       fit,
-      kernel: textOf(input, 'kernel') as keyof KernelEnum,
+      kernel: input.kernel as keyof KernelEnum,
     });
     return await writePicture(image, input, 'image');
   },

@@ -3,13 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { extension } from 'mime-types';
 import { spoolBytes } from '../../lib/spool.ts';
 import type { AssetCalls } from '../../protocol/job-api.ts';
-import { stringifyJson, type JsonObject } from '../../protocol/json.ts';
+import type { JsonObject } from '../../protocol/json.ts';
 import type { ValidationDetail, Bucket } from '../../protocol/router.ts';
 import { type ModelCall, type ModelDef, type ModelOutcome, answerJson } from '../model-def.ts';
 import type { Files, ModelProduct, ThreadModel } from './thread-model.ts';
 import { THREAD_MODELS } from './thread-models.ts';
 import type { ModelThreads } from './threads.ts';
-import { choice, decimal, inputSchema, integer, numberOf, textOf } from './file-schema.ts';
+import { choice, decimal, inputSchema, integer } from './file-schema.ts';
 
 export type LocalModelOptions = {
   /** The job service that reads and stores the assets of callers. */
@@ -100,7 +100,7 @@ async function storeFile(
   if (!stored.ok) throw new Error(`the result could not be stored: ${stored.error.message}`);
   const { id, url, hash } = stored.value;
   const described = { content_type: contentType, size_bytes: bytes.length, ...facts };
-  return answerJson(stringifyJson({ image: { ...described, asset_id: id, url, hash } }));
+  return answerJson({ image: { ...described, asset_id: id, url, hash } });
 }
 
 /** Failures of other providers, which local models never have. */
@@ -137,16 +137,14 @@ export const delay: ModelDef = {
       properties: { waited_seconds: { type: 'number' }, echo: {} },
     },
   },
-  priceCents: (input) => numberOf(input, 'price_cents'),
+  priceCents: (input) => input.price_cents as number,
   async run({ input, body, signal }) {
-    const seconds = numberOf(input, 'seconds');
+    const seconds = input.seconds as number;
     await sleep(seconds * 1000, undefined, { signal });
-    const failure = FAILURES[textOf(input, 'outcome')];
+    const failure = FAILURES[input.outcome as string];
     if (failure) return { kind: 'failed', bucket: failure[0], detail: failure[1] };
     const { echo } = body as JsonObject;
-    return answerJson(
-      stringifyJson({ waited_seconds: seconds, ...(echo !== undefined && { echo }) }),
-    );
+    return answerJson({ waited_seconds: seconds, ...(echo !== undefined && { echo }) });
   },
 };
 
@@ -157,5 +155,5 @@ const echo: ModelDef = {
   title: 'Echo',
   description: 'Answers with what it was given: any JSON object, as no input schema is written.',
   output: { 'application/json': { type: 'object' } },
-  run: async ({ body }) => answerJson(stringifyJson(body)),
+  run: async ({ body }) => answerJson(body),
 };

@@ -1,6 +1,6 @@
 import { loadSharp } from '../../nodes/load-sharp.ts';
 import type { JsonObject } from '../../protocol/json.ts';
-import { choice, inputSchema, integer, numberOf, textOf } from './file-schema.ts';
+import { choice, inputSchema, integer } from './file-schema.ts';
 import { PICTURE_FIELDS, PICTURE_ANSWER, writePicture } from './picture.ts';
 import type { ThreadModel } from './thread-model.ts';
 
@@ -61,12 +61,12 @@ function colour(text: string): readonly [number, number, number] {
 }
 
 function paint(input: JsonObject): Buffer {
-  const [width, height] = [numberOf(input, 'width'), numberOf(input, 'height')];
-  const [seed, scale] = [numberOf(input, 'seed'), numberOf(input, 'scale')];
+  const [width, height] = [input.width as number, input.height as number];
+  const [seed, scale] = [input.seed as number, input.scale as number];
   const folded = (seed % 2 ** 32) ^ Math.floor(seed / 2 ** 32);
-  const style = STYLES[textOf(input, 'style')] ?? fractal;
-  const field = style(folded, numberOf(input, 'octaves'));
-  const [from, to] = [colour(textOf(input, 'from')), colour(textOf(input, 'to'))];
+  const style = STYLES[input.style as string] ?? fractal;
+  const field = style(folded, input.octaves as number);
+  const [from, to] = [colour(input.from as string), colour(input.to as string)];
   const pixels = Buffer.alloc(width * height * 3);
   for (let y = 0, at = 0; y < height; y++) {
     for (let x = 0; x < width; x++, at += 3) {
@@ -97,7 +97,7 @@ export const proceduralImage: ThreadModel = {
   }),
   output: PICTURE_ANSWER,
   async compute(input) {
-    const [width, height] = [numberOf(input, 'width'), numberOf(input, 'height')];
+    const [width, height] = [input.width as number, input.height as number];
     const sharp = loadSharp();
     const image = sharp(paint(input), { raw: { width, height, channels: 3 } });
     return await writePicture(image, input, 'style');

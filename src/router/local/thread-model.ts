@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../protocol/json.ts';
 import type { ValidationDetail } from '../../protocol/router.ts';
+import type { ModelDef, ModelOutcome } from '../model-def.ts';
 
 /** The files that an input names, by field. */
 export type Files = { readonly [field: string]: Uint8Array };
@@ -15,13 +16,8 @@ export type ModelProduct =
     };
 
 /** A model whose whole work runs on a worker thread. */
-export type ThreadModel = {
-  readonly model: string;
-  readonly title: string;
-  readonly description: string;
+export type ThreadModel = Pick<ModelDef, 'model' | 'title' | 'description' | 'output'> & {
   readonly input: JsonObject;
-  /** The JSON Schema of the answer for each content type. */
-  readonly output: { readonly [contentType: string]: JsonObject };
   /** The input fields that hold a file: base64, a `data:` URL, or the id of an asset. */
   readonly files?: readonly string[];
   readonly compute: (input: JsonObject, files: Files) => Promise<ModelProduct>;
@@ -32,9 +28,8 @@ export type Task = { readonly model: string; readonly input: JsonObject; readonl
 
 /** The result of a task. The caller stores a file only when it becomes an asset. */
 export type TaskEnd =
-  | { readonly kind: 'answer'; readonly contentType: string; readonly body: Uint8Array }
-  | (ModelProduct & { readonly kind: 'file' })
-  | { readonly kind: 'invalid'; readonly detail: readonly ValidationDetail[] };
+  | Exclude<ModelOutcome, { kind: 'failed' }>
+  | (ModelProduct & { readonly kind: 'file' });
 
 /** Thrown for an input that fits its schema but that the model cannot process. */
 export class InputError extends Error {

@@ -7,6 +7,7 @@ import {
   type Task,
   type TaskEnd,
 } from './thread-model.ts';
+import { answerJson } from '../model-def.ts';
 import { THREAD_MODELS } from './thread-models.ts';
 
 /** Runs one model. An input that it cannot process is returned as a value. */
@@ -50,17 +51,12 @@ function isCompleteBase64(base64: string): boolean {
 
 /** Returns the result as the input requests it. This thread does not make assets. */
 function toTaskEnd(product: ModelProduct, input: JsonObject): TaskEnd {
-  if (product.kind === 'json') return answer(product.value);
+  if (product.kind === 'json') return answerJson(product.value);
   const { bytes, contentType, facts } = product;
   if (input.output === 'binary') return { kind: 'answer', contentType, body: bytes };
   if (input.output === 'asset') return product;
   const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
-  return answer({
+  return answerJson({
     image: { content_type: contentType, size_bytes: bytes.length, ...facts, base64 },
   });
-}
-
-function answer(value: JsonObject): TaskEnd {
-  const body = Buffer.from(JSON.stringify(value));
-  return { kind: 'answer', contentType: 'application/json', body };
 }
