@@ -12,7 +12,7 @@ import {
   eachCoveredRow,
   greyPicture,
   refuseBeyond,
-  spanWithin,
+  regionWithin,
 } from './region.ts';
 import { frameOf, maskOf, newMask, roundHalfEven } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
@@ -148,11 +148,10 @@ const cropMask = typedNode({
   name: 'CropMask',
   displayName: 'Crop Mask',
   required: { mask: ['MASK', {}], x: OFFSET, y: OFFSET, width: SIDE, height: SIDE },
-  run({ mask, x, y, width, height }, context) {
+  run({ mask, ...region }, context) {
     // Unlike in ImageCrop, a corner outside the mask is not moved back onto it.
-    const columns = spanWithin(mask.width, { start: x, end: x + width });
-    const rows = spanWithin(mask.height, { start: y, end: y + height });
-    return { outputs: [asMask(cutOut(context, asPicture(mask), { columns, rows }))] };
+    const part = cutOut(context, asPicture(mask), regionWithin(mask, region));
+    return { outputs: [asMask(part)] };
   },
 });
 

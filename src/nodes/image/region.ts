@@ -8,19 +8,19 @@ import {
   newImage,
 } from '../tensor.ts';
 
-/** The positions from `start` up to, but not including, `end`. */
-export type Span = { readonly start: number; readonly end: number };
-
 export type Point = { readonly x: number; readonly y: number };
 
 /**
- * Returns the part of `0..length` that a span names, as v1 reads it: positions below 0 count from
+ * Returns the part of a picture that a region names, as v1 reads it: positions below 0 count from
  * the end, the rest is cut off.
  */
-export const spanWithin = (length: number, { start, end }: Span): Span => {
-  const place = (position: number): number =>
+export const regionWithin = (size: Size, region: BoundingBox): BoundingBox => {
+  const place = (position: number, length: number): number =>
     Math.min(length, Math.max(0, position < 0 ? position + length : position));
-  return { start: place(start), end: Math.max(place(start), place(end)) };
+  const [x, y] = [place(region.x, size.width), place(region.y, size.height)];
+  const [right, below] = [region.x + region.width, region.y + region.height];
+  const width = Math.max(0, place(right, size.width) - x);
+  return { x, y, width, height: Math.max(0, place(below, size.height) - y) };
 };
 
 /** Returns a mask as a picture of one channel that shares its data. */
@@ -68,13 +68,12 @@ export const requireChannels = (
 export const cutOut = (
   context: LoopContext,
   image: ImageValue,
-  { columns, rows }: { readonly columns: Span; readonly rows: Span },
+  { x, y, width, height }: BoundingBox,
 ): ImageValue => {
-  const [width, height] = [columns.end - columns.start, rows.end - rows.start];
   const part = newImage(context, { ...image, width, height });
   eachRow(context, part, (row) => {
-    const line = Math.floor(row / height) * image.height + rows.start + (row % height);
-    const from = (line * image.width + columns.start) * image.channels;
+    const line = Math.floor(row / height) * image.height + y + (row % height);
+    const from = (line * image.width + x) * image.channels;
     const pixels = image.data.subarray(from, from + width * image.channels);
     part.data.set(pixels, row * width * image.channels);
   });
@@ -88,9 +87,7 @@ export const cutOut = (
 export const crop = (context: LoopContext, image: ImageValue, region: BoundingBox): ImageValue => {
   const x = Math.min(region.x, image.width - 1);
   const y = Math.min(region.y, image.height - 1);
-  const columns = spanWithin(image.width, { start: x, end: x + region.width });
-  const rows = spanWithin(image.height, { start: y, end: y + region.height });
-  return cutOut(context, image, { columns, rows });
+  return cutOut(context, image, regionWithin(image, { ...region, x, y }));
 };
 
 /** Copies every picture of `source` into the same picture of `target`, where it must fit. */

@@ -132,8 +132,5 @@ function covering({ width, height }: Size, multiple: number): Target | undefined
 function middleOf(context: NodeContext, image: ImageValue, size: Size = image): ImageValue {
   if (size.width === image.width && size.height === image.height) return image;
   const [x, y] = [(image.width - size.width) >> 1, (image.height - size.height) >> 1];
-  return cutOut(context, image, {
-    columns: { start: x, end: x + size.width },
-    rows: { start: y, end: y + size.height },
-  });
+  return cutOut(context, image, { x, y, ...size });
 }

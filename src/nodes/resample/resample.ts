@@ -100,8 +100,5 @@ const cropToAspect: Resampler = (context, image, { width, height }) => {
   const y =
     before < after ? roundHalfEven((image.height - image.height * (before / after)) / 2) : 0;
   if (x === 0 && y === 0) return image;
-  return cutOut(context, image, {
-    columns: { start: x, end: image.width - x },
-    rows: { start: y, end: image.height - y },
-  });
+  return cutOut(context, image, { x, y, width: image.width - 2 * x, height: image.height - 2 * y });
 };

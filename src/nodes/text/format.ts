@@ -1,12 +1,11 @@
 import { type Json, isJsonObject } from '../../protocol/json.ts';
 import { pythonRepr } from '../../protocol/python-text.ts';
-import { pythonFloat } from '../../protocol/python-json.ts';
 import { type NodeContext, type NodeDef, NodeFailure, type Value } from '../node.ts';
 import { LETTERS, typedNode } from '../typed-node.ts';
 import { formatInSpec } from './format-spec.ts';
 import { countChars, createTextPieces, offsetOf } from './pieces.ts';
 import { isPixels } from '../tensor.ts';
-import { TEXT, sizeOf } from './text-node.ts';
+import { TEXT, plainText } from './text-node.ts';
 
 /** The node that fills values into a text. */
 export const FORMAT_NODE: NodeDef = typedNode({
@@ -99,8 +98,6 @@ function partOf(whole: Value, part: string, key: string | undefined): Value {
   throw new NodeFailure('KeyError', index === undefined ? pythonRepr(key) : key);
 }
 
-type Shown = { readonly value: Value; readonly isFloat: boolean };
-
 function converted(
   value: Value,
   { conversion, isFloat }: { readonly conversion: string | undefined; readonly isFloat: boolean },
@@ -121,14 +118,6 @@ function escaped(char: string): string {
   return code <= 0xffff
     ? `\\u${code.toString(16).padStart(4, '0')}`
     : `\\U${code.toString(16).padStart(8, '0')}`;
-}
-
-/** Returns a value as Python's `str()` does. */
-function plainText({ value, isFloat }: Shown): string {
-  if (typeof value === 'string') return value;
-  if (typeof value === 'bigint') return value.toString();
-  if (typeof value === 'number' && isFloat) return pythonFloat(value);
-  return isPixels(value) ? sizeOf(value) : pythonRepr(value as Json);
 }
 
 function valueError(message: string): NodeFailure {

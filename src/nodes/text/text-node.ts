@@ -1,6 +1,7 @@
-import type { NodeContext, NodeDef, Value, ImageValue, MaskValue } from '../node.ts';
+import type { NodeContext, NodeDef, Value } from '../node.ts';
 import { entriesInOrder, isJsonObject, type Json } from '../../protocol/json.ts';
 import { pythonFloat, pythonJson } from '../../protocol/python-json.ts';
+import { pythonStr } from '../../protocol/python-text.ts';
 import { isPixels } from '../tensor.ts';
 import { createTextPieces, isInsidePair } from './pieces.ts';
 
@@ -37,14 +38,23 @@ export function withinRoom(text: string, context: NodeContext): string {
   return `${text.slice(0, isInsidePair(text, room) ? room - 1 : room)}… (shortened from ${text.length} characters)`;
 }
 
-/** Returns plain values as Python's `str()` shows them, others as JSON. */
-function shown(value: Value | Json, context: NodeContext): string {
-  if (value === null) return 'None';
-  if (typeof value === 'boolean') return value ? 'True' : 'False';
-  if (typeof value === 'number' && isFloat(value, context)) return pythonFloat(value);
-  if (typeof value !== 'object') return String(value);
-  if (isPixels(value)) return sizeOf(value);
-  return jsonLines(value, '    ', context);
+/** Returns objects and lists as JSON, other values as Python's `str()` shows them. */
+function shown(value: Value, context: NodeContext): string {
+  if (typeof value === 'object' && value !== null && !isPixels(value))
+    return jsonLines(value as Json, '    ', context);
+  return plainText({ value, isFloat: context.inputTypes?.['source'] === 'FLOAT' });
+}
+
+/** A value. Only the type of its output tells if a whole number is a FLOAT. */
+export type Shown = { readonly value: Value; readonly isFloat: boolean };
+
+/** Returns a value as Python's `str()` does; of pixels the size, which says more than the numbers. */
+export function plainText({ value, isFloat }: Shown): string {
+  if (typeof value === 'bigint') return value.toString();
+  if (typeof value === 'number' && isFloat) return pythonFloat(value);
+  if (!isPixels(value)) return pythonStr(value as Json);
+  const { kind, batch, height, width } = value;
+  return `${kind} ${width}×${height}, batch of ${batch}`;
 }
 
 /** Writes a value as JSON with a line for each item, indented by `gap`. */
@@ -82,14 +92,4 @@ function addLines(
 function namedItems(value: Json): readonly (readonly [name: string, item: Json])[] | undefined {
   if (!isJsonObject(value)) return undefined;
   return entriesInOrder(value).map(([key, item]) => [`${JSON.stringify(key)}: `, item]);
-}
-
-/** True for a FLOAT. A whole number may be one: only the type of its output tells. */
-function isFloat(value: number, context: NodeContext): boolean {
-  return context.inputTypes?.['source'] === 'FLOAT' || !Number.isInteger(value);
-}
-
-/** Returns the size of a picture. v1 prints its numbers, but the size says more. */
-export function sizeOf({ kind, batch, height, width }: ImageValue | MaskValue): string {
-  return `${kind} ${width}×${height}, batch of ${batch}`;
 }
