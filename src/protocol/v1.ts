@@ -92,7 +92,7 @@ export type V1Message =
   | Message<'feature_flags' | 'logs', JsonObject>;
 
 /** `[number, prompt_id, prompt, extra_data, outputs_to_execute]` */
-export type QueueItem = readonly [number, string, Json, Json, readonly string[]];
+type QueueItem = readonly [number, string, Json, Json, readonly string[]];
 
 /** The messages that history stores: start, cached, then exactly one end. */
 export type HistoryMessage = readonly [V1Message['type'], V1Message['data']];

@@ -9,7 +9,7 @@ import {
 } from '../protocol/json.ts';
 import { stringifySteps } from '../protocol/json-steps.ts';
 import type { Steps } from '../protocol/steps.ts';
-import type { HistoryEntry, NodeOutput, QueueItem } from '../protocol/v1.ts';
+import type { HistoryEntry, NodeOutput } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { displayNode } from './graph.ts';
 import type { ProgressState } from './progress/progress-state.ts';
@@ -25,60 +25,40 @@ export type Submitted = {
   readonly targets: readonly string[];
 };
 
-/**
- * Returns v1's history entry of a prompt that has ended.
- * @internal
- */
-export function historyEntry(state: ProgressState, submitted: Submitted): HistoryEntry {
+/** The texts of graph and extra data as JSON. */
+export type SubmittedTexts = { readonly graphJson: string; readonly extraDataJson: string };
+
+/** Writes v1's history entry of a prompt that has ended as the text that is stored, in steps. */
+export function* historySteps(
+  state: ProgressState,
+  { number, promptId, graph, targets }: Submitted,
+  { graphJson, extraDataJson }: SubmittedTexts,
+): Steps<string> {
   const shown = [...state.sentOutputs].filter(
     (entry): entry is [string, NodeOutput] => entry[1] !== null,
   );
   // Clients take the first node and expect files there.
   const outputs = [...shown.filter(hasFiles), ...shown.filter((entry) => !hasFiles(entry))];
+  const meta = outputs.map(([nodeId]) => [nodeId, metaOf(nodeId, graph)] as const);
   const outcome = state.outcome ?? 'lost';
-  return {
-    prompt: queueItem(submitted),
-    outputs: objectInOrder(outputs),
-    status: {
-      status_str: historyStatus(outcome),
-      completed: outcome === 'succeeded',
-      messages: state.messages,
-    },
-    meta: objectInOrder(
-      outputs.map(([nodeId]) => [nodeId, metaOf(nodeId, submitted.graph)] as const),
-    ),
+  const status: HistoryEntry['status'] = {
+    status_str: historyStatus(outcome),
+    completed: outcome === 'succeeded',
+    messages: state.messages,
   };
+  const tuple = [stringifyJson(number), stringifyJson(promptId), graphJson, extraDataJson];
+  const members = [
+    `"prompt":[${tuple.join(',')},${stringifyJson(targets)}]`,
+    `"outputs":${yield* stringifySteps(objectInOrder(outputs) as Json)}`,
+    `"status":${stringifyJson(status)}`,
+    `"meta":${yield* stringifySteps(objectInOrder(meta) as Json)}`,
+  ];
+  return `{${members.join(',')}${endOfStoredEntry(state.error)}`;
 }
 
 function hasFiles([, output]: readonly [string, NodeOutput]): boolean {
   const items = Object.values(output).flatMap((list) => (Array.isArray(list) ? list : []));
   return items.some((item) => isJsonObject(item) && typeof item.filename === 'string');
-}
-
-/** The texts of graph and extra data as JSON. */
-export type SubmittedTexts = { readonly graphJson: string; readonly extraDataJson: string };
-
-/** Writes the history entry as the text that is stored, in steps. */
-export function* historySteps(
-  state: ProgressState,
-  submitted: Submitted,
-  { graphJson, extraDataJson }: SubmittedTexts,
-): Steps<string> {
-  const { outputs, status, meta } = historyEntry(state, submitted);
-  const { number, promptId, targets } = submitted;
-  const tuple = [stringifyJson(number), stringifyJson(promptId), graphJson, extraDataJson];
-  const members = [
-    `"prompt":[${tuple.join(',')},${stringifyJson(targets)}]`,
-    `"outputs":${yield* stringifySteps(outputs as Json)}`,
-    `"status":${stringifyJson(status)}`,
-    `"meta":${yield* stringifySteps(meta as Json)}`,
-  ];
-  return `{${members.join(',')}${endOfStoredEntry(state.error)}`;
-}
-
-/** Makes v1's 5-tuple. */
-function queueItem({ number, promptId, graph, extraData, targets }: Submitted): QueueItem {
-  return [number, promptId, graph as Json, extraData, targets];
 }
 
 /** Returns an item of `GET /api/history_v2`: its `prompt` is an object without the graph. */

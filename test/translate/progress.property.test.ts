@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { historyEntry } from '../../src/translate/history.ts';
 import { v1OutputsOf } from '../../src/translate/outputs.ts';
 import type { ProgressEffect } from '../../src/translate/progress/progress-state.ts';
 import { stringifyJson } from '../../src/protocol/json.ts';
@@ -10,6 +9,7 @@ import {
   type Frame,
   filesOf,
   framesOf,
+  historyEntry,
   messages,
   runScript,
   typesOf,

@@ -3,10 +3,13 @@ import type {
   ProgressInput,
   ProgressState,
 } from '../../src/translate/progress/progress-state.ts';
+import { type Submitted, historySteps } from '../../src/translate/history.ts';
 import { initialProgress } from '../../src/translate/progress/progress-state.ts';
 import { reduceProgress } from '../../src/translate/progress/progress.ts';
-import type { Json } from '../../src/protocol/json.ts';
-import type { FileRef, V1Message } from '../../src/protocol/v1.ts';
+import { parseEntry } from '../../src/translate/stored-history-entry.ts';
+import { type Json, stringifyJson } from '../../src/protocol/json.ts';
+import { runSteps } from '../../src/protocol/steps.ts';
+import type { FileRef, HistoryEntry, V1Message } from '../../src/protocol/v1.ts';
 import type { Graph, Job, JobStatus, NodeUi, Output } from '../../src/protocol/v2.ts';
 
 export const PROMPT_ID = 'prompt-1';
@@ -26,6 +29,13 @@ export function runScript(graph: Graph, inputs: readonly ProgressInput[]): Run {
     effects.push(...turn.effects);
   }
   return { state, effects };
+}
+
+export function historyEntry(state: ProgressState, submitted: Submitted): HistoryEntry {
+  const graphJson = stringifyJson(submitted.graph as Json);
+  const texts = { graphJson, extraDataJson: stringifyJson(submitted.extraData) };
+  const entryJson = runSteps(historySteps(state, submitted, texts));
+  return parseEntry({ entryJson }, 'own');
 }
 
 /** The frames of a socket, which has or has not negotiated previews with metadata. */
