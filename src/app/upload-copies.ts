@@ -148,7 +148,7 @@ export class UploadCopies {
     if (await ledger.assets.byHash(user, file.hash)) return undefined;
     const path = join(spoolDir, `${COPY_ID_PREFIX}${randomUUID()}`);
     try {
-      await linkOrCopy(file.path, path);
+      await link(file.path, path).catch(() => copyFile(file.path, path));
       return { ...file, path };
     } catch (error) {
       this.#logNotCopied(error);
@@ -208,8 +208,4 @@ export class UploadCopies {
 async function putUnlessChanged({ files }: Ledger, row: FileRow, assetId: string): Promise<void> {
   const present = await files.get(row.user, row);
   if (present?.assetId === row.assetId) await files.put({ ...row, assetId });
-}
-
-async function linkOrCopy(from: string, to: string): Promise<void> {
-  await link(from, to).catch(() => copyFile(from, to));
 }

@@ -21,15 +21,12 @@ export function reportCommand(argv: readonly string[]): Promise<number> {
 
 async function printReport(command: Command): Promise<number> {
   const { json, ...location } = command.opts<Settings>();
-  const clients = reportOf(await callsIn(location));
+  const calls = await withRedis(location, async (redis) =>
+    redis ? redis.ledger.calls.list() : callsInDatabase(location.dataDir),
+  );
+  const clients = reportOf(calls);
   process.stdout.write(json ? `${JSON.stringify({ clients }, null, 2)}\n` : reportText(clients));
   return 0;
-}
-
-async function callsIn({ dataDir, ledger }: Settings): Promise<readonly CallCount[]> {
-  return withRedis({ ledger }, async (redis) =>
-    redis ? redis.ledger.calls.list() : callsInDatabase(dataDir),
-  );
 }
 
 function callsInDatabase(dataDir: string): readonly CallCount[] {

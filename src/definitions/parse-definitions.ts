@@ -56,7 +56,7 @@ export async function readDefinitions(bytes: Buffer): Promise<ParsedDefinitions>
   let describedClasses = 0;
   try {
     for (const text of membersOf(bytes.toString())) {
-      const [name, raw] = readClass(text);
+      const [name, raw] = Object.entries(parseObject(`{${text}}`) ?? {})[0] ?? [];
       if (name === undefined || !isJsonObject(raw)) ignoredClasses++;
       else {
         members.set(name, clientText(text, name, raw));
@@ -102,10 +102,6 @@ function definitionsOf(members: ReadonlyMap<string, Buffer>, info: ObjectInfo): 
   const hash = createHash('sha256');
   for (const member of members.values()) hash.update(member).update(',');
   return { version: hash.digest('base64url').slice(0, 27), members, info };
-}
-
-function readClass(member: string): readonly [name?: string, raw?: Json] {
-  return Object.entries(parseObject(`{${member}}`) ?? {})[0] ?? [];
 }
 
 /** A graph names a few of thousands of classes; only those are parsed and held. */

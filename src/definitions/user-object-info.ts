@@ -127,7 +127,7 @@ type IsOffered = (name: string) => boolean;
 const isMedia =
   (...types: readonly string[]): IsOffered =>
   (name) =>
-    !name.includes('/') && types.includes(mediaTypeOf(name));
+    !name.includes('/') && types.includes(contentTypeOf(name)?.split('/', 1)[0] ?? '');
 
 /** The files that each upload button offers. */
 const OFFERED_BY_FLAG: { readonly [flag: string]: IsOffered } = {
@@ -191,8 +191,4 @@ function offeredBy(spec: Json): IsOffered | undefined {
   if (!isJsonObject(options) || (options['image_folder'] ?? 'input') !== 'input') return undefined;
   const flag = Object.keys(OFFERED_BY_FLAG).find((name) => options[name] === true);
   return flag === undefined ? undefined : OFFERED_BY_FLAG[flag];
-}
-
-function mediaTypeOf(filename: string): string {
-  return contentTypeOf(filename)?.split('/', 1)[0] ?? '';
 }

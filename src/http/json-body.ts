@@ -80,7 +80,7 @@ export function createBodyReader(readerOptions: {
       try {
         return { ok: true, value: await runInSteps(reader.end()) };
       } catch (error) {
-        return notJson(error);
+        return { ...refusedBody(400, `The body is not JSON: ${jsonFault(error)}`), isSyntax: true };
       }
     },
   };
@@ -117,10 +117,6 @@ function reserverFor({ res }: HttpExchange, memory: BodyMemory): ReserveMore {
   };
 }
 
-function announcedBytes({ headers }: IncomingMessage): number {
-  return Number(headers['content-length'] ?? FIRST_RESERVATION_BYTES);
-}
-
 type Receiving = {
   readonly reader: JsonReader;
   readonly reserveMore: ReserveMore;
@@ -132,7 +128,7 @@ async function receive(
   request: IncomingMessage,
   { reader, reserveMore, maxBytes }: Receiving,
 ): Promise<BodyRefusal | undefined> {
-  let reservedForBody = announcedBytes(request);
+  let reservedForBody = Number(request.headers['content-length'] ?? FIRST_RESERVATION_BYTES);
   if (!(await reserveMore(reservedForBody))) return memoryFull();
   if (request.destroyed) return refusedBody(400, CUT_OFF);
   let size = 0;
@@ -203,10 +199,6 @@ function eachChunk(
     }
     body.on('data', onData).once('end', onEnd).once('error', onError).once('close', onError);
   });
-}
-
-function notJson(error: unknown): BodyRefusal {
-  return { ...refusedBody(400, `The body is not JSON: ${jsonFault(error)}`), isSyntax: true };
 }
 
 function memoryFull(): BodyRefusal {

@@ -12,7 +12,8 @@ export class SecretRedactor {
   readonly #ownSpellings: readonly string[];
   readonly #spellings = new LRUCache<string, readonly string[]>({
     maxSize: MAX_BYTES,
-    sizeCalculation: sizeOf,
+    // A character may need two bytes.
+    sizeCalculation: (spellings) => ENTRY_BYTES + 2 * spellings.join('').length,
   });
   #remove: ((text: string) => string) | undefined;
 
@@ -47,24 +48,12 @@ export class SecretRedactor {
   }
 }
 
-/** A character may need two bytes. */
-function sizeOf(spellings: readonly string[]): number {
-  return ENTRY_BYTES + 2 * spellings.join('').length;
-}
-
-function inJson(text: string): string {
-  return JSON.stringify(text).slice(1, -1);
-}
-
 /** As it is, URL-encoded and in JSON; `undefined` for none. */
 function spellingsOf(secret: string | undefined): readonly string[] | undefined {
   if (secret === undefined || secret.length < MIN_SECRET_CHARS) return undefined;
-  return [...new Set([secret, urlEncoded(secret), inJson(secret)])];
-}
-
-/** A text from JSON may have half a character, which cannot be encoded: it is sent as U+FFFD. */
-function urlEncoded(text: string): string {
-  return encodeURIComponent(Buffer.from(text).toString());
+  // A text from JSON may have half a character, which cannot be encoded: it is sent as U+FFFD.
+  const urlEncoded = encodeURIComponent(Buffer.from(secret).toString());
+  return [...new Set([secret, urlEncoded, JSON.stringify(secret).slice(1, -1)])];
 }
 
 /** A longer text is found by pieces of this length, so that a part of it is found, too. */

@@ -51,11 +51,11 @@ export class PythonTextWriter {
   }
 }
 
-function inAscii(text: string): string {
+export function inAscii(text: string): string {
   return text.replaceAll(/[\u0080-\uffff]/g, escapeUnit);
 }
 
 /** Writes one UTF-16 unit as a JSON escape. */
-export function escapeUnit(unit: string): string {
+function escapeUnit(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }

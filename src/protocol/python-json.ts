@@ -1,18 +1,18 @@
 import { LosslessNumber, type Json, entriesInOrder, isList } from './json.ts';
-import { escapeUnit } from './python-json-text.ts';
+import { inAscii } from './python-json-text.ts';
 
 /**
  * Returns the text that Python's `json.dumps` writes and v1 puts into saved files: `, ` and `: `
  * between items, characters outside ASCII as `\uXXXX`, numbers as they were read.
  */
 export function pythonJson(value: Json): string {
-  if (typeof value === 'string') return asciiString(value);
+  if (typeof value === 'string') return inAscii(JSON.stringify(value));
   if (typeof value === 'number') return pythonNumber(value);
   if (value === null || typeof value === 'boolean') return String(value);
   if (value instanceof LosslessNumber) return value.toString();
   if (isList(value)) return `[${value.map(pythonJson).join(', ')}]`;
   const items = entriesInOrder(value).map(
-    ([key, item]) => `${asciiString(key)}: ${pythonJson(item)}`,
+    ([key, item]) => `${inAscii(JSON.stringify(key))}: ${pythonJson(item)}`,
   );
   return `{${items.join(', ')}}`;
 }
@@ -38,8 +38,4 @@ export function pythonExponent(text: string): string {
  */
 function pythonNumber(value: number): string {
   return Number.isSafeInteger(value) ? String(value) : pythonFloat(value);
-}
-
-function asciiString(text: string): string {
-  return JSON.stringify(text).replaceAll(/[\u0080-\uffff]/g, escapeUnit);
 }

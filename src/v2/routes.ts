@@ -57,7 +57,8 @@ function createRouter(options: V2RouteOptions): Router {
       const { params } = routed;
       const linked = callerByLink(options, ctx, params);
       const caller = linked ?? identifyCaller(options, ctx);
-      if (caller === undefined) return sendV2Error(ctx, unknownCaller(ctx));
+      if (caller === undefined)
+        return sendV2Error(ctx, isSignedContent(ctx.url) ? NO_SUCH_CONTENT : UNAUTHORIZED);
       // A signed link carries no credential: its reader need not be the owner of the account.
       const refusal = linked ? undefined : refuseRate(options, caller);
       if (refusal) return sendV2Error(ctx, refusal);
@@ -112,11 +113,6 @@ function refuseRate({ callers: { rate } }: V2RouteOptions, { user }: Caller): V2
   const message = `The allowance of ${rate.perMinute} requests in a rolling minute is spent.`;
   const { retryAfterSeconds } = allowance;
   return v2Error(429, 'rate_limited', message, { retryAfterSeconds });
-}
-
-/** Returns the error of an unknown caller. An invalid link reveals nothing about its target. */
-function unknownCaller(ctx: Koa.Context): V2Error {
-  return isSignedContent(ctx.url) ? NO_SUCH_CONTENT : UNAUTHORIZED;
 }
 
 const NO_SUCH_CONTENT = v2Error(

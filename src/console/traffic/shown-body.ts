@@ -27,7 +27,8 @@ export function shownBody(
   const { entry, responseHeaders = [], contentStart = 0 } = recorded;
   const { target = '' } = entry;
   if (body === undefined || body.totalBytes === 0) return null;
-  const [, encoding] = (side === 'response' && responseHeaders.find(isEncoding)) || [];
+  const [, encoding] =
+    (side === 'response' && responseHeaders.find(([name]) => name === 'content-encoding')) || [];
   const facts = { content_type: contentType, bytes: body.totalBytes, is_cut: isCut(body) };
   if (namesSecret(target)) return { ...facts, text: REMOVED, note: null };
   if (contentType.startsWith('multipart/')) {
@@ -38,10 +39,6 @@ export function shownBody(
   if (bytes === undefined) return { ...facts, text: null, note: `compressed with ${encoding}` };
   const text = withoutTail(bytes.toString('utf8', contentStart), body);
   return { ...facts, text: shownText(text, contentType, showText), note: null };
-}
-
-function isEncoding([name]: readonly [string, string]): boolean {
-  return name === 'content-encoding';
 }
 
 function shownText(text: string, contentType: string, showText: ShowText): string {

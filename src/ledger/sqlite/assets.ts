@@ -45,8 +45,9 @@ export function assetStore(db: Database, writer: Writer, lists: FileListCache): 
     byHash: async (user, hash) => row(sql.byHash.get(hash, user)),
     byFilePath: async (user, filePath) => row(sql.byPath.get(user, filePath)),
     ofJob: async (jobId) => rows(sql.ofJob.all(jobId)),
+    // The second text comes after all that start with the prefix, so that the index is searched.
     outputPaths: async (user, prefix) =>
-      (sql.paths.all(user, prefix, afterPrefix(prefix)) as { filePath: string }[]).map(
+      (sql.paths.all(user, prefix, `${prefix}\u{10ffff}`) as { filePath: string }[]).map(
         (r) => r.filePath,
       ),
     expiredBy: async (nowMs) => rows(sql.expired.all(nowMs)),
@@ -62,11 +63,6 @@ export function assetStore(db: Database, writer: Writer, lists: FileListCache): 
     countByHash: async (hash) => (sql.count.get(hash) as { n: number }).n,
     totalBytes: async () => (sql.total.get() as { n: number }).n,
   };
-}
-
-/** A text that comes after all texts that start with `prefix`, so that the index can be searched for a prefix. */
-function afterPrefix(prefix: string): string {
-  return `${prefix}\u{10ffff}`;
 }
 
 function statements(db: Database) {

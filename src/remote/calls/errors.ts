@@ -49,7 +49,8 @@ export function toError(reply: ServiceReply, secret?: string): V2Error {
   const { status, headers, json } = reply;
   const envelope = isJsonObject(json) ? (isJsonObject(json['error']) ? json['error'] : json) : {};
   const statedCode = textOf(envelope, 'code');
-  const isAnswer = status >= 400 && !isProxyPage(reply);
+  const isProxyPage = reply.isPage === true && PROXY_PAGE_STATUSES.has(status);
+  const isAnswer = status >= 400 && !isProxyPage;
   const fallback = isAnswer ? fallbackCode(status) : 'bad_upstream_response';
   const code = statedCode === undefined ? fallback : (CODE_ALIASES.get(statedCode) ?? statedCode);
   const message = textOf(envelope, 'message') ?? `The job service answered ${status}.`;
@@ -88,10 +89,6 @@ export function tooLargeAnswer<T>(): Result<T> {
 export function retryAfterMs(seconds: number | undefined, limits: RemoteLimits): number {
   const wanted = seconds === undefined ? limits.defaultRetryAfterMs : seconds * 1000;
   return Math.min(limits.maxRetryAfterMs, Math.max(limits.minRetryAfterMs, wanted));
-}
-
-function isProxyPage({ status, isPage }: ServiceReply): boolean {
-  return isPage === true && PROXY_PAGE_STATUSES.has(status);
 }
 
 function fallbackCode(status: number): string {

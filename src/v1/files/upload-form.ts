@@ -84,7 +84,7 @@ export async function readUploadRequest(
   if (!isFileType(type)) throw uploadError('type must be input, temp or output.');
   const requested = {
     subfolder: await nameField(form, 'subfolder', ''),
-    folder: folderPart(filenameGiven),
+    folder: filenameGiven.slice(0, filenameGiven.lastIndexOf('/') + 1),
   };
   const filename = safeName(filenameGiven.slice(requested.folder.length));
   const path = [requested.subfolder, requested.folder]
@@ -131,11 +131,6 @@ export async function textField(
 
 async function nameField(form: Form, field: string, absent: string): Promise<string> {
   return requirePrintable((await textField(form, field)) ?? absent, field);
-}
-
-/** Returns the directory part of a file name, including its slash. */
-function folderPart(filename: string): string {
-  return filename.slice(0, filename.lastIndexOf('/') + 1);
 }
 
 type UserFolder = { readonly user: string; readonly type: FileType; readonly subfolder: string };
