@@ -5,7 +5,7 @@ import { exceptionTypes, tracebackLines } from '../exception-types.ts';
 import { classOf, linkOf, nodeOf } from '../graph.ts';
 import { shortIds, shortInputs, shortLines, shortText } from './frame-limits.ts';
 import { v1OutputsOf } from '../outputs.ts';
-import type { ProgressInput } from './progress-state.ts';
+import type { JobRead } from './progress-state.ts';
 import {
   type ProgressUpdate,
   emitIfChanged,
@@ -22,10 +22,7 @@ import {
 import type { Outcome } from '../status.ts';
 
 /** Emits everything that is missing of an ended job, then its end. */
-export function finishWithJob(
-  update: ProgressUpdate,
-  { job, files }: Extract<ProgressInput, { kind: 'settled' }>,
-): void {
+export function finishWithJob(update: ProgressUpdate, { job, files }: JobRead): void {
   const { state } = update;
   for (const [id, file] of files) state.files.set(id, file);
   if (job.x_cached_nodes && !state.cachedNodes) state.cachedNodes = job.x_cached_nodes;

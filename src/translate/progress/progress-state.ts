@@ -7,40 +7,33 @@ import type { KnownFile, KnownFiles } from '../outputs.ts';
 import type { Outcome } from '../status.ts';
 
 /**
+ * A read of the job. `settled`: the job has ended; a terminal `status` event is a hint to make this
+ * read. `files` names all outputs of the job.
+ */
+export type JobRead = {
+  readonly kind: 'snapshot' | 'settled';
+  readonly job: Job;
+  readonly files: KnownFiles;
+};
+
+/**
  * The inputs of the reducer, in the order in which the job consumer learns them. Inputs are stored
  * in the event log: names and kinds never change.
  */
-export type ProgressInput =
-  | {
-      readonly kind: 'event';
-      readonly event: Exclude<JobEvent, { event: 'output' }>;
-      readonly atMs: number;
-    }
+export type ProgressInput = { readonly atMs: number } & (
+  | { readonly kind: 'event'; readonly event: Exclude<JobEvent, { event: 'output' }> }
   /** An `output` event, with the v1 name that its file has got. */
   | {
       readonly kind: 'output';
       readonly output: Output & { readonly x_with_step?: boolean };
       readonly file: FileRef;
-      readonly atMs: number;
     }
-  /** A poll of a job that has not ended. `files` names all its outputs. */
-  | {
-      readonly kind: 'snapshot';
-      readonly job: Job;
-      readonly files: KnownFiles;
-      readonly atMs: number;
-    }
-  /** The final read of an ended job. A terminal `status` event is a hint to make this read. */
-  | {
-      readonly kind: 'settled';
-      readonly job: Job;
-      readonly files: KnownFiles;
-      readonly atMs: number;
-    }
+  | JobRead
   /** The job is gone, and its end is unknown. */
-  | { readonly kind: 'lost'; readonly reason: string; readonly atMs: number }
+  | { readonly kind: 'lost'; readonly reason: string }
   /** Time has passed; see `idleDueMs`. */
-  | { readonly kind: 'idle'; readonly atMs: number };
+  | { readonly kind: 'idle' }
+);
 
 /**
  * `result`: the picture is a result, which no socket may miss. `own`: a preview that a node sends

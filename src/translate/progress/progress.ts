@@ -24,6 +24,7 @@ import {
   startPrompt,
 } from './progress-emit.ts';
 import type {
+  JobRead,
   PictureKind,
   ProgressEffect,
   ProgressInput,
@@ -220,10 +221,7 @@ function applyOutput(
   emitPicture(update, resultPicture(update, output), output.x_with_step ? 'with-step' : 'now');
 }
 
-function applySnapshot(
-  update: ProgressUpdate,
-  { job, files }: Extract<ProgressInput, { kind: 'snapshot' | 'settled' }>,
-): void {
+function applySnapshot(update: ProgressUpdate, { job, files }: JobRead): void {
   for (const [id, file] of files) update.state.files.set(id, file);
   applyStatus(update, job.status, job.x_cached_nodes);
   for (const output of job.outputs) if (output.x_websocket !== true) recordOutput(update, output);
