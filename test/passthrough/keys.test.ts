@@ -14,11 +14,33 @@ const FIXED = 'key-of-the-server-c04d';
 const TOKEN = 'token-of-the-door-5e2f';
 
 let origin: Origin;
+let dir: string;
+/** Servers in front of it: with each caller's own key, with one for all, and with that one behind a local token. */
+let holdovers: { readonly own: Holdover; readonly fixed: Holdover; readonly behindToken: Holdover };
 beforeAll(async () => {
   origin = await startOrigin({ refusedKeys: [BAD] });
   origin.on('/', echo);
+  dir = await mkdtemp(join(tmpdir(), 'holdover-key-'));
+  await writeFile(join(dir, 'key'), FIXED);
+  const start = (...args: readonly string[]) =>
+    startHoldover({ upstream: 'embedded', args: ['--upstream', origin.url, ...args] });
+  const key = ['--upstream-key', join(dir, 'key')];
+  holdovers = {
+    own: await start(),
+    fixed: await start(...key),
+    behindToken: await start(...key, '--local-token', TOKEN),
+  };
 });
-afterAll(() => origin.close());
+afterAll(async () => {
+  for (const holdover of Object.values(holdovers)) await holdover.dispose();
+  await origin.close();
+  await rm(dir, { recursive: true });
+});
+
+async function expectSilent(holdover: Holdover): Promise<void> {
+  await expectHealthy(holdover);
+  for (const key of [OWN, BAD, FIXED, TOKEN]) expect(holdover.log()).not.toContain(key);
+}
 
 const basic = (text: string) => `Authorization: Basic ${Buffer.from(text).toString('base64')}`;
 
@@ -47,15 +69,7 @@ async function ask(
 }
 
 describe.each(DOORS)('each caller’s own key: %s', (path, codeOf, beside) => {
-  let holdover: Holdover;
-  beforeAll(async () => {
-    holdover = await startHoldover({ upstream: 'embedded', args: ['--upstream', origin.url] });
-  });
-  afterAll(() => holdover.dispose());
-  afterEach(async () => {
-    await expectHealthy(holdover);
-    for (const key of [OWN, BAD]) expect(holdover.log()).not.toContain(key);
-  });
+  afterEach(() => expectSilent(holdovers.own));
 
   test.each<[string, string, string[]]>([
     ['as X-API-Key', '', [`X-API-Key: ${OWN}`]],
@@ -69,7 +83,7 @@ describe.each(DOORS)('each caller’s own key: %s', (path, codeOf, beside) => {
     ['as ?token=', `?a=1&token=${OWN}`, []],
     ['as a header, and as a ?token=', `?token=${OWN}&a=1`, [`X-API-Key: ${OWN}`]],
   ])('presented %s goes out as Bearer, and nowhere else', async (_form, query, headers) => {
-    const answer = await ask(holdover, path + query, headers);
+    const answer = await ask(holdovers.own, path + query, headers);
     expect(answer.status).toBe(200);
     const sent = JSON.parse(answer.body) as Echoed;
     expect(sentKeys(sent)).toEqual([`Bearer ${OWN}`]);
@@ -79,7 +93,7 @@ describe.each(DOORS)('each caller’s own key: %s', (path, codeOf, beside) => {
 
   test('a ?token= beside it is another key to v2, and anything to a partner', async () => {
     const query = '?token=sig%31&part=1';
-    const answer = await ask(holdover, path + query, [`X-API-Key: ${OWN}`]);
+    const answer = await ask(holdovers.own, path + query, [`X-API-Key: ${OWN}`]);
     const sent = JSON.parse(answer.body) as Echoed;
     expect(sentKeys(sent)).toEqual([`Bearer ${OWN}`]);
     expect(sent.url).toBe(path + beside(query));
@@ -87,13 +101,13 @@ describe.each(DOORS)('each caller’s own key: %s', (path, codeOf, beside) => {
 
   test('no key is presented when the caller has none', async () => {
     const headers = ['Authorization: Bearer ', 'Cookie: a=b'];
-    const answer = await ask(holdover, path, headers);
+    const answer = await ask(holdovers.own, path, headers);
     expect(sentKeys(JSON.parse(answer.body) as Echoed)).toEqual([]);
   });
 
   test('one the service refuses is 401 unauthorized, and the call stays here', async () => {
     const before = origin.heard.length;
-    const answer = await ask(holdover, path, [`X-API-Key: ${BAD}`]);
+    const answer = await ask(holdovers.own, path, [`X-API-Key: ${BAD}`]);
     expect(answer.status).toBe(401);
     expect(codeOf(answer.body)).toBe('unauthorized');
     expect(answer.headers['www-authenticate']).toBe('Bearer');
@@ -102,65 +116,44 @@ describe.each(DOORS)('each caller’s own key: %s', (path, codeOf, beside) => {
 });
 
 describe.each(DOORS)('one key for all callers: %s', (path, codeOf, beside) => {
-  let dir: string;
-  const holdovers: Holdover[] = [];
-  async function withKey(...args: readonly string[]): Promise<Holdover> {
-    const key = ['--upstream', origin.url, '--upstream-key', join(dir, 'key')];
-    const holdover = await startHoldover({ upstream: 'embedded', args: [...key, ...args] });
-    holdovers.push(holdover);
-    return holdover;
-  }
-  beforeAll(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'holdover-key-'));
-    await writeFile(join(dir, 'key'), FIXED);
-  });
-  afterAll(async () => {
-    for (const holdover of holdovers) await holdover.dispose();
-    await rm(dir, { recursive: true });
-  });
-  afterEach(async () => {
-    for (const holdover of holdovers) {
-      await expectHealthy(holdover);
-      for (const key of [FIXED, TOKEN]) expect(holdover.log()).not.toContain(key);
-    }
-  });
-
   test('it goes along with calls that have no other, never with those that have', async () => {
-    const holdover = await withKey();
-    const answer = await ask(holdover, path, []);
+    const { fixed } = holdovers;
+    const answer = await ask(fixed, path, []);
     expect(sentKeys(JSON.parse(answer.body) as Echoed)).toEqual([`Bearer ${FIXED}`]);
     const before = origin.heard.length;
     for (const headers of [[`X-API-Key: ${OWN}`], [`Authorization: Bearer ${OWN}`]]) {
-      const refused = await ask(holdover, path, headers);
+      const refused = await ask(fixed, path, headers);
       expect(refused.status).toBe(403);
       expect(codeOf(refused.body)).toBe('forbidden');
       expect(refused.body).toMatch(/share one account/);
       expect(refused.raw).not.toContain(FIXED);
     }
-    expect((await ask(holdover, `${path}?token=${OWN}`, [])).status).toBe(403);
+    expect((await ask(fixed, `${path}?token=${OWN}`, [])).status).toBe(403);
     expect(origin.heard.length).toBe(before);
+    await expectSilent(fixed);
   });
 
   test('behind a local token, it goes along for its holders only', async () => {
-    const holdover = await withKey('--local-token', TOKEN);
+    const { behindToken } = holdovers;
     for (const headers of [[`X-API-Key: ${TOKEN}`], [`Authorization: Bearer ${TOKEN}`]]) {
-      const answer = await ask(holdover, path, headers);
+      const answer = await ask(behindToken, path, headers);
       const sent = JSON.parse(answer.body) as Echoed;
       expect(sentKeys(sent)).toEqual([`Bearer ${FIXED}`]);
       expect(JSON.stringify(sent)).not.toContain(TOKEN);
     }
     for (const headers of [[], ['X-API-Key: other'], [`X-API-Key: ${TOKEN}`]]) {
-      const byQuery = await ask(holdover, `${path}?token=${TOKEN}`, headers);
+      const byQuery = await ask(behindToken, `${path}?token=${TOKEN}`, headers);
       expect(byQuery.status).toBe(200);
       expect(JSON.stringify(JSON.parse(byQuery.body))).not.toContain(TOKEN);
     }
-    const signed = await ask(holdover, `${path}?token=sig&part=1`, [`X-API-Key: ${TOKEN}`]);
+    const signed = await ask(behindToken, `${path}?token=sig&part=1`, [`X-API-Key: ${TOKEN}`]);
     expect((JSON.parse(signed.body) as Echoed).url).toBe(path + beside('?token=sig&part=1'));
     const before = origin.heard.length;
     for (const headers of [[], [`X-API-Key: ${FIXED}`]]) {
-      const refused = await ask(holdover, path, headers);
+      const refused = await ask(behindToken, path, headers);
       expect([refused.status, codeOf(refused.body)]).toEqual([401, 'unauthorized']);
     }
     expect(origin.heard.length).toBe(before);
+    await expectSilent(behindToken);
   });
 });
