@@ -55,16 +55,16 @@ async function upload(megabytes: number): Promise<number> {
   return (await wire.answer()).status;
 }
 
-test('an upload of 200 MB is not held in memory, nor is its download', async () => {
+test('an upload of 128 MB is not held in memory, nor is its download', async () => {
   expect(await upload(20)).toBe(200);
   const grown = await growthMb(server, async () => {
-    expect(await upload(200)).toBe(200);
+    expect(await upload(128)).toBe(200);
     const answer = await fetch(`${server.url}/view?type=input&filename=big%20(1).bin`);
     let size = 0;
     for await (const chunk of answer.body ?? []) size += chunk.length;
-    expect(size).toBe(200 * MEBIBYTE);
+    expect(size).toBe(128 * MEBIBYTE);
   });
-  expect(grown).toBeLessThan(120);
+  expect(grown).toBeLessThan(90);
 });
 
 test('a download that is never read holds no more than its connection', async () => {
@@ -79,7 +79,7 @@ test('a download that is never read holds no more than its connection', async ()
     await getJson(`${server.url}/queue`);
     await new Promise((resolve) => setTimeout(resolve, 300));
   });
-  expect(grown).toBeLessThan(120);
+  expect(grown).toBeLessThan(90);
 });
 
 test('sockets that never read cost little while previews stream, and the others miss nothing', async () => {

@@ -13,7 +13,7 @@ import { type StorageHost, openStorageHost } from '../support/upstreams/storage-
 // Memory does not grow with the size of files. HOLDOVER_TEST_LARGE_MB=1024 tries a whole gigabyte.
 
 const MEBIBYTE = 1024 * 1024;
-const LARGE_MB = Number(process.env['HOLDOVER_TEST_LARGE_MB'] ?? 150);
+const LARGE_MB = Number(process.env['HOLDOVER_TEST_LARGE_MB'] ?? 100);
 const SMALL_MB = 20;
 const ALLOWED_MB = 64;
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 30_000 });
