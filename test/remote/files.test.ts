@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
-import { fault, output } from '../support/upstreams/hostile-v2.ts';
+import { type HostileV2, type Hook, fault, output } from '../support/upstreams/hostile-v2.ts';
+import type { Holdover } from '../support/processes/holdover.ts';
 import {
   type FileRef,
   type Pair,
@@ -20,14 +21,25 @@ vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 const anna = { 'X-API-Key': 'key-of-anna' };
 const ben = { 'X-API-Key': 'key-of-ben' };
 
-/** An upstream that has each asset’s own id as its bytes, as long as it has it. */
-function holdIds({ upstream }: Pair): Set<string> {
-  const lost = new Set<string>();
-  upstream.always('content', ({ req, res, id }) => {
-    const bytes = lost.has(id) ? undefined : Buffer.from(`bytes of ${id}`);
-    sendFile(res, { headers: req.headers, bytes });
-  });
-  return lost;
+let pair: Pair;
+/** What becomes of calls for the bytes of some assets. */
+const answers = new Map<string, Hook>();
+beforeAll(async () => {
+  pair = await openPair();
+  holdIds(pair);
+});
+afterAll(() => closePair(pair));
+
+async function closePair({ holdover, upstream }: Pair): Promise<void> {
+  await holdover.dispose();
+  await upstream.close();
+}
+
+/** An upstream that has each asset’s own id as its bytes, unless said otherwise. */
+function holdIds({ upstream }: Pair): void {
+  const ownId: Hook = ({ req, res, id }) =>
+    sendFile(res, { headers: req.headers, bytes: Buffer.from(`bytes of ${id}`) });
+  upstream.always('content', (exchange) => (answers.get(exchange.id) ?? ownId)(exchange));
 }
 
 function reader(url: string, headers: Record<string, string>) {
@@ -38,17 +50,6 @@ function reader(url: string, headers: Record<string, string>) {
 }
 
 describe('names of outputs', () => {
-  let pair: Pair;
-  let lost: Set<string>;
-  beforeAll(async () => {
-    pair = await openPair();
-    lost = holdIds(pair);
-  });
-  afterAll(async () => {
-    await pair?.holdover.dispose();
-    await pair?.upstream.close();
-  });
-
   test('equal names of different jobs never stand for each other’s bytes', async () => {
     const named = { name: 'ComfyUI_00001_.png' };
     const read = reader(pair.holdover.url, anna);
@@ -130,7 +131,9 @@ describe('names of outputs', () => {
     const [file = {}] = files;
     const read = reader(pair.holdover.url, anna);
     expect(await read(file)).toEqual([200, 'bytes of kept']);
-    lost.add('kept');
+    answers.set('kept', ({ req, res }) =>
+      sendFile(res, { headers: req.headers, bytes: undefined }),
+    );
     expect(await read(file)).toEqual([404, '']);
     const api = await fetch(`${pair.holdover.url}/api/view?${viewQuery(file)}`, {
       headers: anna,
@@ -141,72 +144,62 @@ describe('names of outputs', () => {
 });
 
 describe('after a restart', () => {
-  async function restarted(headers: Record<string, string>) {
-    const pair = await openPair();
-    holdIds(pair);
-    const { files } = await madeOutputs(pair, [{ id: 'old', name: 'old.png' }], headers);
-    const [file = {}] = files;
-    const link = `${pair.holdover.url}/api/view?${viewQuery(file)}`;
-    // Node's `fetch` alone sends no header that makes it a browser.
-    const { location } = await redirectOf(link, headers);
-    await pair.holdover.kill9();
-    const holdover = await startInFront(pair.upstream, {
-      dataDir: pair.holdover.dataDir,
-      port: pair.holdover.port,
-    });
-    onTestFinished(async () => {
-      await holdover.dispose();
-      await pair.upstream.close();
-    });
-    return { upstream: pair.upstream, holdover, file, location };
-  }
+  const carl = { 'X-API-Key': 'key-of-carl' };
+  let upstream: HostileV2;
+  let holdover: Holdover;
+  /** Of an output of each user from before. */
+  const old: { [user: string]: { readonly file: FileRef; readonly link: string } } = {};
 
-  async function redirectOf(url: string, headers: Record<string, string>) {
-    const { headers: answered } = await fetch(url, { headers, redirect: 'manual' });
-    return { location: answered.get('location') ?? '' };
-  }
+  beforeAll(async () => {
+    const first = await openPair();
+    ({ upstream } = first);
+    holdIds(first);
+    for (const [user, headers] of Object.entries({ anna, carl, none: {} })) {
+      const made = await madeOutputs(first, [{ id: `old-${user}`, name: 'old.png' }], headers);
+      const file = made.files[0]!;
+      const url = `${first.holdover.url}/api/view?${viewQuery(file)}`;
+      // Node's `fetch` alone sends no header that makes it a browser.
+      const redirected = await fetch(url, { headers, redirect: 'manual' });
+      old[user] = { file, link: redirected.headers.get('location') ?? '' };
+    }
+    await first.holdover.kill9();
+    const { dataDir, port } = first.holdover;
+    holdover = await startInFront(upstream, { dataDir, port });
+  });
+  afterAll(() => closePair({ upstream, holdover }));
 
   test('outputs and uploads are still there for their owner', async () => {
-    const { holdover, file } = await restarted(anna);
-    expect(await reader(holdover.url, anna)(file)).toEqual([200, 'bytes of old']);
+    const { file } = old['anna']!;
+    expect(await reader(holdover.url, anna)(file)).toEqual([200, 'bytes of old-anna']);
     expect(await reader(holdover.url, ben)(file)).toEqual([404, '']);
   });
 
   test('a signed link is refused in words until its owner calls, whose key is not kept', async () => {
-    const { upstream, holdover, location } = await restarted(anna);
-    upstream.always('content', (exchange) => {
-      const { authorization } = exchange.req.headers;
-      if (authorization !== 'Bearer key-of-anna')
-        return fault.refuse(401, 'unauthorized')(exchange);
-      sendFile(exchange.res, { headers: {}, bytes: Buffer.from('bytes') });
-    });
-    const early = await fetch(location);
+    answers.set('old-carl', (exchange) =>
+      exchange.req.headers.authorization === 'Bearer key-of-carl'
+        ? sendFile(exchange.res, { headers: {}, bytes: Buffer.from('bytes') })
+        : fault.refuse(401, 'unauthorized')(exchange),
+    );
+    const { link } = old['carl']!;
+    const early = await fetch(link);
     expect([early.status, await early.text()]).toEqual([403, expect.stringContaining('owner')]);
-    expect((await fetch(`${holdover.url}/queue`, { headers: anna })).status).toBe(200);
-    const late = await fetch(location);
+    expect((await fetch(`${holdover.url}/queue`, { headers: carl })).status).toBe(200);
+    const late = await fetch(link);
     expect([late.status, await late.text()]).toEqual([200, 'bytes']);
   });
 
   test('a signed link works at once where the upstream takes no keys', async () => {
-    const { location } = await restarted({});
-    expect(await (await fetch(location)).text()).toBe('bytes of old');
+    expect(await (await fetch(old['none']!.link)).text()).toBe('bytes of old-none');
   });
 });
 
 test('a picture for the socket is fetched from behind a link', async () => {
-  const pair = await openPair();
   const storage = await openStorageHost();
-  onTestFinished(async () => {
-    await pair.holdover.dispose();
-    await pair.upstream.close();
-    await storage.close();
-  });
+  onTestFinished(() => storage.close());
   const picture = await pngOf();
   storage.files.set('/socket.png', picture);
-  pair.upstream.always(
-    'content',
-    ({ res }) => void res.writeHead(302, { Location: `${storage.url}/socket.png` }).end(),
-  );
+  const location = { Location: `${storage.url}/socket.png` };
+  answers.set('shown', ({ res }) => res.writeHead(302, location).end());
   const socket = await connect(pair.holdover.wsUrl, { clientId: 'pictures', headers: anna });
   const prompt = { prompt: streaming('7'), client_id: 'pictures' };
   const { body } = await postPrompt(pair.holdover.url, prompt, { headers: anna });
@@ -220,12 +213,6 @@ test('a picture for the socket is fetched from behind a link', async () => {
 });
 
 test('an upload is its owner’s under its own name, whatever path the upstream says it has', async () => {
-  const pair = await openPair();
-  onTestFinished(async () => {
-    await pair.holdover.dispose();
-    await pair.upstream.close();
-  });
-  holdIds(pair);
   // One server keeps one record for equal bytes: the first.
   const first = { ...output({ id: 'the-only-one' }), file_path: 'input/of-another-user.png' };
   pair.upstream.always('upload', ({ json }) => json(200, { ...first, created_new: false }));
