@@ -9,6 +9,7 @@ import { useHoldover } from '../support/processes/use-holdover.ts';
 import { type RawAnswer, dial, requestText } from '../support/clients/raw-socket.ts';
 import { CANARY, expectNoLeak, expectHealthy } from '../support/processes/expect-healthy.ts';
 import { getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { blackPng } from '../support/graphs/black-png.ts';
 import { loading } from '../support/graphs/workflows.ts';
 import { residentMb } from '../support/processes/resident-memory.ts';
 
@@ -238,53 +239,20 @@ test('two hundred uploads of one byte are one file on disk', async () => {
   expect(blobs()).toHaveLength(before + 1);
 });
 
-/** A PNG of this size whose picture data is as small as it gets. */
-function bombPng(width: number, height: number, more: readonly Buffer[] = []): Buffer {
-  const chunk = (type: string, data: Buffer): Buffer => {
-    const body = Buffer.concat([Buffer.from(type), data]);
-    const framed = Buffer.alloc(8 + body.length);
-    framed.writeUInt32BE(data.length);
-    body.copy(framed, 4);
-    framed.writeUInt32BE(crc32(body), framed.length - 4);
-    return framed;
-  };
-  const header = Buffer.alloc(13);
-  header.writeUInt32BE(width, 0);
-  header.writeUInt32BE(height, 4);
-  header[8] = 1;
-  const rows = Math.min(height, 20_000);
-  const data = deflateSync(
-    Buffer.alloc((Math.ceil(width / 8) + 1) * Math.min(rows, 64_000_000 / width)),
-  );
-  return Buffer.concat([
-    Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
-    chunk('IHDR', header),
-    ...more.map((extra) => chunk('iCCP', extra)),
-    chunk('IDAT', data),
-    chunk('IEND', Buffer.alloc(0)),
-  ]);
-}
-
-function crc32(bytes: Buffer): number {
-  let crc = -1;
-  for (const byte of bytes) {
-    crc ^= byte;
-    for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
-  }
-  return (crc ^ -1) >>> 0;
-}
-
 const BOMBS: readonly [string, () => Buffer][] = [
-  ['16000 x 16000', () => bombPng(16_000, 16_000)],
-  ['1 x 100 000 000', () => bombPng(1, 100_000_000)],
-  ['2^31 x 2^31', () => bombPng(2 ** 31 - 1, 2 ** 31 - 1)],
-  ['0 x 0', () => bombPng(0, 0)],
-  ['cut off', () => bombPng(100, 100).subarray(0, 60)],
+  ['16000 x 16000', () => blackPng(16_000, 16_000)],
+  ['1 x 100 000 000', () => blackPng(1, 100_000_000)],
+  ['2^31 x 2^31', () => blackPng(2 ** 31 - 1, 2 ** 31 - 1)],
+  ['0 x 0', () => blackPng(0, 0)],
+  ['cut off', () => blackPng(100, 100).subarray(0, 60)],
   [
     'a colour profile that unpacks to 100 MB',
     () =>
-      bombPng(16, 16, [
-        Buffer.concat([Buffer.from('x\0\0'), deflateSync(Buffer.alloc(100 << 20))]),
+      blackPng(16, 16, [
+        {
+          type: 'iCCP',
+          data: Buffer.concat([Buffer.from('x\0\0'), deflateSync(Buffer.alloc(100 << 20))]),
+        },
       ]),
   ],
   ['a GIF of 60 000 frames', gifOf],

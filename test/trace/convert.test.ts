@@ -60,13 +60,15 @@ describe('holdover convert', () => {
       },
     },
   ])('$what becomes a submission that v2 takes', async ({ content }) => {
-    const converted = await runHoldover(await argvFor(content, []), ENV);
+    const converted = await convert(content);
     expect(converted.code).toBe(0);
     expect(await submit(converted.stdout)).toMatchObject({ status: 201 });
   });
 
   test('names uploaded files by reference, and says which ones', async () => {
-    const { stdout, stderr } = await convert(loading('sub/cat.png'));
+    const argv = await argvFor(loading('sub/cat.png'), []);
+    const { code, stdout, stderr } = await runHoldover(argv, ENV);
+    expect(code).toBe(0);
     const { image } = JSON.parse(stdout).workflow['3'].inputs;
     expect(image).toMatchObject({ __type: 'core/ASSET', info: { file_path: 'input/sub/cat.png' } });
     expect(stderr).toContain(`sub/cat.png as ${image.info.id}`);

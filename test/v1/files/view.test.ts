@@ -1,6 +1,7 @@
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type TestApp, NOW, createTestApp, place } from '../../support/app/v1-routes.ts';
+import { blackPng } from '../../support/graphs/black-png.ts';
 import { type Exchange, exchangesOf, recordedFile } from '../../support/golden/recordings.ts';
 
 /** Recorded exchanges this project answers differently, by request, with the reason. */
@@ -194,12 +195,7 @@ describe('/view refuses what it should', () => {
   });
 
   test('a picture of more than 64 megapixels is not decoded', async () => {
-    const bomb = await sharp({
-      create: { width: 16_000, height: 5_000, channels: 3, background: '#000' },
-    })
-      .png()
-      .toBuffer();
-    await place(app, 'bomb.png', bomb);
+    await place(app, 'bomb.png', blackPng(16_000, 5_000));
     const answer = await app.ask('/view?type=input&filename=bomb.png&preview=webp;90');
     expect(answer.status).toBe(400);
   });
