@@ -46,7 +46,6 @@ export class Follower {
   readonly #endOrder = new EndOrder();
   readonly #pruner: HistoryPruner;
   readonly #consumerOptions: JobConsumerOptions;
-  #isClosed = false;
 
   constructor(ports: PromptPorts) {
     this.#ports = ports;
@@ -144,11 +143,8 @@ export class Follower {
     const followed = this.#followed.get(prompt.key);
     if (!followed || followed.isAnswered || prompt.isReleased) return;
     followed.markAnswered();
-    this.appendEntry(prompt, 'released').catch((error: unknown) => {
-      if (this.#isClosed) return;
-      const facts = { event: 'prompt.release_failed', err: error, user: prompt.caller.user };
-      this.#ports.frames.log.error(facts, 'could not release the frames of a prompt');
-    });
+    const release = async (): Promise<void> => void (await this.appendEntry(prompt, 'released'));
+    this.#retry(release, prompt, followed.signal).catch(() => {});
   }
 
   /** Appends an entry to the log of the prompt. `false`: another process leads the prompt. */
@@ -186,7 +182,6 @@ export class Follower {
 
   /** Stops following; live prompts stay live in the ledger. */
   async close(): Promise<void> {
-    this.#isClosed = true;
     for (const followed of this.#followed.values()) {
       followed.stop();
       followed.release();
@@ -284,15 +279,21 @@ export class Follower {
       signal.throwIfAborted();
       return consumer.poll(jobId);
     };
-    const { clock } = this.#ports.policy;
-    const onError = (error: unknown): void => this.#noteFailure(error, prompt, signal);
-    await retry(follow, { clock, waitMs: RETRY_MS, signal, onError });
+    await this.#retry(follow, prompt, signal);
   }
 
-  #noteFailure(error: unknown, { caller, promptId }: LivePrompt, signal: AbortSignal): void {
-    signal.throwIfAborted();
-    if (error instanceof LeadershipLost) throw error;
-    const facts = { event: 'prompt.follow_failed', err: error, user: caller.user, promptId };
-    this.#ports.frames.log.error(facts, 'following a job failed; retrying');
+  #retry(
+    attempt: () => Promise<boolean | void>,
+    { caller, promptId }: LivePrompt,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { clock } = this.#ports.policy;
+    const onError = (error: unknown): void => {
+      signal.throwIfAborted();
+      if (error instanceof LeadershipLost) throw error;
+      const facts = { event: 'prompt.follow_failed', err: error, user: caller.user, promptId };
+      this.#ports.frames.log.error(facts, 'following a job failed; retrying');
+    };
+    return retry(attempt, { clock, waitMs: RETRY_MS, signal, onError });
   }
 }

@@ -205,6 +205,17 @@ test('a prompt without a job ends when its client was answered', async () => {
   expect(socket.heard()).toEqual(['execution_interrupted', 'executing:null']);
 });
 
+test('a release that the log does not take is tried again', async () => {
+  const { follower, prompt, clock, entries, refuse } = open({});
+  refuse('released');
+  follower.releaseFrames(prompt);
+  await clock.advance(1000);
+  expect(entries).toEqual([]);
+  refuse(undefined);
+  await clock.advance(5000);
+  expect(entries).toEqual(['released']);
+});
+
 test('a prompt whose end is not taken by the log is left to a process that can', async () => {
   const { follower, prompt, left, refuse } = open({});
   refuse('input');
