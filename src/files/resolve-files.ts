@@ -12,6 +12,7 @@ import {
   withAssets,
 } from '../translate/file-mentions.ts';
 import { FOLDER_INPUT, folderMentions, withFileLoaders } from '../translate/folder-loaders.ts';
+import { addTo } from '../translate/graph.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { type GivenNames, hashInContentName } from '../protocol/upload-folders.ts';
 import type { Caller } from '../protocol/job-api.ts';
@@ -30,13 +31,11 @@ export type ResolvedFile = FileMention & {
 };
 
 /** Finds the files that a graph names among those of its user. */
-export interface FileResolver {
-  resolve(
-    caller: Caller,
-    graph: Graph,
-    subfolder?: DialectRules['subfolder'],
-  ): Promise<readonly ResolvedFile[]>;
-}
+export type FileResolver = (
+  caller: Caller,
+  graph: Graph,
+  subfolder?: DialectRules['subfolder'],
+) => Promise<readonly ResolvedFile[]>;
 
 export function createFileResolver(options: {
   readonly files: FileStore;
@@ -44,31 +43,29 @@ export function createFileResolver(options: {
   readonly mayFindOthersFiles: boolean;
   readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
 }): FileResolver {
-  return {
-    async resolve(caller, graph, subfolder) {
-      const info = await options.objectInfo(caller);
-      const mentionsInGraph = fileMentions(graph, info);
-      const mentions: FileMention[] = [];
-      const found = new Map<string, FoundAsset>();
-      const yieldToEventLoop = yieldEvery(FILES_PER_TURN);
-      for (const one of mentionsInGraph) {
-        await yieldToEventLoop();
-        const isName = !hasControlCharacter(one.value);
-        const row = isName ? await rowOf(options.files, caller, one, subfolder) : undefined;
-        // From here on the file is known by its folder and name in the ledger.
-        const mention = row ? { ...one, subfolder: row.subfolder, filename: row.filename } : one;
-        mentions.push(mention);
-        if (row) found.set(fileKey(mention), { id: row.assetId, hash: row.hash });
-        else if (options.mayFindOthersFiles && isGuessableName(mention)) {
-          found.set(fileKey(mention), { id: MISSING_ASSET_ID });
-        }
+  return async (caller, graph, subfolder) => {
+    const info = await options.objectInfo(caller);
+    const mentionsInGraph = fileMentions(graph, info);
+    const mentions: FileMention[] = [];
+    const found = new Map<string, FoundAsset>();
+    const yieldToEventLoop = yieldEvery(FILES_PER_TURN);
+    for (const one of mentionsInGraph) {
+      await yieldToEventLoop();
+      const isName = !hasControlCharacter(one.value);
+      const row = isName ? await rowOf(options.files, caller, one, subfolder) : undefined;
+      // From here on the file is known by its folder and name in the ledger.
+      const mention = row ? { ...one, subfolder: row.subfolder, filename: row.filename } : one;
+      mentions.push(mention);
+      if (row) found.set(fileKey(mention), { id: row.assetId, hash: row.hash });
+      else if (options.mayFindOthersFiles && isGuessableName(mention)) {
+        found.set(fileKey(mention), { id: MISSING_ASSET_ID });
       }
-      const named = resolvedMentions(mentions, found).map((mention) => {
-        const { id = '', hash = null } = found.get(fileKey(mention)) ?? {};
-        return { ...mention, assetId: id, hash };
-      });
-      return [...named, ...(await filesOfFolders(options.files, caller, { graph, info }))];
-    },
+    }
+    const named = resolvedMentions(mentions, found).map((mention) => {
+      const { id = '', hash = null } = found.get(fileKey(mention)) ?? {};
+      return { ...mention, assetId: id, hash };
+    });
+    return [...named, ...(await filesOfFolders(options.files, caller, { graph, info }))];
   };
 }
 
@@ -147,9 +144,7 @@ export function insertAssetReferences(graph: Graph, placed: readonly ResolvedFil
   const ofFolders = placed.filter(({ isOfFolder }) => isOfFolder);
   const refsByNode = new Map<string, AssetRef[]>();
   for (const file of ofFolders) {
-    const refs = refsByNode.get(file.nodeId) ?? [];
-    refs.push(assetRef(found.get(fileKey(file)) ?? { id: file.assetId }));
-    refsByNode.set(file.nodeId, refs);
+    addTo(refsByNode, file.nodeId, assetRef(found.get(fileKey(file)) ?? { id: file.assetId }));
   }
   const named = placed.filter(({ isOfFolder }) => !isOfFolder);
   return withFileLoaders(withAssets(graph, named, found), refsByNode);

@@ -22,7 +22,7 @@ export type { Accepted } from './submit/answer.ts';
 
 type AcceptorParts = {
   readonly duplicateIds: DuplicateIds;
-  readonly fileResolver: FileResolver;
+  readonly resolveFiles: FileResolver;
   readonly submissions: Submissions;
 };
 
@@ -64,7 +64,7 @@ export class Acceptor {
     };
     const { graph, subfolder } = submission;
     const outputs = chooseOutputs(submission, info);
-    const placed = await this.#parts.fileResolver.resolve(caller, graph, subfolder);
+    const placed = await this.#parts.resolveFiles(caller, graph, subfolder);
     if (policy.traits.isService) refuseFolderNames({ graph, resolvedFiles: placed, outputs });
     const traceparent = frames.spans?.traceparentOf(caller);
     const details = { outputs, placed, caller, traceparent };

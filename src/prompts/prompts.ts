@@ -83,10 +83,10 @@ function createAcceptService(
   takeover: PromptTakeover,
 ): Acceptor {
   const duplicateIds = new DuplicateIds(ports, follower, (key) => takeover.discover(key));
-  const fileResolver = createFileResolver({
+  const resolveFiles = createFileResolver({
     files: ports.records.files,
     objectInfo: ports.jobs.objectInfo,
     mayFindOthersFiles: ports.policy.traits.isService,
   });
-  return new Acceptor(ports, { duplicateIds, fileResolver, submissions });
+  return new Acceptor(ports, { duplicateIds, resolveFiles, submissions });
 }

@@ -136,6 +136,7 @@ test.each([
   ['0x10', "Cannot convert string to number: '0x10'"],
   ['nan', 'Cannot convert non-finite value to number: nan'],
   ['1e999', 'Cannot convert non-finite value to number: inf'],
+  ['-inf', 'Cannot convert non-finite value to number: -inf'],
 ])('ComfyNumberConvert of %j fails', async (value, message) => {
   await expect(run('ComfyNumberConvert', { value })).rejects.toThrow(message);
 });

@@ -3,7 +3,7 @@ import { type AssetOptions, Assets } from './assets.ts';
 import type { Blobs } from '../../blobs/blobs.ts';
 import { createOutputRetention, type OutputRetention } from './retention.ts';
 import { createKeyedMutex, type KeyedMutex } from '../../lib/concurrency.ts';
-import { type OutputOptions, createOutputs, type Outputs } from './outputs.ts';
+import { type OutputOptions, createSaveOutput, type SaveOutput } from './outputs.ts';
 import type { FileLookup } from '../jobs/resolve-files.ts';
 
 export type JobFilesOptions = Omit<AssetOptions & OutputOptions, 'withLock'> & {
@@ -16,7 +16,7 @@ export interface JobFiles {
   readonly withLock: KeyedMutex;
   readonly blobs: Blobs;
   readonly assets: Assets;
-  readonly outputs: Outputs;
+  readonly saveOutput: SaveOutput;
   readonly outputRetention: OutputRetention;
   /** `reads`: the assets of an accepted job, which stay although they expire. */
   readonly fileLookupOf: (user: string, reads?: ReadonlySet<string>) => FileLookup;
@@ -30,7 +30,7 @@ export function createJobFiles(deps: JobFilesOptions): JobFiles {
     withLock,
     blobs,
     assets,
-    outputs: createOutputs({ ...deps, withLock }),
+    saveOutput: createSaveOutput({ ...deps, withLock }),
     outputRetention: createOutputRetention({ ...deps, ledger, withLock }),
     fileLookupOf: (user, reads) => ({
       nodes,

@@ -37,14 +37,11 @@ export type OutputOptions = Omit<AssetOptions, 'isInUse'> & {
     | undefined;
 };
 
-/** The files that jobs make, named as v1 names them. */
-export interface Outputs {
-  /**
-   * Makes a file an asset of the job, under the next free name. It survives `kill -9` when this
-   * resolves. The file is moved or removed, even when this rejects.
-   */
-  readonly commit: (file: MadeFile) => Promise<StoredOutput>;
-}
+/**
+ * Makes a file an asset of its job, under the next free name of v1. It survives `kill -9` when this
+ * resolves. The file is moved or removed, even when this rejects.
+ */
+export type SaveOutput = (file: MadeFile) => Promise<StoredOutput>;
 
 const MAX_COUNTER_BYTES = 4 * 1024 * 1024;
 /**
@@ -53,8 +50,8 @@ const MAX_COUNTER_BYTES = 4 * 1024 * 1024;
  */
 const FLOOR_VALID_MS = 1000;
 
-/** Creates files with names that are unique for each user. */
-export function createOutputs(deps: OutputOptions): Outputs {
+/** Saves files under names that are unique for each user. */
+export function createSaveOutput(deps: OutputOptions): SaveOutput {
   const { ledger, blobs, withLock, names, clock, highestUsedElsewhere } = deps;
   const recentFloors = new LRUCache<string, { readonly floor: number; readonly atMs: number }>(
     bytesAtMost(MAX_COUNTER_BYTES),
@@ -100,27 +97,25 @@ export function createOutputs(deps: OutputOptions): Outputs {
       await ledger.assets.insert({ ...row, jobId }, undefined, 'soon');
       return toOutput({ ...made, id: row.id, name });
     });
-  return {
-    // Resolves when the record exists; the lock is held until the marker is gone, too.
-    commit: (made) =>
-      new Promise((resolve, reject) => {
-        const { file } = made;
-        const storeAndRecord = async (): Promise<void> => {
-          await blobs.put(file);
-          reached('after-bytes-stored');
-          const output = await record(made);
-          reached('after-asset-recorded');
-          resolve(output);
-          // A sweep removes a marker that cannot be removed now.
-          await blobs.markRecorded(file.hash);
-        };
-        withLock(file.hash, storeAndRecord).catch(async (error: unknown) => {
-          // A file that cannot be removed now is removed at a later start. The first error matters more.
-          await rm(file.path, { force: true }).catch(() => {});
-          reject(error);
-        });
-      }),
-  };
+  // Resolves when the record exists; the lock is held until the marker is gone, too.
+  return (made) =>
+    new Promise((resolve, reject) => {
+      const { file } = made;
+      const storeAndRecord = async (): Promise<void> => {
+        await blobs.put(file);
+        reached('after-bytes-stored');
+        const output = await record(made);
+        reached('after-asset-recorded');
+        resolve(output);
+        // A sweep removes a marker that cannot be removed now.
+        await blobs.markRecorded(file.hash);
+      };
+      withLock(file.hash, storeAndRecord).catch(async (error: unknown) => {
+        // A file that cannot be removed now is removed at a later start. The first error matters more.
+        await rm(file.path, { force: true }).catch(() => {});
+        reject(error);
+      });
+    });
 }
 
 type MadeFile = {

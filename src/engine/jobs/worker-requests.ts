@@ -20,7 +20,7 @@ type Handlers = {
 export function createWorkerRequestHandler({
   ledger,
   runs,
-  jobFiles: { assets, blobs, outputs, outputRetention },
+  jobFiles: { assets, blobs, saveOutput, outputRetention },
 }: {
   readonly ledger: Ledger;
   readonly runs: JobRuns;
@@ -33,7 +33,7 @@ export function createWorkerRequestHandler({
       return null;
     },
     async save(job, { nodeId, file }) {
-      const saved = await outputs.commit({ user: job.user, jobId: job.id, nodeId, file });
+      const saved = await saveOutput({ user: job.user, jobId: job.id, nodeId, file });
       if (await runs.isCurrent(job)) return saved;
       const row = await ledger.assets.get(saved.id);
       if (row) await assets.removeAsset(row);

@@ -5,7 +5,7 @@ import { mkdir, readdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { Assets } from '../../../src/engine/assets/assets.ts';
-import { createOutputNames, createOutputs } from '../../../src/engine/assets/outputs.ts';
+import { createOutputNames, createSaveOutput } from '../../../src/engine/assets/outputs.ts';
 import { createFolderBlobs } from '../../../src/blobs/folder/folder-blobs.ts';
 import { createKeyedMutex } from '../../../src/lib/concurrency.ts';
 import { sweepWithUnrecorded } from '../../../src/engine/assets/retention.ts';
@@ -34,23 +34,18 @@ async function setup(dies: Partial<AssetStore> = {}) {
     const assets = new Assets(common);
     return { ...common, assets, assetBudgetBytes: Infinity, isLive: () => false };
   };
-  const spooled = async () => {
-    const file = path.join(dataDir, 'spooled');
-    await writeFile(file, 'bytes');
-    return { path: file, hash: HASH, sizeBytes: 5 };
-  };
+  const spooled = path.join(dataDir, 'spooled');
   const place = path.join(dataDir, 'blobs', 'ab', 'ab'.repeat(32));
   return {
     place,
     ledger: whole,
     dying: over({ ...whole, assets: { ...whole.assets, ...dies } }),
     next: over(whole),
-    upload: async () => ({
-      file: await spooled(),
-      contentType: 'text/plain',
-      filePath: 'input/a',
-      tags: [],
-    }),
+    upload: async () => {
+      await writeFile(spooled, 'bytes');
+      const file = { path: spooled, hash: HASH, sizeBytes: 5 };
+      return { file, contentType: 'text/plain', filePath: 'input/a', tags: [] };
+    },
     notes: () => readdir(path.join(dataDir, 'blobs-unrecorded')),
     isStored: () => existsSync(place),
   };
@@ -125,9 +120,9 @@ async function made({ upload }: Awaited<ReturnType<typeof setup>>) {
 test('an output that cannot be stored leaves no file', async () => {
   const service = await setup();
   await writeFile(path.resolve(service.place, '../..'), 'not a folder');
-  const outputs = createOutputs({ ...service.next, names: createOutputNames() });
+  const saveOutput = createSaveOutput({ ...service.next, names: createOutputNames() });
   const output = await made(service);
-  await expect(outputs.commit(output)).rejects.toThrow(/ENOTDIR|EEXIST/);
+  await expect(saveOutput(output)).rejects.toThrow(/ENOTDIR|EEXIST/);
   expect(existsSync(output.file.path)).toBe(false);
 });
 
@@ -137,8 +132,8 @@ test('after a restart the number of a name with %batch_num% is found at once', a
     tried.push(filePath) > 0 ? service.ledger.assets.byFilePath(user, filePath) : undefined;
   const service = await setup({ byFilePath });
   for (let run = 0; run < 2; run++) {
-    const outputs = createOutputs({ ...service.dying, names: createOutputNames() });
-    for (let i = 0; i < 5; i++) await outputs.commit(await made(service));
+    const saveOutput = createSaveOutput({ ...service.dying, names: createOutputNames() });
+    for (let i = 0; i < 5; i++) await saveOutput(await made(service));
   }
   expect(tried[5]).toBe('output/a0_00006_.txt');
   expect(tried).toHaveLength(10);
