@@ -17,7 +17,7 @@ import type { AssetRef, Graph, GraphNode } from '../protocol/v2.ts';
 import { type Steps, runSteps } from '../protocol/steps.ts';
 import { declaredInputs, someSpec } from './declared-inputs.ts';
 import { type NamePath, changedAt, fileNamesIn, takesFileNames } from './file-names.ts';
-import { nodeOf } from './graph.ts';
+import { nodeOf, withNodes } from './graph.ts';
 
 /** An input of a submitted graph that names a v1 file. */
 export type FileMention = FileRef & {
@@ -223,7 +223,6 @@ function mapMentioned(
   mentions: readonly FileMention[],
   change: (mention: FileMention, value: Json) => Json,
 ): Graph {
-  if (mentions.length === 0) return graph;
   const changed = new Map<string, GraphNode>();
   for (const mention of mentions) {
     const node = changed.get(mention.nodeId) ?? nodeOf(graph, mention.nodeId);
@@ -233,9 +232,7 @@ function mapMentioned(
     const inputs = { ...node.inputs, [mention.input]: input };
     changed.set(mention.nodeId, { ...node, inputs });
   }
-  return objectInOrder(
-    entriesInOrder(graph).map(([id, node]) => [id, changed.get(id) ?? node] as const),
-  );
+  return withNodes(graph, changed);
 }
 
 /** Returns the reference to a file in a v2 workflow. */

@@ -52,6 +52,14 @@ function linkedNodes(graph: Graph, id: string): ReadonlySet<string> {
   return found;
 }
 
+/** Returns the graph with some nodes replaced; the same object when there are none. */
+export function withNodes(graph: Graph, changed: ReadonlyMap<string, GraphNode>): Graph {
+  if (changed.size === 0) return graph;
+  return objectInOrder(
+    entriesInOrder(graph).map(([id, node]) => [id, changed.get(id) ?? node] as const),
+  );
+}
+
 /** Returns the part of a graph that its targets need, in the graph's own order. */
 export function pruneTo(graph: Graph, targets: readonly string[]): Graph {
   const needed = new Set(dependenciesFirst(graph, targets));

@@ -1,12 +1,7 @@
-import {
-  type Json,
-  type JsonObject,
-  entriesInOrder,
-  isJsonObject,
-  objectInOrder,
-} from '../protocol/json.ts';
+import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
 import type { Graph, GraphNode } from '../protocol/v2.ts';
+import { withNodes } from './graph.ts';
 
 type InputMapping = { readonly new_id: string } & (
   | { readonly old_id: string }
@@ -90,11 +85,7 @@ export function withReplacements(graph: Graph, info: ObjectInfo): Graph {
       ? [[id, replacedNode(node, replacement)] as const]
       : [];
   });
-  if (replaced.length === 0) return graph;
-  const byId = new Map(replaced);
-  return objectInOrder(
-    entriesInOrder(graph).map(([id, node]) => [id, byId.get(id) ?? node] as const),
-  );
+  return withNodes(graph, new Map(replaced));
 }
 
 function replacedNode(node: GraphNode, { newClass, inputs }: Replacement): GraphNode {

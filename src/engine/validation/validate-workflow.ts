@@ -1,4 +1,4 @@
-import { type Json, isJsonObject, entriesInOrder, objectInOrder } from '../../protocol/json.ts';
+import { type Json, isJsonObject } from '../../protocol/json.ts';
 import { type Result, ok, refuse } from '../../protocol/job-api.ts';
 import type { V2ErrorCode } from '../../protocol/error-codes.ts';
 import type { Steps } from '../../protocol/steps.ts';
@@ -11,7 +11,7 @@ import {
 } from '../../protocol/node-errors.ts';
 import type { NodeErrorEntry, NodeErrors } from '../../protocol/v1.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
-import { addTo } from '../../translate/graph.ts';
+import { addTo, withNodes } from '../../translate/graph.ts';
 import { errorsInOrder, missingNodeError } from '../../translate/node-errors.ts';
 import { inputConfig } from './validate-link.ts';
 import type { ValidationContext, NodeValidation, UnknownFile } from './validate-node.ts';
@@ -133,10 +133,7 @@ function* withCoerced(
     if (isChanged) changed.set(id, { ...node, inputs: { ...node.inputs, ...coerced } });
     yield 1 + Object.keys(node.inputs ?? {}).length;
   }
-  if (changed.size === 0) return workflow;
-  return objectInOrder(
-    entriesInOrder(workflow).map(([id, node]) => [id, changed.get(id) ?? node] as const),
-  );
+  return withNodes(workflow, changed);
 }
 
 /** A node because of which v1 refuses the whole prompt. */
