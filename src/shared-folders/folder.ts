@@ -114,7 +114,7 @@ async function place(
       else if ((await linkOrRenameNew(partialPath, target)) === 'taken') return 'taken';
       return 'placed';
     } finally {
-      await rm(partialPath, { force: true }).catch(ignore);
+      await rm(partialPath, { force: true }).catch(() => {});
     }
   } finally {
     content.source.destroy();
@@ -159,8 +159,6 @@ function partialPathOf(root: string, { subfolder, filename }: FileName, tag: str
   const named = createHash('sha256').update(`${tag}/${subfolder}/${filename}`).digest('hex');
   return join(root, subfolder, `.holdover-${named.slice(0, 16)}.part`);
 }
-
-function ignore(): void {}
 
 /** A plain file below a folder. */
 type FolderFile = {

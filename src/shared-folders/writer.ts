@@ -106,12 +106,6 @@ export async function openFolderWriter(deps: FolderWriterOptions): Promise<Folde
     return files.put(pendingRow(pendingFile));
   }
 
-  /** Returns false when another process has a pending file of this name: one would overwrite the other. */
-  function claimPending(pendingFile: PendingFile): Promise<boolean> {
-    pending.set(pathOf(pendingFile.row), pendingFile);
-    return files.claim(pendingRow(pendingFile));
-  }
-
   /** Removes a file from the pending ones, unless a newer file of this name is pending here or at another process. */
   async function removePending(pendingFile: PendingFile): Promise<void> {
     const { row } = pendingFile;
@@ -123,10 +117,12 @@ export async function openFolderWriter(deps: FolderWriterOptions): Promise<Folde
   }
 
   async function recordBoth(pendingFile: PendingFile, record: RecordName): Promise<boolean> {
+    pending.set(pathOf(pendingFile.row), pendingFile);
+    // The claim fails when another process has a pending file of this name: one would overwrite the other.
     const saving =
       pendingFile.rule === 'newer'
-        ? savePending(pendingFile).then(() => true)
-        : claimPending(pendingFile);
+        ? files.put(pendingRow(pendingFile)).then(() => true)
+        : files.claim(pendingRow(pendingFile));
     // Both writes begin in the same turn of the event loop if possible, and then are one transaction.
     const [isOurs, isRecorded] = await Promise.all([saving, record(saving)]);
     reached('folder-owed');

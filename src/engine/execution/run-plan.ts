@@ -79,11 +79,7 @@ function planNode(id: string, context: PlanContext): PlannedNode {
  * nodes, not by ids; a class that asks for UNIQUE_ID is the exception.
  */
 function signatureOf(
-  node: {
-    readonly id: string;
-    readonly def: NodeDef;
-    readonly inputs: { readonly [name: string]: Json };
-  },
+  node: Pick<PlannedNode, 'id' | 'def'> & Pick<GraphNode, 'inputs'>,
   context: PlanContext,
 ): string {
   const parts: Json[] = [node.def.name];

@@ -26,9 +26,7 @@ export type JobReaderOptions = {
   /** Finds an unfinished job of this process, which is shown without a read of the ledger. */
   readonly find?: (id: string) => LiveJob | undefined;
   /** Returns the current states of stored jobs. */
-  readonly statesOf: (
-    rows: readonly JobRow[],
-  ) => Promise<readonly (JobState & { readonly position?: number | null })[]>;
+  readonly statesOf: (rows: readonly JobRow[]) => Promise<readonly JobState[]>;
   /** Returns events that this process has already. */
   readonly ownEvents: (caller: Caller, id: string, signal: AbortSignal) => Events | undefined;
   /** Subscribes to the events of an unfinished job that another process runs. */

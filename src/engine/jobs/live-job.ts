@@ -37,6 +37,8 @@ export type JobState = {
   progress: Progress | null;
   cachedNodes: readonly string[] | null;
   ui: { [nodeId: string]: NodeUi };
+  /** The place in the queue; absent or null for a job that does not wait. */
+  position?: number | null;
 };
 
 /** An unfinished job. Only its engine changes it. */
@@ -61,7 +63,6 @@ export type LiveJob = JobState & {
   attempts: number;
   /** True when this run has begun and that is recorded. */
   hasBegun: boolean;
-  position: number | null;
   /** Where several processes run jobs: the number of the run, which all its writes carry. */
   readonly fence?: number;
   /** The files that the job made; absent before its first run. */
@@ -212,7 +213,7 @@ function shownExpiryMs(
 }
 
 /** Returns a job as v2 shows it. After its retention a job is `expired` and shows no results. */
-export function showJob(job: JobState & { readonly position?: number | null }, nowMs: number): Job {
+export function showJob(job: JobState, nowMs: number): Job {
   const expired = job.completedAtMs !== null && job.expiresAtMs <= nowMs;
   return {
     id: job.id,

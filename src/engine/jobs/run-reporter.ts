@@ -21,7 +21,7 @@ type State = {
   done: number;
   total: number;
   value: number;
-  node: { id: string; classType: string } | null;
+  node: { nodeId: string; classType: string } | null;
 };
 
 /** Creates the reporter of one run of a job. */
@@ -56,7 +56,7 @@ export function createRunReporter(job: LiveJob, clock: Clock): RunReporter {
       progress();
     },
     started({ nodeId, classType }) {
-      state.node = { id: nodeId, classType };
+      state.node = { nodeId, classType };
       emit({ event: 'x_node', data: { node_id: nodeId, phase: 'started' } });
       progress();
     },
@@ -80,10 +80,7 @@ export function createRunReporter(job: LiveJob, clock: Clock): RunReporter {
       state.node = null;
       progress();
     },
-    current: () => ({
-      nodeId: state.node?.id ?? null,
-      classType: state.node?.classType ?? null,
-    }),
+    current: () => ({ nodeId: null, classType: null, ...state.node }),
   };
 }
 
@@ -102,7 +99,7 @@ function snapshot(
     value: state.value,
     nodes_done: state.done,
     nodes_total: state.total,
-    current_node: state.node?.id ?? null,
+    current_node: state.node?.nodeId ?? null,
     current_node_class: state.node?.classType ?? null,
     step: step ?? null,
     steps: steps ?? null,
