@@ -17,7 +17,7 @@ export type Column<Value = unknown> = {
 export type Columns<Row> = { readonly [Name in keyof Row]-?: Column };
 
 /** The row that has these columns. */
-type RowOf<Map> = {
+export type RowOf<Map> = {
   readonly [Name in keyof Map]: Map[Name] extends Column<infer Value> ? Value : never;
 };
 
@@ -241,6 +241,12 @@ export const CALL_COUNT_COLUMNS = {
   count: number('count'),
   firstAtMs: number('first_at_ms'),
   lastAtMs: number('last_at_ms'),
+} as const;
+
+export const TEXT_COLUMNS = {
+  user: text('user'),
+  id: text('id'),
+  valueJson: text('value_json'),
 } as const;
 
 /**

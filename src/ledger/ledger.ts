@@ -190,7 +190,7 @@ export interface KeyStore {
   /** The claim of a key for an asset. A key for a job may have the same text. */
   ofAsset(user: string, key: string): Promise<ClaimedAsset | undefined>;
   /** Stores a key of a backup, whose job or asset may be gone. */
-  put<Kind extends KeyKind>(kind: Kind, row: RecordRows[Kind]): Promise<void>;
+  put(kind: KeyKind, row: RecordRows[KeyKind]): Promise<void>;
   /** Removes the keys of jobs and assets that were claimed before this time. */
   expire(claimedBeforeMs: number): Promise<void>;
 }

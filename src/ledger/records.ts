@@ -8,49 +8,9 @@ import {
   MODEL_CALL_COLUMNS,
   PROMPT_COLUMNS,
   REPLAY_COLUMNS,
-  type AssetRow,
-  type CallCount,
-  type ClaimedAsset,
-  type Columns,
-  type FileRow,
-  type JobKey,
-  type JobRow,
-  type ModelCallRow,
-  type PromptRow,
-  type ReplayRow,
+  TEXT_COLUMNS,
+  type RowOf,
 } from './columns.ts';
-
-type TextRow = { readonly user: string; readonly id: string; readonly valueJson: string };
-
-/** The rows of a ledger by their kind. `jobKeys` and `assetKeys` are single-use idempotency keys. */
-export type RecordRows = {
-  readonly prompts: PromptRow;
-  readonly jobs: JobRow;
-  readonly jobKeys: JobKey;
-  readonly files: FileRow;
-  readonly assets: AssetRow;
-  readonly assetKeys: ClaimedAsset;
-  /** One setting of a front end. */
-  readonly settings: TextRow;
-  /** The labels of one file. */
-  readonly assetLabels: TextRow;
-  readonly calls: CallCount;
-  readonly modelCalls: ModelCallRow;
-  readonly replays: ReplayRow;
-};
-
-export type RecordKind = keyof RecordRows;
-
-/** One record of a ledger. */
-export type StoredRecord = {
-  readonly [Kind in RecordKind]: { readonly kind: Kind; readonly row: RecordRows[Kind] };
-}[RecordKind];
-
-const TEXT = {
-  user: { type: 'text', sql: 'user' },
-  id: { type: 'text', sql: 'id' },
-  valueJson: { type: 'text', sql: 'value_json' },
-} as const;
 
 /**
  * For each kind its columns, its table in SQLite, and the first part of its keys in Redis. Records are read in this
@@ -60,21 +20,30 @@ const TEXT = {
 export const RECORD_KINDS = {
   prompts: { columns: PROMPT_COLUMNS, table: 'prompts', redisKey: 'prompt' },
   jobs: { columns: JOB_COLUMNS, table: 'jobs', redisKey: 'job' },
+  /** `jobKeys` and `assetKeys` are single-use idempotency keys. */
   jobKeys: { columns: JOB_KEY_COLUMNS, table: 'keys', redisKey: 'key' },
   files: { columns: FILE_COLUMNS, table: 'files', redisKey: 'file' },
   assets: { columns: ASSET_COLUMNS, table: 'assets', redisKey: 'asset' },
   assetKeys: { columns: CLAIMED_ASSET_COLUMNS, table: 'asset_keys', redisKey: 'asset-key' },
-  settings: { columns: TEXT, table: 'settings', redisKey: 'settings' },
-  assetLabels: { columns: TEXT, table: 'asset_labels', redisKey: 'asset-labels' },
+  /** One setting of a front end. */
+  settings: { columns: TEXT_COLUMNS, table: 'settings', redisKey: 'settings' },
+  /** The labels of one file. */
+  assetLabels: { columns: TEXT_COLUMNS, table: 'asset_labels', redisKey: 'asset-labels' },
   calls: { columns: CALL_COUNT_COLUMNS, table: 'v1_calls', redisKey: 'call' },
   modelCalls: { columns: MODEL_CALL_COLUMNS, table: 'model_calls', redisKey: 'model-call' },
   replays: { columns: REPLAY_COLUMNS, table: 'model_replays', redisKey: 'replay' },
-} as const satisfies {
-  readonly [Kind in RecordKind]: {
-    readonly columns: Columns<RecordRows[Kind]>;
-    readonly table: string;
-    readonly redisKey: string;
-  };
-};
+} as const;
+
+export type RecordKind = keyof typeof RECORD_KINDS;
 
 export const KINDS = Object.keys(RECORD_KINDS) as readonly RecordKind[];
+
+/** The rows of a ledger by their kind. */
+export type RecordRows = {
+  readonly [Kind in RecordKind]: RowOf<(typeof RECORD_KINDS)[Kind]['columns']>;
+};
+
+/** One record of a ledger. */
+export type StoredRecord = {
+  readonly [Kind in RecordKind]: { readonly kind: Kind; readonly row: RecordRows[Kind] };
+}[RecordKind];
