@@ -38,18 +38,12 @@ export function jobStore(db: Database, writer: Writer): JobStore {
     // A key that equals the id of its job needs no row of its own: the id is unique.
     key === row.id
       ? writer.writeOne(() => sql.insertNew.run(...SQL.values(row)).changes === 1, durability)
-      : insertClaiming(row, key, durability);
-  const insertClaiming = (
-    row: JobRow,
-    key: string | undefined,
-    durability?: Durability,
-  ): Promise<boolean> =>
-    writer.write(() => {
-      const isFree =
-        key === undefined || sql.claim.run(row.user, key, row.createdAtMs).changes === 1;
-      if (isFree) sql.insert.run(...SQL.values(row));
-      return isFree;
-    }, durability);
+      : writer.write(() => {
+          const isFree =
+            key === undefined || sql.claim.run(row.user, key, row.createdAtMs).changes === 1;
+          if (isFree) sql.insert.run(...SQL.values(row));
+          return isFree;
+        }, durability);
   return {
     async insert(row, key, durability) {
       if (!texts.isLong(row, LONG_COLUMNS)) return await insert(row, key, durability);

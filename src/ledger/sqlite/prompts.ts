@@ -104,12 +104,10 @@ function lookups({ db, reader }: Parts) {
   const ended = `FROM prompts INDEXED BY prompts_done WHERE state = 'done'`;
   const live = reader(`SELECT ${COLUMNS} FROM prompts WHERE rowid IN (SELECT rowid FROM prompts
     INDEXED BY prompts_by_id EXCEPT SELECT rowid ${ended}) ORDER BY rowid`);
-  const liveOf = reader(`SELECT ${COLUMNS} FROM prompts WHERE rowid IN (SELECT rowid FROM prompts
-    INDEXED BY prompts_by_id WHERE user = ? EXCEPT SELECT rowid ${ended} AND user = ?)
-    ORDER BY rowid`);
-  const liveKeys = db.prepare(`SELECT key FROM prompts WHERE rowid IN (SELECT rowid FROM prompts
-    INDEXED BY prompts_by_id WHERE user = ? EXCEPT SELECT rowid ${ended} AND user = ?)
-    ORDER BY rowid`);
+  const ofUser = `FROM prompts WHERE rowid IN (SELECT rowid FROM prompts INDEXED BY prompts_by_id
+    WHERE user = ? EXCEPT SELECT rowid ${ended} AND user = ?) ORDER BY rowid`;
+  const liveOf = reader(`SELECT ${COLUMNS} ${ofUser}`);
+  const liveKeys = db.prepare(`SELECT key ${ofUser}`);
   const find = reader(`SELECT ${COLUMNS} FROM prompts WHERE user = ? AND prompt_id = ?
     ORDER BY rowid DESC LIMIT 1`);
   const findByJob = reader(`SELECT ${COLUMNS} FROM prompts WHERE user = ? AND job_id = ?`);
@@ -142,42 +140,36 @@ function historyStore({ db, writer, dropReplaced }: Parts) {
   const sql = historyStatements(db, done);
   const outlines = createOutlines(db);
   /** Invalidates the outlines after a failed write, because they may have been read with it. */
-  const write = <T>(written: Promise<T>): Promise<T> =>
-    written.catch((error: unknown) => {
-      outlines.invalidate();
-      throw error;
-    });
+  const onFailure = (error: unknown): never => {
+    outlines.invalidate();
+    throw error;
+  };
+  const change = (apply: () => void): Promise<void> => writer.write(apply).catch(onFailure);
   return {
     async finish(key, { shortened, ...outcome }, durability) {
       const { graphJson = null, extraDataJson = null } = shortened ?? {};
       const values = { key, ...NO_END, ...outcome, graphJson, extraDataJson };
-      await write(writer.writeOne(() => void sql.finish.run(values), durability));
+      await writer.writeOne(() => void sql.finish.run(values), durability).catch(onFailure);
       if (shortened) await dropReplaced(key);
     },
     outlines: outlines.of,
     deleteHistory: (user, promptIds) =>
-      write(
-        writer.write(() => {
-          promptIds.forEach((id) => sql.deleteDone.run(user, id));
-          outlines.invalidate(user);
-        }),
-      ),
+      change(() => {
+        promptIds.forEach((id) => sql.deleteDone.run(user, id));
+        outlines.invalidate(user);
+      }),
     clearHistory: (user) =>
-      write(
-        writer.write(() => {
-          sql.clearDone.run(user);
-          outlines.invalidate(user);
-        }),
-      ),
+      change(() => {
+        sql.clearDone.run(user);
+        outlines.invalidate(user);
+      }),
     pruneHistory: ({ count, bytes }) =>
-      write(
-        writer.write(() => {
-          for (const { user } of sql.overLimits.all(count, bytes) as { user: string }[]) {
-            sql.prune.run({ user, count, bytes });
-            outlines.invalidate(user);
-          }
-        }),
-      ),
+      change(() => {
+        for (const { user } of sql.overLimits.all(count, bytes) as { user: string }[]) {
+          sql.prune.run({ user, count, bytes });
+          outlines.invalidate(user);
+        }
+      }),
   } satisfies Partial<PromptStore>;
 }
 
