@@ -28,6 +28,7 @@ export class Figures {
 
   constructor(sources: FigureSources) {
     this.#sources = sources;
+    // While the ledger is unavailable, the figures have a gap.
     this.#timer = setInterval(() => void this.measure().catch(() => {}), SAMPLE_INTERVAL_MS);
     this.#timer.unref();
   }
@@ -68,8 +69,6 @@ export class Figures {
     clearInterval(this.#timer);
   }
 }
-
-/** Ignores an error: while the ledger is unavailable, the figures have a gap. */
 
 type Rates = Record<
   'ended_per_minute' | 'requests_per_second' | 'latency_p50_ms' | 'latency_p95_ms',

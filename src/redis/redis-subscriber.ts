@@ -38,6 +38,7 @@ export class RedisSubscriber {
     const handlers = this.#handlers.get(channel);
     if (!handlers?.delete(onMessage) || handlers.size > 0) return;
     this.#handlers.delete(channel);
+    // After a failure the connection is opened again, and its channels are subscribed again.
     this.#redis.unsubscribe(channel).catch(() => {});
   }
 
@@ -84,5 +85,3 @@ export class RedisSubscriber {
     this.#redis.ping().catch(() => {});
   }
 }
-
-/** Used where the error needs no handling: the connection is opened and its channels subscribed again. */
