@@ -23,25 +23,20 @@ export function ledgerSource(text: string): LedgerSource {
   const scheme = SCHEMES[url?.protocol ?? ''];
   if (url === undefined || scheme === undefined || !/^[^,]+$/.test(url.hostname)) {
     throw new InvalidSetting(
-      `option '--ledger' must be "sqlite" or redis://HOST:PORT, not '${withoutLogin(text, url)}'`,
+      `option '--ledger' must be "sqlite" or redis://HOST:PORT, not '${withoutRedisLogin(text)}'`,
     );
   }
   if (!/^(\/\d*)?$/.test(url.pathname) || url.search !== '' || url.hash !== '') {
     throw new InvalidSetting(
-      `option '--ledger' takes the number of a database and no more after the host, not '${withoutLogin(text, url)}'`,
+      `option '--ledger' takes the number of a database and no more after the host, not '${withoutRedisLogin(text)}'`,
     );
   }
   return { kind: 'redis', url: scheme + url.href.slice(url.protocol.length) };
 }
 
-/** The address of a Redis without credentials. */
-export function withoutRedisLogin(address: string): string {
-  const { protocol, host, pathname } = new URL(address);
-  return `${protocol}//${host}${pathname}`;
-}
-
-/** The parts of the address that are certainly no secret. */
-function withoutLogin(text: string, url: URL | undefined): string {
+/** The parts of the address of a Redis that are certainly no secret. */
+export function withoutRedisLogin(text: string): string {
+  const url = parseUrl(text);
   if (url && url.host !== '') return `${url.protocol}//${url.host}${url.pathname}`;
   return text.replace(/^([a-z]+:\/\/)?.*[:@?].*/is, '$1…');
 }
