@@ -164,10 +164,7 @@ export class TrafficRecorder {
 }
 
 /** Returns the calling program, and the client id in the address. */
-function clientOf(request: IncomingMessage): {
-  readonly agent: string;
-  readonly client_id: string;
-} {
+function clientOf(request: IncomingMessage) {
   const query = (request.url ?? '').split('?', 2)[1] ?? '';
   return { agent: agentOf(request), client_id: clientIdIn(query) };
 }

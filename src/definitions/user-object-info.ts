@@ -146,7 +146,6 @@ function isModel(name: string): boolean {
 
 const MODEL_EXTENSION = /\.(gltf|glb|obj|fbx|stl|ply|spz|splat|ksplat|usdz)$/i;
 
-/** True when a class lets its user choose among uploaded files. */
 /** The class with the files of one user, instead of those its source listed. */
 function withUploadChoices(info: ClassInfo, files: UploadNames, className: string): ClassInfo {
   const isFolder = (key: string): boolean =>

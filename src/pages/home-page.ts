@@ -13,9 +13,9 @@ import { sendPageFile } from './send-file.ts';
 /** `scripts/build-page.js` writes it. */
 const PAGE_FOLDER = packageUrl('dist/page/');
 
-/** The path of the page; its files are below. */
 /** v1's front end is below its second prefix, too: clients with such a base address probe it for a 200. */
 export const START_PATHS: ReadonlySet<string> = new Set(['/', '/api/']);
+/** The path of the page; its files are below. */
 const PAGE_PATH = '/holdover';
 
 /** Every path of Holdover's own page but `/`. */
@@ -93,14 +93,7 @@ async function sendPage(
 /**
  * With a prefix the page names its files from the root: some proxies treat `/prefix` as `/prefix/`.
  */
-function toOrigins(
-  address: PublicAddress | undefined,
-  path: string,
-): {
-  readonly origin: string;
-  readonly socket: string;
-  readonly root: string;
-} {
+function toOrigins(address: PublicAddress | undefined, path: string) {
   const origin = address?.base ?? '';
   const nearRoot = path === '/api/' ? '../' : '';
   const root = address === undefined || address.prefix === '' ? nearRoot : `${address.prefix}/`;
