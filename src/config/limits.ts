@@ -2,48 +2,38 @@ import type { Flags } from './flags.ts';
 import type { WorkerLimits } from './ledger.ts';
 import { MEBIBYTE, daysInMs, parseJsonObject } from './parse-values.ts';
 
+type ChangedDefaults = { readonly [name: string]: unknown };
+
 /** Limits without a flag of their own. */
-export type Limits = {
+export const LIMITS = {
   /** JSON values in one request body. Parsing more keeps the calls of others waiting. */
-  readonly jsonValues: number;
+  jsonValues: 500_000,
   /** Nodes of one graph. The time that checks and events take grows with them. */
-  readonly graphNodes: number;
-  /** Of each user. The number of entries is that of the original server; one graph fits into a message. */
-  readonly history: {
-    readonly count: number;
-    readonly bytes: number;
-    /** Graph and extra data of one entry. */
-    readonly graphBytes: number;
-  };
-  /** WebSocket connections of one user; by default half of `--max-sockets`, so that others can connect. */
-  readonly socketsPerUser?: number;
+  graphNodes: 10_000,
+  /**
+   * Of each user. The number of entries is that of the original server; one graph fits into a
+   * message. `graphBytes`: graph and extra data of one entry.
+   */
+  history: { count: 10_000, bytes: 1024 * MEBIBYTE, graphBytes: 16 * MEBIBYTE },
   /** Requests of one key to `/api/v2`: a thousand a second, which only a faulty program sends. */
-  readonly v2RequestsPerMinute: number;
+  v2RequestsPerMinute: 60_000,
   /** Workflows and other saved files of one user: far more than front ends save. */
-  readonly userdataBytes: number;
+  userdataBytes: 1024 * MEBIBYTE,
   /** Prompts of one user that may wait for room at a service: as many as wait in the embedded engine. */
-  readonly outboxPrompts: number;
-  /** Changes of the defaults of `remote/limits.ts`; `outbox`: of the pace of the outbox. */
-  readonly upstream: { readonly [name: string]: unknown };
+  outboxPrompts: 1000,
   /** False: the assets API of v1 is switched off, as on original servers before 0.38. */
-  readonly assets: boolean;
-  readonly workers: WorkerLimits;
+  assets: true,
+  /** Changes of the defaults of `remote/limits.ts`; `outbox`: of the pace of the outbox. */
+  upstream: {} as ChangedDefaults,
+  workers: {} as WorkerLimits,
   /** Changes of the defaults of `router/limits.ts`. */
-  readonly models: { readonly [name: string]: unknown };
+  models: {} as ChangedDefaults,
 };
 
-export const LIMITS = {
-  jsonValues: 500_000,
-  graphNodes: 10_000,
-  history: { count: 10_000, bytes: 1024 * MEBIBYTE, graphBytes: 16 * MEBIBYTE },
-  v2RequestsPerMinute: 60_000,
-  userdataBytes: 1024 * MEBIBYTE,
-  outboxPrompts: 1000,
-  assets: true,
-  upstream: {},
-  workers: {},
-  models: {},
-} as const satisfies Limits;
+export type Limits = Readonly<typeof LIMITS> & {
+  /** WebSocket connections of one user; by default half of `--max-sockets`, so that others can connect. */
+  readonly socketsPerUser?: number;
+};
 
 /** Reads the hidden `--limits`, with which tests change single limits; a later one adds to an earlier. */
 export function readLimits(texts: readonly string[] = []): Limits {

@@ -1,52 +1,31 @@
-type Bounds = { readonly first: number; readonly last: number };
-
 /** All waits of submissions that do not succeed at once. */
-export type SubmissionPace = {
+export const DEFAULT_PACE = {
   /** The bounds of the upstream's `Retry-After`, and the wait without that header. */
-  readonly retryAfterMs: {
-    readonly least: number;
-    readonly most: number;
-    readonly unstated: number;
-  };
-  /** The waits between attempts at an upstream that cannot be reached. */
-  readonly notSentMs: Bounds;
-  /** The waits between searches for a job that may exist. */
-  readonly searchMs: Bounds;
-  /** A job that no search finds for this long is lost. */
-  readonly searchWindowMs: number;
-  /** A job that the service's complete list lacks for this long was not made. */
-  readonly absentMs: number;
-  /** A request without an answer may be in progress at the service for this long. */
-  readonly inFlightMs: number;
-  /** While the client of a prompt waits for its answer. */
-  readonly answering: AnsweringPace;
-};
-
-type AnsweringPace = {
-  /** The waits before a plan that was not sent is sent again. */
-  readonly notSentMs: readonly number[];
-  /** The waits before the searches after an attempt of unknown outcome; then it is sent again. */
-  readonly unknownMs: readonly number[];
-  /** The wait between the searches after these attempts. */
-  readonly searchMs: number;
-  /** How long after the first attempt of unknown outcome the client gets an answer. */
-  readonly limitMs: number;
-};
-
-export const DEFAULT_PACE: SubmissionPace = {
   retryAfterMs: { least: 1000, most: 60_000, unstated: 2000 },
+  /** The waits between attempts at an upstream that cannot be reached. */
   notSentMs: { first: 1000, last: 30_000 },
+  /** The waits between searches for a job that may exist. */
   searchMs: { first: 2000, last: 30_000 },
+  /** A job that no search finds for this long is lost. */
   searchWindowMs: 10 * 60_000,
+  /** A job that the service's complete list lacks for this long was not made. */
   absentMs: 2000,
+  /** A request without an answer may be in progress at the service for this long. */
   inFlightMs: 60_000,
+  /** While the client of a prompt waits for its answer. */
   answering: {
+    /** The waits before a plan that was not sent is sent again. */
     notSentMs: [250, 1000],
+    /** The waits before the searches after an attempt of unknown outcome; then it is sent again. */
     unknownMs: [1000, 4000],
+    /** The wait between the searches after these attempts. */
     searchMs: 1000,
+    /** How long after the first attempt of unknown outcome the client gets an answer. */
     limitMs: 15_000,
   },
 };
+
+export type SubmissionPace = Readonly<typeof DEFAULT_PACE>;
 
 /** Returns the wait after a capacity refusal, before jitter. */
 export function retryAfterMs(
