@@ -6,7 +6,7 @@ import { createCredentialCheck } from './calls/credential-check.ts';
 import { createAssets } from './files/assets.ts';
 import { type RemoteClient, createCalls } from './calls/calls.ts';
 import { type RedirectHost, createForeignLinks } from './files/foreign-links.ts';
-import { unknownCapabilities } from './capabilities.ts';
+import { UNKNOWN_CAPABILITIES } from './capabilities.ts';
 import { DEFAULT_REMOTE_LIMITS, MAX_STREAMS, type RemoteLimits } from './limits.ts';
 import { createLinks } from './calls/upstream-links.ts';
 import { createUploadPaths } from './files/upload-paths.ts';
@@ -52,7 +52,7 @@ export function createRemoteServices(options: RemoteOptions) {
   const limits: RemoteLimits = { ...DEFAULT_REMOTE_LIMITS, ...options.limits };
   const links = createLinks(service.baseUrl);
   const connections = createConnections(links.origin, limits, options.traceHeaders);
-  const capabilities = unknownCapabilities();
+  const capabilities = { ...UNKNOWN_CAPABILITIES };
   if (assetMode !== 'auto') capabilities.assetMode = assetMode;
   if (labels !== 'auto') capabilities.labels = labels;
   const calls = createCalls(connections, { limits, clock, log, capabilities });
