@@ -1,11 +1,9 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { call } from '../support/clients/raw-call.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import type { ClassInfo, ObjectInfo } from '../../src/protocol/v1.ts';
+import { fixedDefinitions } from '../support/app/definitions.ts';
+import { type TestApp, createTestApp } from '../support/app/v1-routes.ts';
 
-const loader = (name: string, required: object): object => ({
+const loader = (name: string, required: ClassInfo['input'][string]): ClassInfo => ({
   input: { required },
   input_order: { required: Object.keys(required) },
   output: [],
@@ -19,7 +17,7 @@ const loader = (name: string, required: object): object => ({
   output_node: false,
 });
 
-const INFO = {
+const INFO: ObjectInfo = {
   CheckpointLoaderSimple: loader('CheckpointLoaderSimple', {
     ckpt_name: [['a.safetensors', 'sub/b.ckpt'], { tooltip: 'x' }],
   }),
@@ -30,18 +28,11 @@ const INFO = {
   LoraLoader: loader('LoraLoader', { another_input: [['x.safetensors']] }),
 };
 
-let dir: string;
-let holdover: Holdover;
+let app: TestApp;
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'holdover-models-'));
-  const file = join(dir, 'object_info.json');
-  await writeFile(file, JSON.stringify(INFO));
-  holdover = await startHoldover({ args: ['--object-info', file], upstream: 'embedded' });
+  app = await createTestApp({ definitions: fixedDefinitions(INFO) });
 });
-afterAll(async () => {
-  await holdover.dispose();
-  await rm(dir, { recursive: true });
-});
+afterAll(() => app.close());
 
 describe('/models/{folder} lists what the node definitions offer', () => {
   test.each([
@@ -59,12 +50,12 @@ describe('/models/{folder} lists what the node definitions offer', () => {
       ],
     ],
   ])('%s: %j', async (path, expected) => {
-    const answer = await call(holdover.url, path);
+    const answer = await app.ask(path);
     expect([answer.status, JSON.parse(answer.text)]).toEqual([200, expected]);
   });
 
   test.each(['/models/unet', '/models/__proto__', '/experiment/models/configs'])(
     '%s is no folder: 404',
-    async (path) => expect((await call(holdover.url, path)).status).toBe(404),
+    async (path) => expect((await app.ask(path)).status).toBe(404),
   );
 });

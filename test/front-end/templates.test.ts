@@ -3,6 +3,9 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import sharp, { type Sharp } from 'sharp';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { openDefinitions } from '../../src/definitions/open-definitions.ts';
+import { silentLogger } from '../../src/observability/log.ts';
+import { openTemplates } from '../../src/pages/templates.ts';
 import { call } from '../support/clients/raw-call.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type UiGraph, promptOf } from '../support/browser/ui-graph.ts';
@@ -109,17 +112,10 @@ describe('a front end finds them', () => {
 });
 
 describe('no user is shown a workflow that cannot run', () => {
-  async function inFront(args: readonly string[]): Promise<Holdover> {
-    const front = await startHoldover({
-      args: ['--front-end-root', web.root, '--upstream', holdover.url, ...args],
-      upstream: 'embedded',
-    });
-    onTestFinished(() => front.dispose());
-    return front;
-  }
-
   test('in front of a service whose inputs lack the example', async () => {
-    const front = await inFront([]);
+    const args = ['--front-end-root', web.root, '--upstream', holdover.url];
+    const front = await startHoldover({ args, upstream: 'embedded' });
+    onTestFinished(() => front.dispose());
     expect(namesIn(await json('/templates/index.fr.json', front))).toEqual([
       'reaction_diffusion',
       'text_tools',
@@ -128,9 +124,17 @@ describe('no user is shown a workflow that cannot run', () => {
     expect(await json('/workflow_templates', front)).toEqual({});
   });
 
-  test('in front of a service that does not tell its classes', async () => {
-    const front = await inFront(['--object-info', 'embedded']);
-    expect(namesIn(await json('/templates/index.fr.json', front))).toEqual([]);
+  test.each([
+    [{ kind: 'embedded' }, INDEXED],
+    [{ kind: 'remote', url: 'http://no-classes.example', key: undefined }, []],
+  ] as const)('where a service does not tell its classes (%j)', async (upstream, names) => {
+    const embedded = await json('/object_info');
+    const source = { kind: 'embedded' } as const;
+    const log = silentLogger();
+    const definitions = openDefinitions({ source, upstream, embedded, cacheDir: '', log });
+    const templates = openTemplates({ definitions, hasExample: true });
+    const index = (await templates.index({ user: 'local' })) as any;
+    expect(namesIn(index)).toEqual(names);
   });
 });
 

@@ -1,29 +1,23 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { call } from '../support/clients/raw-call.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
-import { type WebRoot, makeWebRoot } from '../support/browser/web-root.ts';
+import { type Recorder, connect } from '../support/clients/v1-client.ts';
+import { flat, growing, streaming } from '../support/graphs/workflows.ts';
 
 const TOKEN = 'token-of-the-server';
 
-let web: WebRoot;
 let bare: Holdover;
 let keyed: Holdover;
-let mounted: Holdover;
+let front: Holdover;
 beforeAll(async () => {
-  web = await makeWebRoot();
   const start = (...args: string[]) => startHoldover({ args, upstream: 'embedded' });
-  [bare, keyed, mounted] = await Promise.all([
-    start(),
-    start('--local-token', TOKEN),
-    start('--front-end-root', web.root),
-  ]);
+  [bare, keyed] = await Promise.all([start(), start('--local-token', TOKEN)]);
+  const upstream = ['--upstream', `${bare.url}/mount-secret`];
+  front = await start(...upstream, '--listen', '0.0.0.0', '--allow-insecure-bind');
 });
-afterAll(async () => {
-  await Promise.all([bare, keyed, mounted].map((holdover) => holdover.dispose()));
-  await web.dispose();
-});
+afterAll(() => Promise.all([bare, keyed, front].map((holdover) => holdover.dispose())));
 
-const holdoverOf = { bare: () => bare, keyed: () => keyed, mounted: () => mounted };
+const holdoverOf = { bare: () => bare, keyed: () => keyed };
 
 describe("Holdover's own page", () => {
   test.each([
@@ -31,7 +25,6 @@ describe("Holdover's own page", () => {
     ['bare', '/api/'],
     ['bare', '/holdover'],
     ['keyed', '/'],
-    ['mounted', '/holdover'],
   ] as const)('is there without a key (%s server, %s)', async (name, path) => {
     const { status, headers, text } = await call(holdoverOf[name]().url, path);
     expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
@@ -39,9 +32,10 @@ describe("Holdover's own page", () => {
     expect(text).not.toMatch(/\{\{|token-of-the-server/);
   });
 
-  test('leaves `/` to a mounted front end', async () => {
-    const { text } = await call(mounted.url, '/');
-    expect(text).not.toContain('Holdover is running');
+  test('comes with nothing of a front end', async () => {
+    for (const path of ['/index.html', '/user.css'])
+      expect((await call(bare.url, path)).status).toBe(404);
+    expect(await call(bare.url, '/extensions')).toMatchObject({ status: 200, text: '[]' });
   });
 
   test('says how to point a client here, without a script too', async () => {
@@ -52,11 +46,8 @@ describe("Holdover's own page", () => {
   });
 
   test('names the upstream by its origin, whatever its address carries', async () => {
-    const address = `${bare.url}/mount-secret`;
-    const front = await startHoldover({ args: ['--upstream', address], upstream: 'embedded' });
     const { text } = await call(front.url, '/holdover/api/session');
     const page = await call(front.url, '/');
-    await front.dispose();
     expect(JSON.parse(text)).toMatchObject({ upstream: bare.url });
     expect(text + page.text).not.toContain('mount');
   });
@@ -78,13 +69,8 @@ describe("Holdover's own page", () => {
   });
 
   test('shows a host it was called by as text', async () => {
-    const open = await startHoldover({
-      args: ['--listen', '0.0.0.0', '--allow-insecure-bind'],
-      upstream: 'embedded',
-    });
-    const url = `http://127.0.0.1:${open.port}`;
+    const url = `http://127.0.0.1:${front.port}`;
     const { status, text } = await call(url, '/', { headers: { Host: `a"b'c&d` } });
-    await open.dispose();
     expect(status).toBe(200);
     expect(text).toContain('http://a&#34;b&#39;c&#38;d/api/v2');
   });
@@ -167,12 +153,58 @@ describe('what the page is made of', () => {
     '/holdover/__proto__',
     '/holdover/page.js/',
   ])('%s is not there', async (path) => {
-    for (const holdover of [bare, mounted]) {
-      expect(await call(holdover.url, path)).toMatchObject({ status: 404, text: '' });
-    }
+    expect(await call(bare.url, path)).toMatchObject({ status: 404, text: '' });
   });
 
   test('takes no other method', async () => {
     expect((await call(bare.url, '/holdover/page.js', { method: 'POST' })).status).toBe(405);
+  });
+});
+
+async function submit(body: object, key = ''): Promise<string> {
+  const answer = await fetch(`${bare.url}/prompt`, {
+    method: 'POST',
+    headers: { 'X-API-Key': key },
+    body: JSON.stringify(body),
+  });
+  return ((await answer.json()) as { prompt_id: string }).prompt_id;
+}
+
+function watch(key?: string): Promise<Recorder> {
+  const headers = key === undefined ? {} : { 'X-API-Key': key };
+  return connect(bare.wsUrl, { clientId: null, query: 'watch=1', headers });
+}
+
+describe('/ws?watch=1', () => {
+  test('sees what is said to any client of its user, pictures too', async () => {
+    const watcher = await watch();
+    const id = await submit({ prompt: growing(), client_id: 'another' });
+    await watcher.untilDone(id);
+    const seen = watcher.outline(id).join(' ');
+    expect(seen).toMatch(/execution_start.*executing:1.*progress.*executed:9.*execution_success/);
+    expect(watcher.outline()).toContain('binary:1');
+    await watcher.close();
+  });
+
+  test('sees nothing of other users', async () => {
+    const [watcher, theirs] = [await watch('one-key'), await watch('other-key')];
+    const id = await submit({ prompt: flat(), client_id: 'another' }, 'other-key');
+    await theirs.untilDone(id);
+    expect(watcher.outline(id)).toEqual([]);
+    await Promise.all([watcher.close(), theirs.close()]);
+  });
+
+  test.each([
+    [{ client_id: 'late' }, ''],
+    [{}, 'token=late-key'],
+  ])('takes nothing away from a client that comes later (%j %s)', async (whose, query) => {
+    const headers = { 'X-API-Key': 'late-key' };
+    const watcher = await watch('late-key');
+    const id = await submit({ prompt: streaming(), ...whose }, 'late-key');
+    await watcher.untilDone(id);
+    const client = await connect(bare.wsUrl, { clientId: 'late', query, headers });
+    await client.untilDone(id);
+    expect(client.outline()).toContain('binary:1');
+    await Promise.all([watcher.close(), client.close()]);
   });
 });
