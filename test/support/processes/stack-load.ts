@@ -21,17 +21,24 @@ export function startStackLoad(stack: Stack, name: string, count: number) {
   onTestFinished(() => Promise.all(clients.map((client) => client.stop())).then(() => {}));
   const accepted = () => clients.map(({ posted }) => posted.filter(({ status }) => status === 200));
   return {
-    clients,
     /** Resolves when the balancer and the stores let a prompt of each client in again. */
     async untilTaken(): Promise<void> {
       const before = accepted().map(({ length }) => length);
       const more = () => accepted().every(({ length }, i) => length > (before[i] ?? 0));
       await expect.poll(more, { timeout: TAKEN_WITHIN_MS, interval: 100 }).toBe(true);
     },
-    /** Resolves with all posts when all are answered. */
-    async stopPosting() {
+    /** Each prompt that was posted so far was taken, and its client hears its last frame. */
+    async expectNoneRefused(): Promise<void> {
+      const posts = clients.flatMap(({ posted, ends }) =>
+        posted.map((post) => ({ ...post, ends })),
+      );
+      expect(posts.filter(({ status }) => status !== 200)).toEqual([]);
+      const unheard = () => posts.filter(({ promptId, ends }) => !ends.has(promptId));
+      await expect.poll(unheard, { timeout: 20_000 }).toEqual([]);
+    },
+    /** Resolves when all posts are answered. */
+    async stopPosting(): Promise<void> {
       await Promise.all(clients.map((client) => client.stopPosting()));
-      return clients.flatMap(({ posted }) => posted);
     },
     /** Each accepted prompt has ended once, with its picture; no other one is there but those that were never answered. */
     async expectAllDone(): Promise<void> {
