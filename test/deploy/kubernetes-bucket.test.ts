@@ -1,4 +1,4 @@
-// The manifests with files in a bucket, made from the others, checked against Kubernetes' types and by kustomize where it is.
+// The manifests with files in a bucket, made from the others, checked by kustomize where it is. Their types: kubernetes.test.ts.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { parseConfig } from '../../src/config/config.ts';
 import { OPTIONS } from '../../src/config/flags.ts';
-import { PROJECT, complaintsAbout, objectsOf } from './manifests.ts';
+import { PROJECT, objectsOf } from './manifests.ts';
 
 const FOLDER = join(PROJECT, 'deploy/kubernetes-bucket');
 const objects = objectsOf(FOLDER);
@@ -22,10 +22,6 @@ const missing =
     : ' (NOT RUN: there is no kustomize on this machine)';
 
 describe('the Kubernetes manifests with a bucket', () => {
-  test('have no field that Kubernetes does not know, and none of a wrong type', () => {
-    expect(complaintsAbout(objects)).toBe('');
-  });
-
   test.each(PODS)('%s: a folder for each pod, and no volume that is shared', (name) => {
     const { volumes, containers } = podOf(name);
     expect(volumes.map((each: any) => [each.name, 'emptyDir' in each])).toEqual([

@@ -19,18 +19,20 @@ const podOf = (workload: any) => workload.spec.template.spec;
 const containerOf = (workload: any) => podOf(workload).containers[0];
 
 describe('the Kubernetes manifests', () => {
-  test('have no field that Kubernetes does not know, and none of a wrong type', () => {
-    expect(complaintsAbout(objects)).toBe('');
+  test('have no field that Kubernetes does not know, and none of a wrong type, also with a bucket', () => {
+    const withBucket = objectsOf(join(PROJECT, 'deploy/kubernetes-bucket'));
+    expect(complaintsAbout([...objects, ...withBucket])).toBe('');
   });
 
-  test.each([
-    ['an unknown field', { replica: 2 }],
-    ['a wrong type', { replicas: '2' }],
-    ['a word that is not allowed', { strategy: { type: 'Rolling' } }],
-  ])('the check finds %s', (_what, spec) => {
+  test('the check finds an unknown field, a wrong type, and a word that is not allowed', () => {
     const deployment = find('Deployment/holdover');
-    const wrong = { ...deployment, spec: { ...deployment.spec, ...spec } };
-    expect(complaintsAbout([wrong])).toContain('error TS');
+    const mistakes = [{ replica: 2 }, { replicas: '2' }, { strategy: { type: 'Rolling' } }];
+    const wrong = mistakes.map((spec) => ({
+      ...deployment,
+      spec: { ...deployment.spec, ...spec },
+    }));
+    const found = complaintsAbout(wrong).matchAll(/^objects\.ts\((\d+),.* error TS/gm);
+    expect([...found].map(([, line]) => Number(line) / 2)).toEqual([1, 2, 3]);
   });
 
   test('are all listed, and each once', () => {

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect as dial } from 'node:net';
 import { describe, expect, test, vi } from 'vitest';
-import { fault } from '../support/upstreams/hostile-v2.ts';
+import { type Hook, fault } from '../support/upstreams/hostile-v2.ts';
 import { keyOf, markerOf } from '../support/processes/invariants.ts';
 import {
   finish,
@@ -107,60 +107,68 @@ describe('kill -9', () => {
     await setup.check();
   });
 
-  // Each process dies at the moment it was started for; the next one takes up its prompt.
+  // The first process dies once a job is stored, the second one once a prompt is put aside. The ledger is the same from
+  // the intent to the answer of the service: prompts without an answer stand for the moments before it.
   test('F37 to F39 at each step of a submission: one job under one key', async () => {
     const dieAt = (moment: string) => ({ HOLDOVER_CRASH_AT: moment });
-    const own = await openOwnSetup({ env: FIXED, firstEnv: dieAt('after-submit') });
+    const own = await openOwnSetup({
+      env: FIXED,
+      firstEnv: dieAt('after-attach'),
+      limits: { submitTimeoutMs: 10_000 },
+    });
     const { upstream } = own;
-    upstream.script(runsToCompletion());
+    upstream.script(staysRunning);
     const client = await own.client();
+    const sentFor = (promptId: string) =>
+      upstream.requests('submit').filter((each) => markerOf(each) === promptId);
     const runsOnce = async (promptId: string, submits: number): Promise<void> => {
       expect((await client.ended(promptId)).status.status_str).toBe('success');
       expect(client.jobs(promptId)).toHaveLength(1);
-      const sent = upstream.requests('submit').filter((each) => markerOf(each) === promptId);
+      const sent = sentFor(promptId);
       expect([sent.length, new Set(sent.map(keyOf)).size]).toEqual([submits, 1]);
     };
 
-    // F38 between the submission and the job's id: the job is found, not made again.
-    await postUntilKilled(client, 'submitted');
-    expect(client.jobs('submitted')).toHaveLength(1);
-    await own.restart({ env: dieAt('after-attach') });
-    await call(client);
-    await runsOnce('submitted', 1);
-
-    // F39 between the job's id and the answer: the prompt is there, also for a client that sends it again.
-    upstream.script(staysRunning);
-    await postUntilKilled(client, 'attached');
+    const lost = [];
+    for (const [promptId, submit] of [
+      // F37 between the intent and the job: it is submitted again, under its key.
+      ['intended', fault.hang()],
+      // F38 between the job and its id: the job is found, not made again.
+      ['submitted', (exchange) => void exchange.server.makeJob(exchange)],
+      // F39 between the job's id and the answer: the prompt is there, also for a client that sends it again.
+      ['attached', (exchange) => exchange.honestly()],
+    ] as [string, Hook][]) {
+      upstream.once('submit', submit);
+      lost.push(postUntilKilled(client, promptId));
+      await expect.poll(() => sentFor(promptId)).toHaveLength(1);
+    }
+    await Promise.all(lost);
     await own.restart({ env: dieAt('after-outbox') });
     await call(client);
-    const { running, pending } = await client.queue();
-    expect([...running, ...pending]).toEqual(['attached']);
+    const queued = async () => {
+      const { running, pending } = await client.queue();
+      return [...running, ...pending].toSorted();
+    };
+    await expect.poll(queued).toEqual(['attached', 'intended', 'submitted']);
     const again = await client.post({ marker: 'attached', more: { prompt_id: 'attached' } });
     expect([again.status, again.promptId]).toEqual([200, 'attached']);
-    const [job] = client.jobs('attached');
-    if (job) finish(upstream, job);
+    for (const promptId of ['intended', 'submitted', 'attached']) {
+      await expect.poll(() => client.jobs(promptId)).toHaveLength(1);
+      for (const job of client.jobs(promptId)) finish(upstream, job);
+    }
+    await runsOnce('intended', 2);
+    await runsOnce('submitted', 1);
     await runsOnce('attached', 1);
 
     // Right after a prompt was put aside, before its client learnt it: it runs once or not at all.
     upstream.script(runsToCompletion());
     upstream.always('submit', fault.refuse(429, 'queue_full'));
     await postUntilKilled(client, 'aside');
-    await own.restart({ env: dieAt('after-intent') });
+    await own.restart();
     upstream.always('submit', (exchange) => exchange.honestly());
     await call(client);
-    await expect
-      .poll(() => client.queue(), { timeout: 8_000 })
-      .toEqual({ running: [], pending: [] });
+    await expect.poll(queued, { timeout: 8_000 }).toEqual([]);
     expect(client.jobs('aside').length).toBeLessThanOrEqual(1);
-    const aside = upstream.requests('submit').filter((each) => markerOf(each) === 'aside');
-    expect(new Set(aside.map(keyOf)).size).toBe(1);
-
-    // F37 between the intent and the submission: it is submitted once.
-    await postUntilKilled(client, 'intended');
-    expect(client.jobs('intended')).toEqual([]);
-    await own.restart();
-    await call(client);
-    await runsOnce('intended', 1);
+    expect(new Set(sentFor('aside').map(keyOf)).size).toBe(1);
     await own.check();
   });
 

@@ -1,7 +1,7 @@
 // A data directory that goes, or is replaced, under a running server: nothing is promised any more.
 import { cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { watchDataDir } from '../../src/data-folder/watch.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
@@ -17,9 +17,10 @@ beforeEach(async () => {
 });
 
 const movedDir = (): string => join(parent, 'away');
+const moveAway = () => rename(dataDir, movedDir());
 const GONE: readonly [string, () => Promise<unknown>][] = [
   ['removed', () => rm(dataDir, { recursive: true })],
-  ['moved away', () => rename(dataDir, movedDir())],
+  ['moved away', moveAway],
   [
     'removed and made anew',
     async () => {
@@ -59,9 +60,9 @@ describe('a server of its own', () => {
   });
   afterEach(() => server.dispose());
 
-  test.each(GONE)('whose data directory is %s stores nothing, and stops', async (_, lose) => {
+  test('whose data directory is moved away stores nothing, and stops', async () => {
     expect((await store(server.url)).status).toBe(200);
-    await lose();
+    await moveAway();
     const answers = [store(server.url), store(server.url)].map((sent) =>
       sent.then(
         ({ status }) => status,
@@ -69,11 +70,6 @@ describe('a server of its own', () => {
       ),
     );
     expect(await Promise.all(answers)).not.toContain(200);
-    await expectStops(server);
-  });
-
-  test.each(ID_GONE)('whose data directory is %s stops', async (_, lose) => {
-    await lose();
     await expectStops(server);
   });
 
@@ -106,22 +102,41 @@ describe.skipIf(missing !== '')(`servers that share a ledger in Redis${missing}`
 });
 
 describe('the watch', () => {
-  test('is quiet about what happens in the directory, and about other trouble', async () => {
+  const database = () => join(dataDir, 'database');
+  beforeEach(async () => {
     await mkdir(dataDir);
     await writeFile(join(dataDir, 'folder.id'), 'id');
-    await writeFile(join(dataDir, 'database'), '1');
-    const watch = watchDataDir(dataDir, { openFiles: [join(dataDir, 'database')] });
+    await writeFile(database(), '1');
+  });
+  const open = () => {
+    const watch = watchDataDir(dataDir, { openFiles: [database()] });
+    onTestFinished(() => watch.close());
+    return watch;
+  };
+
+  test.each(GONE)('finds a data directory that is %s before a change', async (_, lose) => {
+    const watch = open();
+    watch.check();
+    await lose();
+    expect(() => watch.check()).toThrow('is gone or was replaced while in use');
+    await watch.lost;
+  });
+
+  test.each(ID_GONE)('finds a data directory %s within a second', async (_, lose) => {
+    const watch = open();
+    await lose();
+    expect((await watch.lost).message).toContain('folder.id is not the one that was opened');
+  });
+
+  test('is quiet about what happens in the directory, and about other trouble', async () => {
+    const watch = open();
     let lost: Error | undefined;
     void watch.lost.then((error) => (lost = error));
-    await writeFile(join(dataDir, 'database'), '2');
+    await writeFile(database(), '2');
     await writeFile(join(dataDir, 'other'), 'x');
     await rm(join(dataDir, 'other'));
     watch.check();
     await new Promise((resolve) => setTimeout(resolve, 1200));
     expect(lost).toBeUndefined();
-    await rename(dataDir, movedDir());
-    expect(() => watch.check()).toThrow('is gone or was replaced while in use');
-    await watch.lost;
-    watch.close();
   });
 });

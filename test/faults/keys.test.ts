@@ -1,11 +1,9 @@
 // Keys that a service repeats in its own words: no client reads them, and no disk keeps them.
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { error, fault } from '../support/upstreams/hostile-v2.ts';
-import { type Client, type FaultSetup, openOwnSetup, SLOWER } from './open.ts';
-
-vi.setConfig({ testTimeout: 20_000 * SLOWER, hookTimeout: 30_000 * SLOWER });
+import { type Client, type FaultSetup, useSharedSetup } from './open.ts';
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const FIXED_KEY = 'the-fixed-key-canary';
@@ -24,13 +22,16 @@ async function shown(setup: FaultSetup, client: Client, promptId: string): Promi
   );
 }
 
+const fixed = useSharedSetup({ env: { HOLDOVER_UPSTREAM_KEY: FIXED_KEY } });
+const passing = useSharedSetup();
+
 test.each([
-  ['our own', { HOLDOVER_UPSTREAM_KEY: FIXED_KEY }],
-  ['the caller’s', {}],
-])('a job that repeats %s and a partner’s key', async (_, env) => {
-  const setup = await openOwnSetup({ env: { ...env } });
+  ['our own', fixed],
+  ['the caller’s', passing],
+])('a job that repeats %s and a partner’s key', async (_, setup) => {
   const { upstream } = setup;
   const client = await setup.client();
+  const account = setup === fixed ? FIXED_KEY : client.key;
   upstream.script(async (job, server) => {
     const said = `called with ${FIXED_KEY}, ${client.key} and ${PARTNER}`;
     await sleep(20);
@@ -41,29 +42,30 @@ test.each([
     await sleep(100);
     const failure = { code: 'node_execution_error', node_id: '1', message: said, traceback: said };
     server.change(job.id, { status: 'failed', error: failure });
-  });
+  }, account);
   const extra_data = { api_key_comfy_org: PARTNER };
   const { promptId } = await client.post({ more: { extra_data } });
   await client.ended(promptId);
   await client.socket.untilDone(promptId);
   const text = await shown(setup, client, promptId);
-  const account = upstream.requests('submit')[0]?.account ?? '';
+  expect(upstream.of(account).requests('submit')).not.toEqual([]);
   expect(text).toContain('called with');
   expect(text).not.toContain(PARTNER);
   expect(text).not.toContain(account);
 });
 
 test('a refusal, after a wait for room, that repeats a partner’s key', async () => {
-  const setup = await openOwnSetup();
-  const client = await setup.client();
+  const client = await passing.client();
   const refuse = fault.refuse(429, 'queue_full');
-  setup.upstream.once('submit', refuse, ({ json }) =>
-    json(422, error('invalid_workflow', `the key ${PARTNER} is none`)),
-  );
+  passing.upstream
+    .of(client.key)
+    .once('submit', refuse, ({ json }) =>
+      json(422, error('invalid_workflow', `the key ${PARTNER} is none`)),
+    );
   const extra_data = { api_key_comfy_org: PARTNER };
   const { promptId } = await client.post({ more: { extra_data } });
   await client.ended(promptId);
-  const text = await shown(setup, client, promptId);
+  const text = await shown(passing, client, promptId);
   expect(text).toContain('the key [removed] is none');
   expect(text).not.toContain(PARTNER);
 });

@@ -141,38 +141,40 @@ test('a service that drops a prompt as soon as it comes, and again, has decided'
   ]);
 });
 
-test.each([
-  ['a service that dies', async () => {}],
-  ['a service and its Holdover that die', () => setup.restart()],
-] as const)(
-  '%s in the middle of a job, which runs again: its file has one name',
-  async (_, die) => {
-    const { upstream } = setup;
-    upstream.script(async (job, server) => {
-      await delay(100);
-      server.change(job.id, { status: 'running' });
-      const lost = outputOf(job);
-      server.change(job.id, { outputs: [lost] });
-      server.emit(job.id, 'output', lost);
-    });
-    const client = await setup.client();
-    const { promptId, marker } = await client.post();
-    const files = async () => (await client.ask('/internal/files/output')).json as string[];
-    await expect
-      .poll(files, { timeout: 8_000 })
-      .toEqual([expect.stringContaining(`${marker}_00001_.png`)]);
-    const job = jobOf(client, marker);
-    upstream.always('asset', fault.refuse(404, 'not_found'));
-    await die();
-    upstream.change(job.id, { outputs: [] });
-    finish(upstream, job);
-    await client.reconnect();
-    const entry = await client.ended(promptId);
-    const [image, second] = entry.outputs['9'].images;
-    expect(second).toBeUndefined();
-    expect(await files()).toEqual([expect.stringContaining(image.filename)]);
-  },
-);
+/** A prompt whose job has made its file when its service dies. */
+async function madeItsFile(client: Client) {
+  const { upstream } = setup;
+  upstream.script(async (job, server) => {
+    await delay(100);
+    server.change(job.id, { status: 'running' });
+    const lost = outputOf(job);
+    server.change(job.id, { outputs: [lost] });
+    server.emit(job.id, 'output', lost);
+  });
+  const { promptId, marker } = await client.post();
+  const files = async () => (await client.ask('/internal/files/output')).json as string[];
+  const named = (name: string) => [expect.stringContaining(name)];
+  await expect.poll(files, { timeout: 8_000 }).toEqual(named(`${marker}_00001_.png`));
+  const job = jobOf(client, marker);
+  upstream.always('asset', fault.refuse(404, 'not_found'));
+  upstream.script(undefined);
+  return {
+    /** The job runs again, and makes it again. */
+    async hasOneName(): Promise<void> {
+      upstream.change(job.id, { outputs: [] });
+      finish(upstream, job);
+      const entry = await client.ended(promptId);
+      const [image, second] = entry.outputs['9'].images;
+      expect(second).toBeUndefined();
+      expect(await files()).toEqual(named(image.filename));
+    },
+  };
+}
+
+test('a service that dies in the middle of a job, which runs again: its file has one name', async () => {
+  const file = await madeItsFile(await setup.client());
+  await file.hasOneName();
+});
 
 test('a prompt whose end was asked for is not sent again', async () => {
   const client = await setup.client();
@@ -185,22 +187,9 @@ test('a prompt whose end was asked for is not sent again', async () => {
   expect(keysOf(marker)).toHaveLength(1);
 });
 
-test('killed between taking the job off and sending the prompt again: it is sent once', async () => {
-  await setup.restart({ env: { HOLDOVER_CRASH_AT: 'after-detach' } });
-  const client = await setup.client();
-  const { promptId, marker } = await client.post();
-  setup.upstream.script(runsToCompletion());
-  setup.upstream.jobs.delete(jobOf(client, marker).id);
-  await setup.holdover().ended;
-  await setup.restart();
-  await client.reconnect();
-  expect((await client.ended(promptId)).status.status_str).toBe('success');
-  expect(client.jobs(marker)).toHaveLength(1);
-  expect(keysOf(marker)).toHaveLength(2);
-});
-
-test('both die at once: what was waiting is sent again, what had begun is not', async () => {
-  const client = await setup.client();
+test('a Holdover that dies with its service, and between taking a job off and sending its prompt again', async () => {
+  const [client, other] = [await setup.client(), await setup.client()];
+  const file = await madeItsFile(other);
   const waits = await client.post();
   const began = await client.post();
   setup.upstream.change(jobOf(client, began.marker).id, {
@@ -208,12 +197,17 @@ test('both die at once: what was waiting is sent again, what had begun is not', 
     progress: progressAt(1, 3),
   });
   await expect.poll(() => client.word(began.promptId)).toMatch(/preparing|executing/);
-  setup.upstream.jobs.clear();
+  for (const { marker } of [waits, began]) setup.upstream.jobs.delete(jobOf(client, marker).id);
   setup.upstream.script(runsToCompletion());
+  await setup.restart({ env: { HOLDOVER_CRASH_AT: 'after-detach' } });
+  await setup.holdover().ended;
   await setup.restart();
-  await client.reconnect();
+  for (const each of [client, other]) await each.reconnect();
+  // What was waiting is sent again, once; what had begun is not.
   expect((await client.ended(waits.promptId)).status.status_str).toBe('success');
   expect((await client.ended(began.promptId)).status.status_str).toBe('error');
   expect(client.jobs(waits.marker)).toHaveLength(1);
   expect(client.jobs(began.marker)).toHaveLength(0);
+  expect(keysOf(waits.marker)).toHaveLength(2);
+  await file.hasOneName();
 });

@@ -1,15 +1,10 @@
 // Matrix B: an upstream without room. v1 clients expect surplus prompts to queue by themselves, so
 // each of them is accepted; what the upstream makes of that is its own pace, never v1's 429.
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { error, fault } from '../support/upstreams/hostile-v2.ts';
 import { keyOf } from '../support/processes/invariants.ts';
-import {
-  finish,
-  nameOf,
-  runsToCompletion,
-  staysRunning,
-} from '../support/upstreams/job-scripts.ts';
-import { type Client, openOwnSetup, useSharedSetup, testOneServer } from './open.ts';
+import { finish, nameOf, staysRunning } from '../support/upstreams/job-scripts.ts';
+import { type Client, testOneServer, useSharedSetup } from './open.ts';
 
 const setup = useSharedSetup();
 
@@ -161,35 +156,6 @@ describe('no room for more', () => {
     await client.ended(promptId, 3_000);
   });
 
-  testOneServer(
-    'a full outbox is 503 with Retry-After, also to many at once, and what is in it is not touched',
-    async () => {
-      const small = await openOwnSetup({ args: ['--limits', '{"outboxPrompts":2}'] });
-      small.upstream.script(runsToCompletion());
-      small.upstream.always('submit', fault.refuse(429, 'queue_full'));
-      const client = await small.client();
-      const [a, b] = [await client.post(), await client.post()];
-      const third = await client.post();
-      expect([a.status, b.status, third.status]).toEqual([200, 200, 503]);
-      expect(third.json.error.type).toBe('queue_full');
-      expect(third.headers.get('retry-after')).toMatch(/^\d+$/);
-      const other = await small.client();
-      const theirsToo = await other.post();
-      expect(theirsToo.status).toBe(200);
-      small.upstream.always('submit', (exchange) => exchange.honestly());
-      for (const { promptId } of [a, b]) await client.ended(promptId);
-      await other.ended(theirsToo.promptId);
-      await small.check();
-
-      small.upstream.always('submit', fault.refuse(429, 'queue_full'));
-      const posted = await Promise.all(Array.from({ length: 10 }, () => client.post()));
-      expect(posted.filter(({ status }) => status === 200)).toHaveLength(2);
-      expect(posted.filter(({ status }) => status === 503)).toHaveLength(8);
-      small.upstream.always('submit', (exchange) => exchange.honestly());
-      for (const { status, promptId } of posted) if (status === 200) await client.ended(promptId);
-    },
-  );
-
   test.each([
     ['subscription_inactive', 'Your subscription is not active.', [429, null]],
     ['monthly_limit', 'Spent.', [503, '3600']],
@@ -225,21 +191,57 @@ describe('limits on looking', () => {
     expect((await client.ended(promptId)).status.status_str).toBe('success');
     expect(client.outline(promptId)).toContain('executed:9');
   });
+});
+
+describe('little room of its own', () => {
+  const narrow = useSharedSetup({
+    args: ['--limits', '{"outboxPrompts":2}'],
+    limits: { maxStreams: 2, streamIdleTimeoutMs: 30_000, bodyIdleTimeoutMs: 30_000 },
+  });
+
+  testOneServer(
+    'a full outbox is 503 with Retry-After, also to many at once, and what is in it is not touched',
+    async () => {
+      const { upstream } = narrow;
+      const client = await narrow.client();
+      const admit = () => upstream.always('submit', (exchange) => exchange.honestly());
+      onTestFinished(admit);
+      upstream.always('submit', fault.refuse(429, 'queue_full'));
+      const [a, b] = [await client.post(), await client.post()];
+      const third = await client.post();
+      expect([a.status, b.status, third.status]).toEqual([200, 200, 503]);
+      expect(third.json.error.type).toBe('queue_full');
+      expect(third.headers.get('retry-after')).toMatch(/^\d+$/);
+      const other = await narrow.client();
+      const theirsToo = await other.post();
+      expect(theirsToo.status).toBe(200);
+      admit();
+      for (const { promptId } of [a, b]) await client.ended(promptId);
+      await other.ended(theirsToo.promptId);
+      await narrow.check();
+
+      upstream.always('submit', fault.refuse(429, 'queue_full'));
+      const posted = await Promise.all(Array.from({ length: 10 }, () => client.post()));
+      expect(posted.filter(({ status }) => status === 200)).toHaveLength(2);
+      expect(posted.filter(({ status }) => status === 503)).toHaveLength(8);
+      admit();
+      for (const { status, promptId } of posted) if (status === 200) await client.ended(promptId);
+    },
+  );
 
   test('F24 the streams go to jobs whose owner is listening', async () => {
-    const narrow = await openOwnSetup({
-      limits: { maxStreams: 2, streamIdleTimeoutMs: 30_000, bodyIdleTimeoutMs: 30_000 },
-    });
-    narrow.upstream.script(staysRunning);
+    const { upstream } = narrow;
     const [away, here] = [await narrow.client(), await narrow.client()];
+    for (const { key } of [away, here]) upstream.script(staysRunning, key);
     const unwatched = [await away.post(), await away.post()];
-    await expect.poll(() => narrow.upstream.streams.open).toBe(2);
+    await expect.poll(() => upstream.streams.open).toBe(2);
     await away.socket.close();
     const watched = await here.post();
     await expect
-      .poll(() => narrow.upstream.of(here.key).requests('events').length, { timeout: 3_000 })
+      .poll(() => upstream.of(here.key).requests('events').length, { timeout: 3_000 })
       .toBeGreaterThan(0);
-    for (const job of narrow.upstream.jobs.values()) finish(narrow.upstream, job);
+    for (const { key } of [away, here])
+      for (const job of upstream.of(key).jobs()) finish(upstream, job);
     await here.ended(watched.promptId);
     for (const { promptId } of unwatched) await away.ended(promptId);
   });
