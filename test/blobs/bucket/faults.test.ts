@@ -115,8 +115,8 @@ describe.skipIf(bucketMissing() !== '')(`a bucket with faults${bucketMissing()}`
       const file = await spooledBytes(randomBytes(2 * MIB));
       await bucket.blobs.moveIntoPlace(file);
       for (let opened = 0; opened < 64; opened += 1) {
-        (await bucket.blobs.open(file.hash))?.destroy();
-        (await bucket.blobs.open(file.hash, { start: 0, end: MIB }))?.destroy();
+        const range = opened % 2 === 0 ? undefined : { start: 0, end: MIB };
+        (await bucket.blobs.open(file.hash, range))?.destroy();
       }
       const size = await Promise.race([bucket.blobs.sizeOf(file.hash), sleep(2000, 'hangs')]);
       expect(size).toBe(2 * MIB);
