@@ -12,7 +12,6 @@ import {
 } from 'vitest';
 import { openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
-import type { Holdover } from '../support/processes/holdover.ts';
 import { type WireJob, fault, output } from '../support/upstreams/hostile-v2.ts';
 import { startInFront } from '../support/processes/holdover-before-hostile.ts';
 import {
@@ -22,6 +21,7 @@ import {
   progressAt,
   staysRunning,
 } from '../support/upstreams/job-scripts.ts';
+import { markerOf } from '../support/processes/invariants.ts';
 import { redisMissing } from '../support/processes/redis.ts';
 import {
   type TestUser,
@@ -88,7 +88,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
 
   async function begun(who: TestUser, at: number, listener: number) {
     const recorder = await who.listen(wsUrl(listener));
-    const promptId = await who.post(url(at));
+    const promptId = await who.post(url(at), { prompt: flat({ prefix: who.clientId }) });
     await jobOf(promptId);
     step(promptId, 1);
     await heardStep(recorder, promptId, 1);
@@ -170,19 +170,30 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     expect(third.outline(promptId)).toEqual([]);
   });
 
-  test.each([
-    ['killed', (holdover: Holdover): Promise<unknown> => holdover.kill9()],
-    [
-      'stopped by SIGTERM',
-      async (holdover: Holdover): Promise<unknown> => expect(await holdover.terminate()).toBe(0),
-    ],
-  ])(
-    'the replica that follows jobs is %s: another one continues, and each client gets the rest of its frames once',
-    async (_, leave) => {
-      const [away, there] = [createTestUser(), createTestUser()];
-      const { recorder, promptId } = await begun(away, 0, 1);
-      const lost = await begun(there, 0, 0);
-      await leave(replicas.holdover(0));
+  test('the replica that follows jobs is stopped by SIGTERM: another one continues, and each client gets the rest of its frames once', async () => {
+    const continues = await followedByFirst();
+    expect(await replicas.holdover(0).terminate()).toBe(0);
+    await continues();
+  });
+
+  test('a replica is killed: others continue with jobs and waiting prompts, and with jobs of keys once their users call', async () => {
+    const awaitsItsUser = await followedForKey();
+    const continues = await followedByFirst();
+    const areSubmitted = await waitingForRoom();
+    await replicas.holdover(0).kill9();
+    const takenOver = delay(7000);
+    await areSubmitted();
+    await continues();
+    await takenOver;
+    await awaitsItsUser();
+  });
+
+  /** Jobs that the first replica follows. Returns a check that another one continues with them. */
+  async function followedByFirst(): Promise<() => Promise<void>> {
+    const [away, there] = [createTestUser(), createTestUser()];
+    const { recorder, promptId } = await begun(away, 0, 1);
+    const lost = await begun(there, 0, 0);
+    return async () => {
       await expect.poll(() => lost.recorder.socket.readyState).toBe(lost.recorder.socket.CLOSED);
       const again = await there.listen(replicas.balancer.wsUrl);
       await Promise.all([promptId, lost.promptId].map(followedAgain));
@@ -193,9 +204,47 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
       expect(steps(again, lost.promptId)).toEqual(stepsUpTo(STEPS, 2));
       expect(again.outline(lost.promptId)).not.toContain('execution_start');
       expectEndOnce(again, lost.promptId);
-      expect(replicas.upstream.requests('submit')).toHaveLength(replicas.upstream.jobs.size);
-    },
-  );
+      const submits = replicas.upstream.requests('submit').map(markerOf);
+      for (const { clientId } of [away, there])
+        expect(submits.filter((marker) => marker === clientId)).toHaveLength(1);
+    };
+  }
+
+  /** A job of a user with a key, which is in no ledger. Returns a check that a replica continues when the user calls it. */
+  async function followedForKey(): Promise<() => Promise<void>> {
+    const carla = createTestUser('key-of-carla');
+    const { promptId } = await begun(carla, 0, 0);
+    return async () => {
+      expect(asked(promptId)).toBe(1);
+      const again = await carla.listen(wsUrl(2));
+      await followedAgain(promptId);
+      for (let at = 2; at <= STEPS; at++) step(promptId, at);
+      await end(promptId);
+      await again.untilDone(promptId);
+      expect(steps(again, promptId)).toEqual(stepsUpTo(STEPS, 2));
+      expectEndOnce(again, promptId);
+      expect(await replicas.redis.everything()).not.toMatch(/key-of-carla/);
+    };
+  }
+
+  /** Prompts of one user at all replicas. Returns a check that they are submitted once, in their order. */
+  async function waitingForRoom(): Promise<() => Promise<void>> {
+    const who = createTestUser();
+    const names = [0, 1, 2].map((at) => `${who.clientId}-${at}`);
+    const admit = await crowd();
+    const ids: string[] = [];
+    for (const [at, prefix] of names.entries())
+      ids.push(await who.post(url(at), { prompt: flat({ prefix }) }));
+    return async () => {
+      admit();
+      const jobs = () => [...replicas.upstream.jobs.values()].map(nameOf);
+      const made = () => jobs().filter((name) => name.startsWith(who.clientId));
+      await expect.poll(made, { timeout: 20_000 }).toHaveLength(3);
+      expect(made()).toEqual(names.map((name) => `${name}_00001_.png`));
+      const left = await waiting(who);
+      for (const promptId of ids) expect(left).toContain(promptId);
+    };
+  }
 
   test('a replica that was paused writes nothing more for prompts that others took over', async () => {
     const who = createTestUser();
@@ -302,75 +351,40 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
     },
   );
 
-  describe('while the service has no room', () => {
-    test('a prompt in the outbox of one is cancelled at another', async () => {
-      const who = createTestUser();
-      await crowd();
-      const recorder = await who.listen(wsUrl(1));
-      const promptId = await who.post(url(0));
-      expect(await waiting(who)).toContain(promptId);
-      await cancelAt(url(2), promptId);
-      expect(await waiting(who)).not.toContain(promptId);
-      await recorder.untilDone(promptId);
-      expect(recorder.outline(promptId)).toContain('execution_interrupted');
-    });
-
-    test('prompts of one user are submitted once, in their order, whichever server took them and died', async () => {
-      const who = createTestUser();
-      const before = replicas.upstream.jobs.size;
-      const admit = await crowd();
-      const first = await who.post(url(0), { prompt: flat({ prefix: 'first' }) });
-      const second = await who.post(url(1), { prompt: flat({ prefix: 'second' }) });
-      const third = await who.post(url(2), { prompt: flat({ prefix: 'third' }) });
-      await replicas.holdover(0).kill9();
-      admit();
-      const made = () => [...replicas.upstream.jobs.values()].slice(before).map(nameOf);
-      await expect.poll(made, { timeout: 20_000 }).toHaveLength(3);
-      expect(made()).toEqual(['first', 'second', 'third'].map((name) => `${name}_00001_.png`));
-      const left = await waiting(who);
-      for (const promptId of [first, second, third]) expect(left).toContain(promptId);
-    });
-
-    /** Until the returned function is called, no job is taken. */
-    async function crowd(): Promise<() => void> {
-      replicas.upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '0' }));
-      const admit = () => replicas.upstream.always('submit', (exchange) => exchange.honestly());
-      onTestFinished(admit);
-      return admit;
-    }
+  test('a prompt in the outbox of one is cancelled at another', async () => {
+    const who = createTestUser();
+    await crowd();
+    const recorder = await who.listen(wsUrl(1));
+    const promptId = await who.post(url(0));
+    expect(await waiting(who)).toContain(promptId);
+    await cancelAt(url(2), promptId);
+    expect(await waiting(who)).not.toContain(promptId);
+    await recorder.untilDone(promptId);
+    expect(recorder.outline(promptId)).toContain('execution_interrupted');
   });
 
-  describe('users with keys of their own', () => {
-    test('get no frames or records of each other, at any replica', async () => {
-      const anna = createTestUser('key-of-anna');
-      const ben = createTestUser('key-of-ben');
-      const { promptId } = await begun(anna, 0, 1);
-      const nosy = await ben.listen(`${wsUrl(1)}`);
-      step(promptId, 2);
-      await end(promptId);
-      await expect
-        .poll(() => anna.get(`${url(2)}/history/${promptId}`), { timeout: 10_000 })
-        .not.toEqual({});
-      expect(nosy.outline(promptId)).toEqual([]);
-      expect(await ben.get(`${url(2)}/history`)).toEqual({});
-      expect(await ben.get(`${url(2)}/queue`)).toEqual({ queue_running: [], queue_pending: [] });
-    });
+  /** The service has no room until the returned function is called. */
+  async function crowd(): Promise<() => void> {
+    replicas.upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '0' }));
+    const admit = () => replicas.upstream.always('submit', (exchange) => exchange.honestly());
+    onTestFinished(admit);
+    return admit;
+  }
 
-    test('a job is taken over by a replica that its user has called; no key of a user is in Redis', async () => {
-      const carla = createTestUser('key-of-carla');
-      const { promptId } = await begun(carla, 0, 0);
-      await replicas.holdover(0).kill9();
-      await delay(7000);
-      expect(asked(promptId)).toBe(1);
-      const again = await carla.listen(wsUrl(2));
-      await followedAgain(promptId);
-      for (let at = 2; at <= STEPS; at++) step(promptId, at);
-      await end(promptId);
-      await again.untilDone(promptId);
-      expect(steps(again, promptId)).toEqual(stepsUpTo(STEPS, 2));
-      expectEndOnce(again, promptId);
-      expect(await replicas.redis.everything()).not.toMatch(/key-of-(anna|ben|carla)/);
-    });
+  test('users with keys of their own get no frames or records of each other, at any replica', async () => {
+    const anna = createTestUser('key-of-anna');
+    const ben = createTestUser('key-of-ben');
+    const { promptId } = await begun(anna, 0, 1);
+    const nosy = await ben.listen(`${wsUrl(1)}`);
+    step(promptId, 2);
+    await end(promptId);
+    await expect
+      .poll(() => anna.get(`${url(2)}/history/${promptId}`), { timeout: 10_000 })
+      .not.toEqual({});
+    expect(nosy.outline(promptId)).toEqual([]);
+    expect(await ben.get(`${url(2)}/history`)).toEqual({});
+    expect(await ben.get(`${url(2)}/queue`)).toEqual({ queue_running: [], queue_pending: [] });
+    expect(await replicas.redis.everything()).not.toMatch(/key-of-(anna|ben)/);
   });
 
   async function pause(): Promise<void> {
