@@ -1,10 +1,10 @@
 /** Long files that compute most of their time, the longest first, by their paths in the project. */
 const COMPUTING: readonly string[] = [
   'test/browser/official.test.ts',
-  'test/deploy/stack.test.ts',
   'test/crowd/many-clients.test.ts',
   'test/pages/browser.test.ts',
   'test/container/dockerfile.test.ts',
+  'test/deploy/stack.test.ts',
   'test/contract/v1.test.ts',
   'test/front-end/templates.test.ts',
   'test/restart/clock.test.ts',
@@ -59,7 +59,6 @@ const WAITING: readonly string[] = [
   'test/trace/chain.test.ts',
   'test/trace/cli.test.ts',
   'test/acceptance/dialect-http.test.ts',
-  'test/replication/refused-settings.test.ts',
   'test/replication/cancel.test.ts',
   'test/passthrough/faults.test.ts',
   'test/definitions/process.test.ts',

@@ -247,29 +247,51 @@ describe('what things are called', () => {
   });
 });
 
-describe('where things are', () => {
-  test('what browsers send along stays here', async () => {
-    const client = await setup.client();
-    const { origin } = new URL(setup.holdover().url);
-    const body = JSON.stringify({
-      prompt: growing({ prefix: 'browser', steps: 1 }),
-      client_id: client.clientId,
-    });
-    const sent = {
-      'Content-Type': 'application/json',
-      Cookie: 'session=1',
-      Origin: origin,
-      Referer: `${origin}/`,
-      'Sec-Fetch-Site': 'same-origin',
-    };
-    const { json } = await client.ask('/prompt', { method: 'POST', body, headers: sent });
-    await client.ended(json.prompt_id);
-    for (const { headers } of theirs(client).requests('submit')) {
-      for (const name of ['cookie', 'origin', 'referer', 'sec-fetch-site', 'x-api-key']) {
-        expect([name, headers[name]]).toEqual([name, undefined]);
-      }
-    }
+test('what browsers send along stays here', async () => {
+  const client = await setup.client();
+  const { origin } = new URL(setup.holdover().url);
+  const body = JSON.stringify({
+    prompt: growing({ prefix: 'browser', steps: 1 }),
+    client_id: client.clientId,
   });
+  const sent = {
+    'Content-Type': 'application/json',
+    Cookie: 'session=1',
+    Origin: origin,
+    Referer: `${origin}/`,
+    'Sec-Fetch-Site': 'same-origin',
+  };
+  const { json } = await client.ask('/prompt', { method: 'POST', body, headers: sent });
+  await client.ended(json.prompt_id);
+  for (const { headers } of theirs(client).requests('submit')) {
+    for (const name of ['cookie', 'origin', 'referer', 'sec-fetch-site', 'x-api-key']) {
+      expect([name, headers[name]]).toEqual([name, undefined]);
+    }
+  }
 });
+
+test.each([null, 1e99, 'yesterday', '0001-01-01T00:00:00Z'])(
+  'F65 %j as every time of a job is no obstacle, and no NaN for anybody',
+  async (time) => {
+    const client = await setup.client();
+    const times = { created_at: time, started_at: time, completed_at: time, expires_at: time };
+    setup.upstream.script(async (job, server) => {
+      Object.assign(job, times);
+      await runsToCompletion()(job, server);
+      Object.assign(job, times);
+    }, client.key);
+    const { promptId } = await client.post();
+    await client.ended(promptId);
+    const paths = ['/history', '/api/history_v2', '/api/jobs', `/api/job/${promptId}/status`];
+    for (const path of paths) {
+      const { text } = await client.ask(path);
+      expect([path, text]).not.toEqual([path, expect.stringMatching(/NaN|Infinity|Invalid/)]);
+    }
+    const numbers = JSON.stringify(await client.history(promptId)).matchAll(
+      /"timestamp":([^,}]+)/g,
+    );
+    for (const [, number] of numbers) expect(Number(number)).toBeGreaterThan(1e12);
+  },
+);
 
 test('I1 to I10 hold over all of it', () => setup.check());

@@ -92,6 +92,8 @@ type Options = {
   readonly mount?: string;
   /** Instead of the line to the hostile server. */
   readonly upstreamUrl?: string;
+  /** The line is down until a test brings it up. */
+  readonly line?: 'down';
 };
 
 /** A Holdover process, the line it is on, and the upstream at its other end. */
@@ -171,6 +173,7 @@ export async function openFaultSetup(options: Options = {}): Promise<FaultSetup>
   const { mount = '' } = options;
   const upstream = await openHostileV2({ mount });
   const proxy = await openFaultProxy(upstream.origin);
+  if (options.line === 'down') await proxy.down();
   const dataDir = await mkdtemp(join(tmpdir(), 'holdover-faults-'));
   const start = (env: NodeJS.ProcessEnv = {}): Promise<Holdover> => {
     const outbox = { ...FAST_PACE, ...options.pace };

@@ -68,7 +68,7 @@ test('F48 an end that finds the disk full is written when there is room again', 
   await client.socket.untilDone(promptId);
 });
 
-test('F52 two hundred sockets at once after a restart: all are let in, and hardly anything is asked upstream', async () => {
+test('F52 a hundred sockets at once after a restart: all are let in, and hardly anything is asked upstream', async () => {
   const env = { HOLDOVER_UPSTREAM_KEY: 'the-fixed-key' };
   const own = await openOwnSetup({ env });
   own.upstream.script(staysRunning);
@@ -78,7 +78,7 @@ test('F52 two hundred sockets at once after a restart: all are let in, and hardl
   await expect.poll(() => own.upstream.streams.open).toBe(1);
   const asked = own.upstream.journal.length;
   const sockets = await Promise.all(
-    Array.from({ length: 200 }, (_, i) =>
+    Array.from({ length: 100 }, (_, i) =>
       connect(own.holdover().wsUrl, { clientId: `storm-${i}`, headers: client.headers }),
     ),
   );
@@ -212,7 +212,8 @@ describe('F45 an upstream that answers with', () => {
   );
 });
 
-test('I5 streams that are not read to their end do not pile up over a hundred prompts', async () => {
+// More than the connections that it may have.
+test('I5 streams that are not read to their end do not pile up over forty prompts', async () => {
   const client = await setup.client();
   theirs(client).always('events', async (exchange) => {
     startSse(exchange.res);
@@ -222,7 +223,7 @@ test('I5 streams that are not read to their end do not pile up over a hundred pr
     exchange.res.end();
   });
   setup.upstream.script(staysRunning, client.key);
-  const posts = await Promise.all(Array.from({ length: 100 }, () => client.post()));
+  const posts = await Promise.all(Array.from({ length: 40 }, () => client.post()));
   for (const { promptId } of posts) await client.ended(promptId, 15_000);
   onTestFinished(() => expect(setup.upstream.streams.open).toBe(0));
 });

@@ -9,9 +9,8 @@ import { type Hook, error, fault } from '../support/upstreams/hostile-v2.ts';
 import { keyOf } from '../support/processes/invariants.ts';
 import { type Client, openOwnSetup, useSharedSetup } from './open.ts';
 
-const setup = useSharedSetup();
 /** It reads the records of files that a refused prompt names. */
-const renewing = useSharedSetup({ args: ['--upstream-assets', 'object'] });
+const setup = useSharedSetup({ args: ['--upstream-assets', 'object'] });
 
 const theirs = (client: Client) => setup.upstream.of(client.key);
 const keysOf = (client: Client) => theirs(client).requests('submit').map(keyOf);
@@ -184,9 +183,9 @@ describe('an unknown outcome', () => {
   ] as const)('F06 a reset, then a refusal for %s', (_, refusal) => {
     /** Posts a prompt with two outputs and a file to a service that has its job. */
     async function post(list: Hook) {
-      const client = await renewing.client();
+      const client = await setup.client();
       await upload(client);
-      const service = renewing.upstream.of(client.key);
+      const service = theirs(client);
       service.once('submit', fault.claimAndDie({ withJob: true }), refusal);
       service.always('list', list);
       // To renew the files of a refused prompt, Holdover would read their records.

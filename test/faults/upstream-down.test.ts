@@ -1,11 +1,14 @@
 // Matrix A, the rows about an upstream that is away while no prompt is submitted: what still works, and how
 // it goes on when it is back.
+import { randomBytes } from 'node:crypto';
+import { FormData, fetch } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { fault } from '../support/upstreams/hostile-v2.ts';
 import { finish, runsToCompletion, staysRunning } from '../support/upstreams/job-scripts.ts';
 import { type Client, openOwnSetup, useSharedSetup } from './open.ts';
 
-const setup = useSharedSetup();
+// An upload may take long.
+const setup = useSharedSetup({ limits: { submitTimeoutMs: 6_000 } });
 
 const theirs = (client: Client) => setup.upstream.of(client.key);
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -28,9 +31,7 @@ async function running(client: Client) {
 
 describe('an upstream that is not there', () => {
   test('F01 does not keep the process from starting and answering for itself; prompts run once it is back', async () => {
-    const own = await openOwnSetup();
-    await own.proxy.down();
-    await own.restart();
+    const own = await openOwnSetup({ line: 'down' });
     const client = await own.client();
     for (const path of [
       '/system_stats',
@@ -149,6 +150,20 @@ describe('F18 a job that is gone', () => {
     end();
     expect((await client.ended(promptId)).status.status_str).toBe('success');
   });
+});
+
+test('an upload over a slow line, that goes on, takes as long as it takes', async () => {
+  const client = await setup.client();
+  const bytes = randomBytes(700_000);
+  setup.proxy.set('up', { bytesPerSecond: 350_000, sliceBytes: 8_192 });
+  onTestFinished(() => setup.proxy.restore());
+  const body = new FormData();
+  body.append('image', new Blob([bytes]), 'a.png');
+  expect((await client.ask('/upload/image', { method: 'POST', body })).status).toBe(200);
+  setup.proxy.restore();
+  const url = `${setup.holdover().url}/view?filename=a.png&type=input`;
+  const seen = await fetch(url, { headers: client.headers });
+  expect(Buffer.from(await seen.arrayBuffer())).toEqual(bytes);
 });
 
 test('I1 to I10 hold over all of it', () => setup.check());

@@ -39,17 +39,18 @@ describe.skipIf(redisMissing() !== '')(`a Redis that was emptied${redisMissing()
     }
   }
 
-  test('ends its processes', async () => {
-    await admin.flushall();
-    await expectEnds(LATER, 'redis has lost the data of this ledger');
-  });
-
-  test('that dies and comes back with its data ends no process', async () => {
+  test('ends its processes; one that dies and comes back with its data ends none', async () => {
+    const connections = async () => String(await admin.client('LIST')).split('\n').length;
+    const before = await connections();
     await redis.kill9();
     await redis.restart();
     const id = () => admin.get('holdover:id');
     await expect.poll(id, SOON).toMatch(/^[\w-]{36}$/);
+    // Each process looks as soon as it is connected again.
+    await expect.poll(connections, LATER).toBeGreaterThanOrEqual(before);
     await expect(fetch(`${server.url}/history`)).resolves.toMatchObject({ status: 200 });
-    expect(await worker.terminate()).toBe(0);
+    for (const one of [server, worker]) expect(one.log()).not.toContain('"level":60');
+    await admin.flushall();
+    await expectEnds(LATER, 'redis has lost the data of this ledger');
   });
 });

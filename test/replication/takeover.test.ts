@@ -59,7 +59,8 @@ describe.skipIf(redisMissing() !== '')(`two replicas${redisMissing()}`, () => {
 
   async function takenOver(who: TestUser): Promise<WireJob> {
     const running = async () => (await who.get(`${url(1)}/queue`)).queue_running;
-    await expect.poll(running, { timeout: 20_000 }).toHaveLength(1);
+    // Seconds later, when a lease expires.
+    await expect.poll(running, { timeout: 20_000, interval: 250 }).toHaveLength(1);
     const job = () => [...replicas.upstream.jobs.values()].at(-1);
     await expect.poll(() => job()?.status).toBe('running');
     return job() as WireJob;
