@@ -13,7 +13,14 @@ import {
   staysRunning,
 } from '../support/upstreams/job-scripts.ts';
 import { flat } from '../support/graphs/workflows.ts';
-import { type Client, SERVERS, SLOWER, openOwnSetup, useSharedSetup } from './open.ts';
+import {
+  type Client,
+  type FaultSetup,
+  SERVERS,
+  SLOWER,
+  openOwnSetup,
+  useSharedSetup,
+} from './open.ts';
 
 const FIXED = { HOLDOVER_UPSTREAM_KEY: 'the-fixed-key' };
 
@@ -45,6 +52,32 @@ async function postHalf({ key }: Client): Promise<void> {
   socket.write(
     `POST /prompt HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nX-API-Key: ${key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 20)}`,
   );
+}
+
+const sentFor = ({ upstream }: FaultSetup, promptId: string) =>
+  upstream.requests('submit').filter((each) => markerOf(each) === promptId);
+
+/**
+ * Posts into a process that dies once a job is stored. The ledger is the same from the intent to the answer of the
+ * service: prompts without an answer stand for the moments before it.
+ */
+async function dieOfThree(own: FaultSetup, client: Client): Promise<void> {
+  own.upstream.script(staysRunning);
+  const steps: readonly (readonly [string, Hook])[] = [
+    // F37 between the intent and the job: it is submitted again, under its key.
+    ['intended', fault.hang()],
+    // F38 between the job and its id: the job is found, not made again.
+    ['submitted', (exchange) => void exchange.server.makeJob(exchange)],
+    // F39 between the job's id and the answer: the prompt is there, also for a client that sends it again.
+    ['attached', (exchange) => exchange.honestly()],
+  ];
+  const lost: Promise<void>[] = [];
+  for (const [promptId, submit] of steps) {
+    own.upstream.once('submit', submit);
+    lost.push(postUntilKilled(client, promptId));
+    await expect.poll(() => sentFor(own, promptId)).toHaveLength(1);
+  }
+  await Promise.all(lost);
 }
 
 describe('kill -9', () => {
@@ -107,57 +140,35 @@ describe('kill -9', () => {
     await setup.check();
   });
 
-  // The first process dies once a job is stored, the second one once a prompt is put aside. The ledger is the same from
-  // the intent to the answer of the service: prompts without an answer stand for the moments before it.
   test('F37 to F39 at each step of a submission: one job under one key', async () => {
     const dieAt = (moment: string) => ({ HOLDOVER_CRASH_AT: moment });
-    const own = await openOwnSetup({
-      env: FIXED,
-      firstEnv: dieAt('after-attach'),
-      limits: { submitTimeoutMs: 10_000 },
-    });
+    const limits = { submitTimeoutMs: 10_000 };
+    const own = await openOwnSetup({ env: FIXED, limits, firstEnv: dieAt('after-attach') });
     const { upstream } = own;
-    upstream.script(staysRunning);
     const client = await own.client();
-    const sentFor = (promptId: string) =>
-      upstream.requests('submit').filter((each) => markerOf(each) === promptId);
-    const runsOnce = async (promptId: string, submits: number): Promise<void> => {
-      expect((await client.ended(promptId)).status.status_str).toBe('success');
-      expect(client.jobs(promptId)).toHaveLength(1);
-      const sent = sentFor(promptId);
-      expect([sent.length, new Set(sent.map(keyOf)).size]).toEqual([submits, 1]);
-    };
-
-    const lost = [];
-    for (const [promptId, submit] of [
-      // F37 between the intent and the job: it is submitted again, under its key.
-      ['intended', fault.hang()],
-      // F38 between the job and its id: the job is found, not made again.
-      ['submitted', (exchange) => void exchange.server.makeJob(exchange)],
-      // F39 between the job's id and the answer: the prompt is there, also for a client that sends it again.
-      ['attached', (exchange) => exchange.honestly()],
-    ] as [string, Hook][]) {
-      upstream.once('submit', submit);
-      lost.push(postUntilKilled(client, promptId));
-      await expect.poll(() => sentFor(promptId)).toHaveLength(1);
-    }
-    await Promise.all(lost);
-    await own.restart({ env: dieAt('after-outbox') });
-    await call(client);
     const queued = async () => {
       const { running, pending } = await client.queue();
       return [...running, ...pending].toSorted();
     };
+
+    await dieOfThree(own, client);
+    await own.restart({ env: dieAt('after-outbox') });
+    await call(client);
     await expect.poll(queued).toEqual(['attached', 'intended', 'submitted']);
     const again = await client.post({ marker: 'attached', more: { prompt_id: 'attached' } });
     expect([again.status, again.promptId]).toEqual([200, 'attached']);
-    for (const promptId of ['intended', 'submitted', 'attached']) {
+    for (const [promptId, submits] of [
+      ['intended', 2],
+      ['submitted', 1],
+      ['attached', 1],
+    ] as const) {
       await expect.poll(() => client.jobs(promptId)).toHaveLength(1);
       for (const job of client.jobs(promptId)) finish(upstream, job);
+      expect((await client.ended(promptId)).status.status_str).toBe('success');
+      expect(client.jobs(promptId)).toHaveLength(1);
+      const keys = sentFor(own, promptId).map(keyOf);
+      expect([keys.length, new Set(keys).size]).toEqual([submits, 1]);
     }
-    await runsOnce('intended', 2);
-    await runsOnce('submitted', 1);
-    await runsOnce('attached', 1);
 
     // Right after a prompt was put aside, before its client learnt it: it runs once or not at all.
     upstream.script(runsToCompletion());
@@ -168,7 +179,7 @@ describe('kill -9', () => {
     await call(client);
     await expect.poll(queued, { timeout: 8_000 }).toEqual([]);
     expect(client.jobs('aside').length).toBeLessThanOrEqual(1);
-    expect(new Set(sentFor('aside').map(keyOf)).size).toBe(1);
+    expect(new Set(sentFor(own, 'aside').map(keyOf)).size).toBe(1);
     await own.check();
   });
 
