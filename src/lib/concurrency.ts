@@ -101,6 +101,21 @@ export function createDeferred(): Deferred {
   return { promise, resolve };
 }
 
+/** Settles as the promise does, or rejects when the signal aborts before. */
+export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  let stop = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason as Error);
+    if (signal.aborted) stop();
+    signal.addEventListener('abort', stop);
+  });
+  try {
+    return await Promise.race([aborted, promise]);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}
+
 type OnError = (error: unknown) => void;
 
 /** Tasks that run in the background until their owner closes. */

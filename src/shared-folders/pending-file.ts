@@ -1,5 +1,6 @@
 import { addAbortSignal } from 'node:stream';
 import type { FileRow } from '../ledger/ledger.ts';
+import { untilAborted } from '../lib/concurrency.ts';
 import type { Logger } from '../observability/log.ts';
 import { freeNames } from '../translate/free-names.ts';
 import { pathOf } from '../files/asset-catalog.ts';
@@ -53,7 +54,8 @@ async function copyContent(
   { name, signal }: WriteTarget,
 ): Promise<'placed' | 'taken' | 'gone'> {
   const wantedAsset = { caller: { user }, assetId: row.assetId };
-  const content = await orAborted(signal, openContent(jobs, wantedAsset));
+  // The answer may never arrive.
+  const content = await untilAborted(openContent(jobs, wantedAsset), signal);
   if (!content.ok) {
     if (!isGone(content.error)) throw new Error(content.error.message);
     const fields = { event: 'shared_folder.file_gone', file: pathOf(name) };
@@ -70,18 +72,4 @@ async function copyContent(
     modifiedAtMs: row.modifiedAtMs,
     existing: rule === 'newer' ? 'replace' : 'keep',
   });
-}
-
-/** Waits for an answer. Rejects when the server stops, because the answer may never arrive. */
-async function orAborted<T>(signal: AbortSignal, answer: Promise<T>): Promise<T> {
-  let stop = (): void => {};
-  const stopped = new Promise<never>((_, reject) => {
-    stop = () => reject(new Error('the server stops'));
-    signal.addEventListener('abort', stop, { once: true });
-  });
-  try {
-    return await Promise.race([answer, stopped]);
-  } finally {
-    signal.removeEventListener('abort', stop);
-  }
 }

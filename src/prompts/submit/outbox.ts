@@ -1,4 +1,4 @@
-import { type Deferred, createDeferred } from '../../lib/concurrency.ts';
+import { type Deferred, createDeferred, untilAborted } from '../../lib/concurrency.ts';
 import type { LivePrompts } from '../live-prompts.ts';
 import type { SubmissionPolicy } from '../ports.ts';
 import type { PromptOfUser } from '../prompt-event-log.ts';
@@ -120,19 +120,4 @@ export class Outbox {
 
 function byTurn(a: Place, b: Place): number {
   return Number(b.hasTurn) - Number(a.hasTurn) || byQueueOrder(a.prompt, b.prompt);
-}
-
-/** Settles as the promise does, or rejects when the signal aborts before. */
-export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
-  let stop = (): void => {};
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason as Error);
-    signal.addEventListener('abort', stop);
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', stop);
-  }
 }

@@ -11,7 +11,7 @@ import {
   isContentRefused,
   saysEngineDown,
 } from './attempt.ts';
-import { untilAborted } from './outbox.ts';
+import { untilAborted } from '../../lib/concurrency.ts';
 import type { PendingSubmission } from './pending-submission.ts';
 import { type SubmissionPlan, toStoredPlan } from './plan.ts';
 import { type Search, hasLabelOf, searchForJob } from './search.ts';
