@@ -192,7 +192,7 @@ async function fileDigests(
 function runEndOf(error: unknown): RunEnd {
   if (!(error instanceof NodeCallError)) {
     const message = error instanceof Error ? publicMessage(error) : String(error);
-    return failed(jobError('node_execution_error', message, { exceptionType: 'RuntimeError' }));
+    return failed(jobError('node_execution_error', message));
   }
   if (error.cause instanceof Cancelled) return { kind: 'stopped' };
   const inputs = describeInputs(error.inputs);

@@ -51,18 +51,19 @@ export function jobError(
   code: string,
   message: string,
   more: {
-    readonly exceptionType: string;
+    readonly exceptionType?: string;
     readonly nodeId?: string | null;
     readonly classType?: string | null;
-  },
+  } = {},
 ): JobError {
+  const { exceptionType = 'RuntimeError', nodeId = null, classType = null } = more;
   return {
     code,
     message,
-    node_id: more.nodeId ?? null,
-    class_type: more.classType ?? null,
-    traceback: `${more.exceptionType}: ${message}`,
-    x_exception_type: more.exceptionType,
+    node_id: nodeId,
+    class_type: classType,
+    traceback: `${exceptionType}: ${message}`,
+    x_exception_type: exceptionType,
   };
 }
 

@@ -32,9 +32,12 @@ export function toEndedJob(
  */
 export const MAX_ATTEMPTS = 3;
 
+/** The end of a job that failed outside of any node. */
+export function failedEnd(...error: Parameters<typeof jobError>): FinalEnd {
+  return { status: 'failed', error: jobError(...error) };
+}
+
 /** The end of a job whose server or workers have crashed too often. */
 export function workerLost(attempts: number): FinalEnd {
-  const message = `the server died ${attempts} times while running this job`;
-  const error = jobError('worker_lost', message, { exceptionType: 'RuntimeError' });
-  return { status: 'failed', error };
+  return failedEnd('worker_lost', `the server died ${attempts} times while running this job`);
 }

@@ -3,8 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { isRedisAway } from '../../lib/storage-errors.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
-import { jobError } from './job-error.ts';
-import { type FinalEnd, type JobEnd, toEndedJob, workerLost } from './job-lifecycle.ts';
+import { type FinalEnd, type JobEnd, failedEnd, toEndedJob, workerLost } from './job-lifecycle.ts';
 import type { QueueStop, RunOutcome, WorkerDeaths } from './job-queue.ts';
 import type { JobRun, WriteResult } from './job-run.ts';
 import type { LiveJob } from './live-job.ts';
@@ -149,7 +148,5 @@ export class JobRunner {
 const NONE: ReadonlySet<string> = new Set();
 
 function failed(): FinalEnd {
-  const message = 'the engine failed to run this job';
-  const error = jobError('internal_error', message, { exceptionType: 'RuntimeError' });
-  return { status: 'failed', error };
+  return failedEnd('internal_error', 'the engine failed to run this job');
 }

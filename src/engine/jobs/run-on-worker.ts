@@ -4,8 +4,7 @@ import { isRedisAway } from '../../lib/storage-errors.ts';
 import type { Logger } from '../../observability/log.ts';
 import { parseJson } from '../../protocol/json.ts';
 import type { JobError } from '../../protocol/v2.ts';
-import { jobError } from './job-error.ts';
-import type { JobEnd } from './job-lifecycle.ts';
+import { type JobEnd, failedEnd } from './job-lifecycle.ts';
 import { type LiveJob, writeJson } from './live-job.ts';
 import type { FromWorker, RunRequest, StoredOutput } from './worker-protocol.ts';
 import type { HandleWorkerRequest } from './worker-requests.ts';
@@ -168,23 +167,17 @@ function endOf(end: ThreadEnd, job: EndedJob, timeLimitMs: number): JobEnd {
   const { nodeId = null, classType = null } = job;
   if (reason === 'timeout') {
     const message = `the job ran longer than its limit of ${timeLimitMs / 1000} seconds`;
-    return {
-      status: 'failed',
-      error: jobError('timeout', message, { exceptionType: 'TimeoutError', nodeId, classType }),
-    };
+    return failedEnd('timeout', message, { exceptionType: 'TimeoutError', nodeId, classType });
   }
   const lost = end.kind === 'lost' ? end : { reason: 'it stopped unasked', outOfMemory: false };
   const message = `the worker running this job was lost: ${lost.reason}`;
   const code = lost.outOfMemory ? 'out_of_memory' : 'worker_lost';
   const exceptionType = lost.outOfMemory ? 'torch.OutOfMemoryError' : 'RuntimeError';
-  return { status: 'failed', error: jobError(code, message, { exceptionType, nodeId, classType }) };
+  return failedEnd(code, message, { exceptionType, nodeId, classType });
 }
 
 function missingAsset({ missing, unknownFiles }: ResolvedWorkflow): JobEnd {
   const names = [...missing, ...unknownFiles.map((file) => file.value)].join(', ');
   const message = `files of this workflow no longer exist: ${names}`;
-  return {
-    status: 'failed',
-    error: jobError('missing_asset', message, { exceptionType: 'FileNotFoundError' }),
-  };
+  return failedEnd('missing_asset', message, { exceptionType: 'FileNotFoundError' });
 }
