@@ -53,20 +53,8 @@ async function open(): Promise<void> {
   await client.connect();
 }
 
-describe.each([
-  { args: [], fewest: 0, previews: 0, name: 'default settings' },
-  // They come by time: a short run has the one of its last step.
-  { args: ['--preview-method', 'auto'], fewest: 1, previews: 12, name: '--preview-method auto' },
-])('with $name', ({ args, fewest, previews }) => {
-  beforeAll(async () => {
-    holdover = await startHoldover({ args });
-    await open();
-  });
-  afterAll(async () => {
-    client.close();
-    await holdover.dispose();
-  });
-
+/** A run answers so many previews beside its picture. */
+function expectPreviews(fewest: number, previews: number): void {
   test(`enqueue answers one link to the saved picture and up to ${previews} previews`, async () => {
     const steps: number[] = [];
     const { images, prompt_id: id } = await client.enqueue(asGraph(growing({ prefix: 'enq' })), {
@@ -95,9 +83,23 @@ describe.each([
     expect(buffers.length).toBeGreaterThanOrEqual(fewest);
     expect(buffers.length).toBeLessThanOrEqual(previews);
   });
+}
+
+describe('with --preview-method auto', () => {
+  beforeAll(async () => {
+    holdover = await startHoldover({ args: ['--preview-method', 'auto'] });
+    await open();
+  });
+  afterAll(async () => {
+    client.close();
+    await holdover.dispose();
+  });
+
+  // They come by time: a short run has the one of its last step.
+  expectPreviews(1, 12);
 });
 
-describe('in every mode of waiting', () => {
+describe('with default settings, in every mode of waiting', () => {
   beforeAll(async () => {
     holdover = await startHoldover();
     await uploadInput(holdover.url, { bytes: NOT_A_PICTURE, name: 'corrupt.png' });
@@ -105,6 +107,8 @@ describe('in every mode of waiting', () => {
   afterAll(() => holdover.dispose());
   beforeEach(open);
   afterEach(() => client.close());
+
+  expectPreviews(0, 0);
 
   test.each([
     ['enqueue', () => client.enqueue(asGraph(growing({ seed: 1 })))],

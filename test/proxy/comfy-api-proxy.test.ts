@@ -24,6 +24,8 @@ import { endless, flat, growing, lasting, loading } from '../support/graphs/work
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const ARGS = ['--preview-method', 'auto'];
+/** It wants this of every caller; Holdover has it, but where a caller brings its own. */
+const TOKEN = 'its-token';
 const IDLE = { queue_running: [], queue_pending: [] };
 /** Come when the server finds time for them. */
 const OPTIONAL = new Set(['binary:1', 'progress_state']);
@@ -41,7 +43,8 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
 
   beforeAll(async () => {
     engine = await startHoldover({ upstream: 'embedded', args: ARGS });
-    proxy = await startComfyApiProxy({ packages, engineUrl: engine.url });
+    const args = ['--token', TOKEN];
+    proxy = await startComfyApiProxy({ packages, engineUrl: engine.url, args });
     holdover = await inFront();
     socket = await connect(holdover.wsUrl, { clientId: 'proxied' });
   });
@@ -52,8 +55,11 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
     await engine?.dispose();
   });
 
-  const inFront = (options: { dataDir?: string } = {}) =>
-    startHoldover({ ...options, upstream: 'embedded', args: ['--upstream', proxy.url, ...ARGS] });
+  const inFront = (options: { dataDir?: string; env?: NodeJS.ProcessEnv } = {}) => {
+    const env = { HOLDOVER_UPSTREAM_KEY: TOKEN };
+    const args = ['--upstream', proxy.url, ...ARGS];
+    return startHoldover({ env, ...options, upstream: 'embedded', args });
+  };
 
   async function post(graph: object): Promise<string> {
     const { status, body } = await postPrompt(holdover.url, {
@@ -246,26 +252,15 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
     }
   });
 
-  test('with a token it wants that of every caller, or Holdover’s own', async () => {
-    const guarded = await startComfyApiProxy({
-      packages,
-      engineUrl: engine.url,
-      args: ['--token', 'its-token'],
-    });
-    onTestFinished(() => guarded.dispose());
-    const start = (env: NodeJS.ProcessEnv) =>
-      startHoldover({ upstream: 'embedded', args: ['--upstream', guarded.url], env });
-    const passing = await start({});
+  test('it wants its token of every caller where Holdover has none', async () => {
+    const passing = await inFront({ env: {} });
     onTestFinished(() => passing.dispose());
-    const keyed = await start({ HOLDOVER_UPSTREAM_KEY: 'its-token' });
-    onTestFinished(() => keyed.dispose());
-    const good = { 'X-API-Key': 'its-token' };
-    const posted = async (at: Holdover, headers: Record<string, string>) =>
-      (await postPrompt(at.url, { prompt: flat() }, { headers })).status;
-    expect(await posted(passing, {})).toBe(401);
-    expect(await posted(passing, { 'X-API-Key': 'wrong' })).toBe(401);
-    expect(await posted(passing, good)).toBe(200);
-    expect(await posted(keyed, {})).toBe(200);
+    const good = { 'X-API-Key': TOKEN };
+    const posted = async (headers: Record<string, string>) =>
+      (await postPrompt(passing.url, { prompt: flat() }, { headers })).status;
+    expect(await posted({})).toBe(401);
+    expect(await posted({ 'X-API-Key': 'wrong' })).toBe(401);
+    expect(await posted(good)).toBe(200);
     await expect(connect(passing.wsUrl)).rejects.toThrow('401');
     await (await connect(passing.wsUrl, { headers: good })).close();
   });

@@ -202,16 +202,11 @@ test('without OTEL_ variables nothing is loaded or stored, and a caller’s trac
   service.close();
 });
 
-test.each([
-  [{ OTEL_TRACES_EXPORTER: 'zipkin' }, 'OTEL_TRACES_EXPORTER is \\"zipkin\\"'],
-  [
-    { OTEL_TRACES_EXPORTER: 'otlp', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' },
-    'OTEL_EXPORTER_OTLP_PROTOCOL is \\"grpc\\"',
-  ],
-])('serves without traces when it cannot make those of %j, and says so', async (env, reason) => {
+test('serves without traces when it cannot make those it is asked for, and says so', async () => {
+  const env = { OTEL_TRACES_EXPORTER: 'zipkin' };
   const server = await startHoldover({ upstream: 'embedded', env });
   expect(server.log()).toContain('"event":"tracing.unavailable"');
-  expect(server.log()).toContain(reason);
+  expect(server.log()).toContain('OTEL_TRACES_EXPORTER is \\"zipkin\\"');
   await server.dispose();
 });
 
