@@ -4,8 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Redis } from 'ioredis';
-import { openRedis } from '../../src/redis/redis.ts';
-import { silentLogger } from '../../src/observability/log.ts';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
@@ -40,8 +38,12 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
     await rm(dataDir, { recursive: true, force: true });
   });
 
-  test('history, files, numbers and users are there after a kill -9, which leaves its spool folder', async () => {
-    const first = await start();
+  test('history, files, numbers and users are there after a kill -9, which leaves its spool folder, and its password is shown nowhere', async () => {
+    const admin = new Redis(redis.url);
+    onTestFinished(() => admin.disconnect());
+    await admin.config('SET', 'requirepass', 'canary');
+    const ledger = redis.url.replace('//', '//:canary@');
+    const first = await start(ledger);
     const headers = { 'X-API-Key': 'ann' };
     const socket = await connect(first.wsUrl, { headers });
     const { body } = await postPrompt(
@@ -55,7 +57,7 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
 
     const [spool] = await spoolsLeft();
     await first.kill9();
-    const second = await start();
+    const second = await start(ledger);
     expect(await getJson(`${second.url}/history`, headers)).toEqual(before);
     expect(await getJson(`${second.url}/history`)).toEqual({});
     const picture = `${second.url}/view?filename=kept_00001_.png&type=output`;
@@ -66,9 +68,15 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
       expect.arrayContaining([expect.stringMatching(/\.db|secret/)]),
     );
 
+    const told = ['/system_stats', '/', '/internal/logs', '/api/settings'].map(async (path) =>
+      (await fetch(second.url + path)).text(),
+    );
+    expect((await Promise.all(told)).join()).not.toContain('canary');
+
     // A stop in good order leaves none.
     expect(await spoolsLeft()).toContain(spool);
     expect(await second.terminate()).toBe(0);
+    expect(first.log() + second.log()).not.toContain('canary');
     expect(await spoolsLeft()).toEqual([spool]);
     expect(await readFile(join(dataDir, 'ledger.id'), 'utf8')).toMatch(/^[\w-]{36}$/);
   });
@@ -107,19 +115,6 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
       expect(history).toMatchObject({ [id]: { status: { status_str: 'success' } } });
     }
     await socket.close();
-  });
-
-  test('its password is shown nowhere', async () => {
-    const admin = openRedis(redis.url, { log: silentLogger() });
-    await admin.commands.config('SET', 'requirepass', 'canary');
-    const server = await start(redis.url.replace('//', '//:canary@'));
-    const told = ['/system_stats', '/', '/internal/logs', '/api/settings'].map(async (path) =>
-      (await fetch(server.url + path)).text(),
-    );
-    expect((await Promise.all(told)).join()).not.toContain('canary');
-    expect(await server.terminate()).toBe(0);
-    expect(server.log()).not.toContain('canary');
-    await admin.close();
   });
 
   test('a Redis that cannot be reached ends the start with one line', async () => {
