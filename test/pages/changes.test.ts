@@ -20,7 +20,7 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
   beforeAll(async () => {
     browser = await launchChromium(chromium.ok ? chromium.path : '');
     holdover = await startHoldover({ upstream: 'embedded' });
-    page = await browser.newPage({ reducedMotion: 'reduce' });
+    page = await newPage();
     page.setDefaultTimeout(WITHIN_MS / 3);
     await page.addInitScript('location.host && sessionStorage.clear()');
   });
@@ -33,6 +33,7 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
     await holdover?.dispose();
   });
 
+  const newPage = () => browser.newPage({ reducedMotion: 'reduce' });
   const open = (part: string) => page.goto(`${holdover.url}#/${part}`);
 
   async function submit(body: object, key: string): Promise<void> {
@@ -91,7 +92,7 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
   });
 
   test('shows the end of a job that history had only after its last step', async () => {
-    const page = await browser.newPage();
+    const page = await newPage();
     let isOver = false;
     await page.routeWebSocket('**/ws?**', (socket) => {
       const server = socket.connectToServer();
@@ -198,7 +199,7 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
 
   test('copies where the browser has no clipboard of its own', async () => {
     await submit({ prompt: flat(), prompt_id: 'copied' }, '');
-    const page = await browser.newPage();
+    const page = await newPage();
     await page.addInitScript(() => {
       Object.defineProperty(navigator, 'clipboard', { value: undefined });
       document.addEventListener('copy', () => {
@@ -228,7 +229,7 @@ describe.skipIf(notRun)(`Holdover's own page${notRun}`, { timeout: WITHIN_MS }, 
   });
 
   test('goes on recording while the inspector is paused, or its entries would be lost', async () => {
-    const page = await browser.newPage();
+    const page = await newPage();
     await page.clock.install();
     await page.goto(`${holdover.url}#/inspector`);
     await page.waitForResponse('**/holdover/api/traffic?**');

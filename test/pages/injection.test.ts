@@ -1,6 +1,6 @@
 // Every text a client can send is shown on Holdover's own pages as text, and never acted upon.
-import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { findChromium, launchChromium } from '../support/browser/chromium.ts';
 import { NOT_A_PICTURE, uploadInput } from '../support/clients/client-helpers.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
@@ -35,11 +35,22 @@ const SVG = `<svg xmlns="http://www.w3.org/2000/svg" onload="taken('svg')"><scri
 describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITHIN_MS }, () => {
   let browser: Browser;
   let server: Holdover;
+  /** The policy of the pages is a second wall: without it the first one has to hold alone. */
+  let unguarded: Visitor;
+  let guarded: Visitor;
 
   beforeAll(async () => {
     browser = await launchChromium(chromium.ok ? chromium.path : '');
     server = await startHoldover({ upstream: 'embedded' });
+    unguarded = await createVisitor({ bypassCSP: true });
+    guarded = await createVisitor({ bypassCSP: false });
   }, WITHIN_MS);
+  beforeEach(async () => {
+    for (const { page, taken } of [unguarded, guarded]) {
+      await page.goto('about:blank');
+      taken.length = 0;
+    }
+  });
   afterAll(async () => {
     await browser?.close();
     await server?.dispose();
@@ -47,15 +58,17 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
 
   type Visitor = {
     readonly page: Page;
-    readonly context: BrowserContext;
     readonly taken: string[];
     /** Opens the path; true when the page shows its content. */
     readonly open: (path: string) => Promise<boolean>;
   };
 
-  /** The policy of the pages is a second wall: without it the first one has to hold alone. */
   async function createVisitor({ bypassCSP }: { bypassCSP: boolean }): Promise<Visitor> {
-    const context = await browser.newContext({ bypassCSP, acceptDownloads: false });
+    const context = await browser.newContext({
+      bypassCSP,
+      acceptDownloads: false,
+      reducedMotion: 'reduce',
+    });
     const taken: string[] = [];
     await context.exposeFunction('taken', (where: unknown) => void taken.push(String(where)));
     const page = await context.newPage();
@@ -69,13 +82,7 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
       const answer = await page.goto(`${server.url}${path}`).catch(() => null);
       return answer !== null;
     };
-    return { page, context, taken, open };
-  }
-
-  async function visit(path: string, options: { bypassCSP: boolean }): Promise<Visitor> {
-    const visitor = await createVisitor(options);
-    await visitor.open(path);
-    return visitor;
+    return { page, taken, open };
   }
 
   /** Elements and attributes that only a text could have brought. */
@@ -151,7 +158,7 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
     const over = async () => Object.keys(await getJson(`${url}/history`)).length;
     await expect.poll(over, { timeout: WITHIN_MS / 3 }).toBeGreaterThanOrEqual(4);
 
-    const { page, context, taken, open } = await createVisitor({ bypassCSP: true });
+    const { page, taken, open } = unguarded;
     for (const path of ['/', '/holdover']) {
       await open(path);
       const row = (id: string) => page.locator('.job-row', { hasText: id });
@@ -168,7 +175,6 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
       expect(await foreign(page)).toEqual([]);
       expect(taken).toEqual([]);
     }
-    await context.close();
     await fetch(`${url}/interrupt`, { method: 'POST' });
     await socket.close();
   });
@@ -179,16 +185,17 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
     await postPrompt(url, { prompt: flat(), client_id: hostile('reported') }, { headers });
     await fetch(`${url}/history/${encodeURIComponent(hostile('path'))}`, { headers });
     await fetch(`${url}/view?filename=${encodeURIComponent(hostile('query'))}`, { headers });
-    const { page, context, taken } = await visit('/holdover#/clients', { bypassCSP: true });
+    const { page, taken, open } = unguarded;
+    await open('/holdover#/clients');
     await page.locator('.client > header', { hasText: 'agent ">' }).waitFor();
     expect(await textOf(page)).toContain(hostile('reported'));
     expect(await foreign(page)).toEqual([]);
     expect(taken).toEqual([]);
-    await context.close();
   });
 
   test('the policy alone holds as well', async () => {
-    const { page, context, taken } = await visit('/holdover', { bypassCSP: false });
+    const { page, taken, open } = guarded;
+    await open('/holdover');
     const violated = page.waitForEvent('console', {
       predicate: (line) => line.text().includes('Content Security Policy'),
     });
@@ -198,7 +205,6 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
     });
     await violated;
     expect(taken).toEqual([]);
-    await context.close();
   });
 
   test('files of clients, opened at their addresses, run nothing', async () => {
@@ -224,12 +230,11 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
       expect(put.status).toBe(200);
       paths.push(`/userdata/${encodeURIComponent(`workflows/${name}`)}`);
     }
-    const { context, taken, open } = await createVisitor({ bypassCSP: false });
+    const { taken, open } = guarded;
     for (const path of paths) {
       await open(path);
       expect([path, taken]).toEqual([path, []]);
     }
-    await context.close();
   });
 
   test('addresses that do not exist repeat nothing that runs', async () => {
@@ -249,12 +254,11 @@ describe.skipIf(notRun)(`texts of clients in Chromium${notRun}`, { timeout: WITH
       `/holdover?x=${text}`,
       `/history?max_items=${text}`,
     ];
-    const { page, context, taken, open } = await createVisitor({ bypassCSP: true });
+    const { page, taken, open } = unguarded;
     for (const path of [...paths.map((before) => `${before}${text}`), ...queries]) {
       const isShown = await open(path);
       expect([path, taken]).toEqual([path, []]);
       if (isShown) expect([path, await foreign(page)]).toEqual([path, []]);
     }
-    await context.close();
   });
 });
