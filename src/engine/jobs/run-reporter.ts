@@ -24,11 +24,13 @@ type State = {
   node: { nodeId: string; classType: string } | null;
 };
 
+type NodeStep = { readonly step: number; readonly steps: number };
+
 /** Creates the reporter of one run of a job. */
 export function createRunReporter(job: LiveJob, clock: Clock): RunReporter {
   const state: State = { done: 0, total: 0, value: 0, node: null };
   const emit = (event: JobEvent): void => job.feed.emit(event);
-  const progress = (at: { readonly step?: number; readonly steps?: number } = {}): void => {
+  const progress = (at: Partial<NodeStep> = {}): void => {
     job.progress = snapshot(state, at);
     emit({ event: 'progress', data: job.progress });
   };
@@ -88,13 +90,11 @@ export function createRunReporter(job: LiveJob, clock: Clock): RunReporter {
  * Returns a snapshot. `value` never decreases, even when a node restarts its steps for every item
  * of a list.
  */
-function snapshot(
-  state: State,
-  { step, steps }: { readonly step?: number; readonly steps?: number },
-): Progress {
+function snapshot(state: State, { step, steps }: Partial<NodeStep>): Progress {
   const within = step === undefined || !steps ? 0 : Math.min(1, Math.max(0, step / steps));
   const value = state.total === 0 ? 0 : Math.min(1, (state.done + within) / state.total);
   state.value = Math.max(state.value, value);
+  const stepText = step === undefined ? '' : `: step ${step} of ${steps}`;
   return {
     value: state.value,
     nodes_done: state.done,
@@ -103,13 +103,6 @@ function snapshot(
     current_node_class: state.node?.classType ?? null,
     step: step ?? null,
     steps: steps ?? null,
-    message: state.node && messageOf(state.node.classType, { step, steps }),
+    message: state.node && `${state.node.classType}${stepText}`,
   };
-}
-
-function messageOf(
-  classType: string,
-  at: { readonly step?: number | undefined; readonly steps?: number | undefined },
-): string {
-  return at.step === undefined ? classType : `${classType}: step ${at.step} of ${at.steps}`;
 }

@@ -20,10 +20,8 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
   const live = new Map<string, LiveJob>();
   const closing = new AbortController();
   const isLive = (jobId: string): boolean => live.has(jobId);
-  const isInUse = (assetId: string): boolean => {
-    for (const job of live.values()) if (usesAsset(job, assetId)) return true;
-    return false;
-  };
+  const isInUse = (assetId: string): boolean =>
+    Array.from(live.values()).some((job) => usesAsset(job, assetId));
   const names = createOutputNames();
   const { library, outputFiles } = deps;
   const common = { ...deps, ...library, ...outputFiles, clock };

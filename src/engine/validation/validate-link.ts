@@ -58,7 +58,10 @@ export type InputValidation =
   | { readonly error: NodeErrorEntry }
   | { readonly link: readonly [string, number] }
   | { readonly value: Json }
-  | { readonly thrown: { readonly type: string; readonly message: string } };
+  | { readonly thrown: Thrown };
+
+/** The exception that ends v1's validation of a node. */
+export type Thrown = { readonly type: string; readonly message: string };
 
 /** Returns `[type, options]`, always with options: v1 shows `{}` where a node declared none. */
 export function inputConfig([type, options = {}]: InputSpec): DeclaredSpec {

@@ -12,7 +12,7 @@ import { missingFile } from '../../translate/node-errors.ts';
 import { limitError, listError } from '../../translate/value-errors.ts';
 import { coerce, unwrap } from './coerce-literal.ts';
 import { shownValue } from '../../translate/shown-value.ts';
-import { type InputValidation, inputConfig, validateLink } from './validate-link.ts';
+import { type InputValidation, type Thrown, inputConfig, validateLink } from './validate-link.ts';
 
 /**
  * The result of validating one node: its own errors, or the exception that ended the validation.
@@ -27,7 +27,7 @@ export type NodeValidation = {
     readonly spec: InputSpec;
     readonly link: readonly [string, number];
   }[];
-  readonly thrown?: { readonly type: string; readonly message: string };
+  readonly thrown?: Thrown;
 };
 
 /** The existing classes, and the known facts about the files that a graph names. */
@@ -82,8 +82,6 @@ export function validateNode(id: string, graph: Graph, context: ValidationContex
   validation.errors.push(...missingFiles.map(missingFile));
   return validation;
 }
-
-type Thrown = NonNullable<NodeValidation['thrown']>;
 
 /**
  * Reads the inputs. v1 tests if a name is in the inputs: a list or a text has none, and on `null`

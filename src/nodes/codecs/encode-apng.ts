@@ -1,6 +1,6 @@
 import type { ImageValue, NodeContext } from '../node.ts';
-import { textChunk, writePng, type PngChunk } from './png-chunks.ts';
-import { encodeChunks, latin1Key, type MetadataText } from './encode-png.ts';
+import { writePng, type PngChunk } from './png-chunks.ts';
+import { encodeChunks, textChunks, type MetadataText } from './encode-png.ts';
 
 /** The most milliseconds that an APNG frame can last with a denominator of 1000. */
 const MAX_SHORT = 0xffff;
@@ -33,7 +33,7 @@ export async function encodeApng(
       durationMs: options.durationMs,
     });
   }
-  const texts = options.texts.map(({ key, text }) => textChunk('comf', latin1Key(key), text));
+  const texts = textChunks('comf', options.texts);
   return writePng([...header, ...animationChunks(images, frames), ...texts, END]);
 }
 

@@ -1,7 +1,7 @@
 import { loadSharp } from '../load-sharp.ts';
 import { pythonJson } from '../../protocol/python-json.ts';
 import { type ImageValue, type NodeContext, NodeFailure } from '../node.ts';
-import { readPngChunks, textChunk, writePng, type PngChunk } from './png-chunks.ts';
+import { readPngChunks, writePng, type PngChunk } from './png-chunks.ts';
 import { toBytes } from '../tensor.ts';
 
 /** One text in a saved file: the prompt, or an entry of `extra_pnginfo`. */
@@ -30,8 +30,7 @@ export async function encodePng(
   options: { readonly compressionLevel: number; readonly texts: readonly MetadataText[] },
 ): Promise<Buffer> {
   const chunks = await encodeChunks(images, index, options.compressionLevel);
-  const texts = options.texts.map(({ key, text }) => textChunk('tEXt', latin1Key(key), text));
-  return writePng(chunks.toSpliced(1, 0, ...texts));
+  return writePng(chunks.toSpliced(1, 0, ...textChunks('tEXt', options.texts)));
 }
 
 /** Returns header, pixels and end of one picture of a batch. */
@@ -59,8 +58,16 @@ export function savedChannels({ channels, data }: ImageValue): 2 | 3 | 4 {
   throw new NodeFailure('TypeError', `Cannot handle this data type: (1, 1, ${channels}), |u1`);
 }
 
+/** Returns chunks with a key, a zero byte and a text each, as in `tEXt`. */
+export function textChunks(type: string, texts: readonly MetadataText[]): PngChunk[] {
+  return texts.map(({ key, text }) => ({
+    type,
+    data: Buffer.from(`${latin1Key(key)}\0${text}`, 'latin1'),
+  }));
+}
+
 /** Returns a keyword of a PNG text chunk. v1 fails on the same keywords. */
-export function latin1Key(key: string): string {
+function latin1Key(key: string): string {
   const kept = Buffer.from(key, 'latin1').toString('latin1') === key && !key.includes('\0');
   if (kept) return key;
   throw new NodeFailure(

@@ -32,11 +32,6 @@ export function writePng(chunks: readonly PngChunk[]): Buffer {
   return Buffer.concat([SIGNATURE, ...chunks.flatMap(chunkParts)]);
 }
 
-/** Returns a chunk with a key, a zero byte and a text, as in `tEXt`. */
-export function textChunk(type: string, key: string, text: string): PngChunk {
-  return { type, data: Buffer.from(`${key}\0${text}`, 'latin1') };
-}
-
 function chunkParts({ type, data }: PngChunk): Uint8Array[] {
   const head = Buffer.alloc(8);
   head.writeUInt32BE(data.length);
