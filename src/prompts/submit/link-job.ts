@@ -34,6 +34,7 @@ export function createLinkJob(
     };
     await records.prompts.linkJob(prompt.key, link, policy.durability);
     await follower.follow(prompt);
-    if (prompt.cancelRequested) await jobCanceller.cancelJob(prompt);
+    // Not awaited: a link that fails is tried again, and this one is complete.
+    if (prompt.cancelRequested) jobCanceller.cancelInBackground(prompt);
   };
 }
