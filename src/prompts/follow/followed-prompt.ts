@@ -16,12 +16,13 @@ export class FollowedPrompt {
    * True when this process has answered the client; `LivePrompt.isReleased`: when any process has.
    */
   isAnswered = false;
+  /** True while this process tries to append that the prompt is released, and when it did. */
+  isReleasing = false;
   /** True when no further entries are applied. */
   isClosed = false;
   /** Entries of another process wait for this promise while the client is being answered here. */
   blockedUntil: Promise<unknown> | undefined;
-  /** The turn of a prompt that was taken over, whose job may have ended before jobs that are read earlier. */
-  turn: EndTurn | undefined;
+  #turn: EndTurn | undefined;
   readonly #released = createDeferred();
   readonly #answered = createDeferred();
   #stop = new AbortController();
@@ -39,6 +40,17 @@ export class FollowedPrompt {
   /** Resolves when this process has answered the client of the prompt. */
   get answered(): Promise<void> {
     return this.#answered.promise;
+  }
+
+  /** The turn of a prompt that was taken over, whose job may have ended before jobs that are read earlier. */
+  get turn(): EndTurn | undefined {
+    return this.#turn;
+  }
+
+  /** A prompt has one turn: a turn that is not passed makes later prompts wait. */
+  set turn(turn: EndTurn) {
+    this.#turn?.pass();
+    this.#turn = turn;
   }
 
   /** Aborted when another process takes the prompt over, and when this one closes. */
@@ -61,7 +73,15 @@ export class FollowedPrompt {
     this.#stop.abort();
   }
 
+  /** Stops for good, and lets nothing wait for it. */
+  close(): void {
+    this.isClosed = true;
+    this.markAnswered();
+    this.stop();
+  }
+
   restart(): void {
+    this.isReleasing = false;
     this.#stop = new AbortController();
     this.eventStream = undefined;
   }

@@ -109,8 +109,7 @@ export class Follower {
   }
 
   #untrack(followed: FollowedPrompt): void {
-    followed.isClosed = true;
-    followed.markAnswered();
+    followed.close();
     this.#followed.delete(followed.prompt.key);
     this.#ports.frames.livePrompts.remove(followed.prompt);
   }
@@ -141,9 +140,11 @@ export class Follower {
   /** Lets the frames of the prompt reach sockets. No frame is sent before. */
   releaseFrames(prompt: LivePrompt): void {
     const followed = this.#followed.get(prompt.key);
-    if (!followed || followed.isAnswered || prompt.isReleased) return;
+    if (!followed || followed.isReleasing || prompt.isReleased) return;
     followed.markAnswered();
-    const release = async (): Promise<void> => void (await this.appendEntry(prompt, 'released'));
+    followed.isReleasing = true;
+    const release = async (): Promise<void> =>
+      void (followed.isReleasing = await this.appendEntry(prompt, 'released'));
     this.#retry(release, prompt, followed.signal).catch(() => {});
   }
 

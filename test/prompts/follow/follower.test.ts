@@ -216,6 +216,38 @@ test('a release that the log does not take is tried again', async () => {
   expect(entries).toEqual(['released']);
 });
 
+test('a prompt that this process takes over again is released again', async () => {
+  const { follower, prompt, clock, entries, subscribers, refuse } = open({});
+  refuse('released');
+  follower.releaseFrames(prompt);
+  await clock.advance(0);
+  subscribers[0]?.onLeadershipLost();
+  refuse(undefined);
+  follower.releaseFrames(prompt);
+  follower.releaseFrames(prompt);
+  await clock.advance(5000);
+  expect(entries).toEqual(['released']);
+});
+
+test('a prompt that is linked at the second attempt does not delay the ends of later ones', async () => {
+  const { follower, prompt, clock, histories, followJob, refuse } = open({
+    jobs: [jobOf('succeeded')],
+  });
+  const later = follower.trackPrompt({ ...prompt, key: 'later', lazy: prompt.lazy }, { user: 'u' });
+  for (const taken of [prompt, later]) {
+    taken.isTakenOver = true;
+    follower.releaseFrames(taken);
+  }
+  refuse('attached');
+  await expect(followJob()).rejects.toThrow('OOM');
+  refuse(undefined);
+  await followJob();
+  follower.openEventStream(later, { jobId: 'j2', graph: GRAPH, targets: ['1'] });
+  await follower.follow(later);
+  await clock.advance(1000);
+  await expect.poll(() => histories, { timeout: 3000 }).toHaveLength(2);
+});
+
 test('a prompt whose end is not taken by the log is left to a process that can', async () => {
   const { follower, prompt, left, refuse } = open({});
   refuse('input');
@@ -224,11 +256,19 @@ test('a prompt whose end is not taken by the log is left to a process that can',
   expect(left).toEqual(['k']);
 });
 
-test('a prompt that another process knows by another id is removed', () => {
-  const { follower, prompt, livePrompts } = open({});
+test('a prompt that another process knows by another id is removed, and its job not followed', async () => {
+  const { follower, prompt, livePrompts, clock, polls, followJob } = open({
+    jobs: [jobOf('running')],
+  });
+  await followJob();
+  follower.releaseFrames(prompt);
+  await clock.advance(0);
   follower.untrack('k', 'p');
   expect(livePrompts.has(prompt)).toBe(true);
   follower.untrack('k', 'other');
+  const before = polls.length;
+  await clock.advance(60_000);
+  expect(polls).toHaveLength(before);
   expect(livePrompts.has(prompt)).toBe(false);
   expect(follower.find('k')).toBeUndefined();
 });
