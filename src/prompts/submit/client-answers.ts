@@ -1,5 +1,4 @@
 import { createLazyJson } from '../../lib/lazy-json.ts';
-import type { PromptRow } from '../../ledger/columns.ts';
 import type { Job } from '../../protocol/v2.ts';
 import { type V1Refusal, submitUnknown } from '../../translate/prompt-refusal.ts';
 import type { LivePrompt } from '../live-prompt.ts';
@@ -31,6 +30,16 @@ export class ClientAnswers {
     return submission.prompt;
   }
 
+  /**
+   * Shows the prompt under the id that its record has. The id of its job is not in the record when
+   * the two cannot be linked.
+   */
+  trackAsRecorded(submission: PendingSubmission): LivePrompt {
+    const { draft } = submission;
+    if (draft) submission.prompt = this.#trackAs(draft, initialPromptId(draft));
+    return this.track(submission);
+  }
+
   /** Answers that the prompt is accepted. */
   accept(submission: PendingSubmission, prompt: LivePrompt): void {
     const { client, nodeErrors } = submission;
@@ -47,7 +56,7 @@ export class ClientAnswers {
     try {
       const isRemoved = prompts.remove(key).then(() => true);
       if (await isRemoved.catch(ifLeadershipLost(false))) await eventLog.discard(key);
-      else if (draft) this.#trackAs(draft, await prompts.get(key));
+      else if (draft) this.#trackAs(draft, (await prompts.get(key))?.promptId);
     } finally {
       this.#reject(submission, toV1Error(refusal));
     }
@@ -66,7 +75,7 @@ export class ClientAnswers {
     if (!client || !draft) return;
     try {
       const row = await this.#records.prompts.get(key);
-      const prompt = this.#trackAs(draft, row);
+      const prompt = this.#trackAs(draft, row?.promptId);
       const hasJob = foundJob !== undefined || (row !== undefined && row.jobId !== null);
       if (prompt && hasJob) return this.accept(submission, prompt);
       const promptId = prompt?.promptId ?? initialPromptId(draft);
@@ -76,13 +85,10 @@ export class ClientAnswers {
     }
   }
 
-  /**
-   * Shows the prompt as the other process that leads it has recorded it: sockets get it under that
-   * id.
-   */
-  #trackAs(draft: SubmissionDraft, row: PromptRow | undefined): LivePrompt | undefined {
-    this.#follower.untrack(draft.plan.promptKey, row?.promptId);
-    return row && this.#track(draft, row.promptId);
+  /** Shows the prompt under the id that is recorded: sockets of all processes get it under that. */
+  #trackAs(draft: SubmissionDraft, promptId: string | undefined): LivePrompt | undefined {
+    this.#follower.untrack(draft.plan.promptKey, promptId);
+    return promptId === undefined ? undefined : this.#track(draft, promptId);
   }
 
   #reject(submission: PendingSubmission, error: unknown): void {

@@ -98,12 +98,14 @@ export class SubmissionActions {
    */
   noteFailure(submission: PendingSubmission, error: unknown): void {
     const { caller, foundJob, client } = submission;
-    const prompt = client ? this.#answers.track(submission, foundJob) : submission.prompt;
+    const prompt = client ? this.#answers.trackAsRecorded(submission) : submission.prompt;
     const facts = { event: 'submission.failed', err: error, promptId: prompt?.promptId };
     const text = 'a step of a submission failed; trying again';
     this.#ports.frames.log.error({ ...facts, user: caller.user }, text);
     if (prompt) this.#answers.accept(submission, prompt);
     if (submission.state === 'submitting') submission.state = 'sent';
+    // Later prompts of the user wait until it is sent.
+    if (client && !foundJob && !this.#outbox.has(submission)) this.#outbox.add(submission);
   }
 
   /** Called when the loop of a prompt has stopped before its end. */

@@ -150,7 +150,7 @@ class Model {
   }
 
   check(): void {
-    const { rows, told, ends, faults, unrecorded } = this.world;
+    const { rows, told, toldIds, ends, faults, unrecorded } = this.world;
     expect(faults).toEqual([]);
     for (const [key, answer] of told) {
       const row = rows.get(key);
@@ -158,6 +158,7 @@ class Model {
       const jobs = this.world.jobsOf(key);
       expect([key, 'jobs', jobs.length <= 1]).toEqual([key, 'jobs', true]);
       if (row) expect([key, ['live', 'done'].includes(row.state)]).toEqual([key, true]);
+      if (row && toldIds.has(key)) expect([key, row.promptId]).toEqual([key, toldIds.get(key)]);
       // A process that takes over sees only what is recorded: then a refusal removes the prompt.
       const isRemoved = end.includes('remove') && !unrecorded.has(key);
       if (answer === '200') expect([key, end.length, isRemoved]).toEqual([key, 1, false]);

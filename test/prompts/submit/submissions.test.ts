@@ -108,6 +108,29 @@ test.each<[string, Given, string, string[]]>([
   },
 );
 
+test('a client whose prompt cannot be linked to its job gets the id that is recorded', async () => {
+  const { world, server } = open();
+  world.failingWrites.push('link');
+  void server.post('k');
+  await world.clock.advance(0);
+  expect([world.toldIds.get('k'), world.rows.get('k')?.promptId]).toEqual(['k', 'k']);
+  await world.clock.advance(MINUTE_MS);
+  expect(world.rows.get('k')).toMatchObject({ promptId: 'k', jobId: 'j1' });
+});
+
+test('a later prompt is not sent before one that was accepted when its record found no room', async () => {
+  const { world, server } = open({ answers: ['down'] });
+  world.failingWrites.push('submitting');
+  await Promise.all([server.post('k'), world.clock.advance(1000)]);
+  void server.post('later', { number: 1 });
+  await world.clock.advance(MINUTE_MS);
+  expect(world.events.filter((event) => event.startsWith('send'))).toEqual([
+    'send k',
+    'send k',
+    'send later',
+  ]);
+});
+
 test.each<[string, Partial<PromptRow>, Given, string[]]>([
   ['was being sent, and has a job', { state: 'submitting' }, {}, ['link k']],
   [

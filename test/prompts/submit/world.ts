@@ -64,6 +64,8 @@ export class World {
   readonly events: string[] = [];
   /** The answers that clients got. */
   readonly told = new Map<string, string>();
+  /** The ids of prompts that clients got. */
+  readonly toldIds = new Map<string, string>();
   /** How often a prompt ended, or was linked. */
   readonly ends = new Map<string, string[]>();
   readonly leaders = new Map<string, Server>();
@@ -218,11 +220,14 @@ export class Server {
 
   /** Posts a prompt, and notes the answer. */
   async post(key: string, more: object = {}): Promise<void> {
-    const { told } = this.#world;
+    const { told, toldIds } = this.#world;
     const draft = draftOf(key, this.#world.clock.now(), more);
     told.set(key, 'nothing');
     const answer = await this.submissions.submit(draft).then(
-      () => '200',
+      ({ promptId }) => {
+        if (this.isAlive) toldIds.set(key, promptId);
+        return '200';
+      },
       ({ status, message }: { status?: number; message: string }) => String(status ?? message),
     );
     if (this.isAlive) told.set(key, answer);
@@ -339,7 +344,10 @@ export class Server {
     };
     return {
       trackPrompt: (prompt: NewLivePrompt) => this.#track(prompt),
-      untrack() {},
+      untrack: (key: string, promptId: string | undefined) => {
+        const known = this.prompts.get(key);
+        if (known && known.promptId !== promptId) this.livePrompts.remove(known);
+      },
       continueEnd: () => false,
       releaseFrames() {},
       openEventStream: (prompt: LivePrompt, { jobId }: { jobId: string }) =>
