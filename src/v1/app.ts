@@ -4,6 +4,7 @@ import { storageProblem } from '../lib/storage-errors.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { isRouterTarget } from '../dialects/router-refusal.ts';
 import { type Logger, requestId } from '../observability/log.ts';
+import { SecretRedactor } from '../observability/secret-redactor.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
 import { V1Error, plainError, retryAfterHeader, ruleFault, sendEmpty } from '../dialects/errors.ts';
 import { DEPRECATION_HEADERS } from '../migration/deprecation.ts';
@@ -79,9 +80,11 @@ function logRequests({ log, auth, observer }: V1AppOptions): Koa.Middleware {
     ctx.set('X-Content-Type-Options', 'nosniff');
     await next();
     const { method, status, url } = ctx;
-    const user = (ctx.state.caller as Caller | undefined)?.user;
+    const { user, credential } = (ctx.state.caller as Caller | undefined) ?? {};
     const ms = Math.round(performance.now() - startedAt);
-    const call = { id, user, client, method, url: withoutCredentials(url), status, ms };
+    // A caller may send its key in any parameter.
+    const shownUrl = new SecretRedactor([credential]).redact(withoutCredentials(url));
+    const call = { id, user, client, method, url: shownUrl, status, ms };
     log.info({ event: 'request.answered', ...call, v2: v2Calls }, 'request answered');
     observer.onAnswered?.({ method, url, status, ms, user, promptIds: promptIdsOf(ctx) }, ctx.req);
   };

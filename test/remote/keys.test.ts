@@ -112,6 +112,9 @@ describe('pass-through: each caller’s own key goes to the service', () => {
   });
 
   test('no key is in the log of either', async () => {
+    const misplaced = `note=1&other=${KEY}`;
+    await fetch(`${holdover.url}/queue?${misplaced}`, { headers: { 'X-API-Key': KEY } });
+    await expect.poll(() => holdover.log()).toContain('note=1');
     expect(holdover.log() + service.log()).not.toContain(KEY);
   });
 });
