@@ -20,6 +20,13 @@ describe('SaveImage', () => {
     expect(chunkOrder(file!.bytes)).toEqual(['IHDR', 'IDAT', 'IEND']);
   });
 
+  test('has a text chunk for each entry, however many there are', async () => {
+    const names = Array.from({ length: 200_000 }, (_, i) => `k${i}`);
+    const extraPngInfo = Object.fromEntries(names.map((name) => [name, null]));
+    const [file] = await saveBatch('SaveImage', { filename_prefix: 'x' }, { extraPngInfo });
+    expect(readPngChunks(file!.bytes)).toHaveLength(names.length + 3);
+  });
+
   test('four channels are saved with their alpha', async () => {
     const images: ImageValue = {
       ...batchOf(1),

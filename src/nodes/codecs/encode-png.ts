@@ -29,8 +29,8 @@ export async function encodePng(
   index: number,
   options: { readonly compressionLevel: number; readonly texts: readonly MetadataText[] },
 ): Promise<Buffer> {
-  const chunks = await encodeChunks(images, index, options.compressionLevel);
-  return writePng(chunks.toSpliced(1, 0, ...textChunks('tEXt', options.texts)));
+  const [header, ...rest] = await encodeChunks(images, index, options.compressionLevel);
+  return writePng([header as PngChunk, ...textChunks('tEXt', options.texts), ...rest]);
 }
 
 /** Returns header, pixels and end of one picture of a batch. */
