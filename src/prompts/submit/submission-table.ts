@@ -8,7 +8,10 @@ export type AttemptInput =
   | 'accepted'
   /** The service made no job, for a reason that stays. */
   | 'refused'
-  /** The service made no job: the credential may be accepted later, or a proxy answered. */
+  /**
+   * The service made no job: the credential may be accepted later, its storage is full, or a proxy
+   * answered.
+   */
   | 'refused for now'
   /** The service made no job, as it has no capacity now. */
   | 'full'
