@@ -133,7 +133,7 @@ type Given = Value | undefined;
 const isKind =
   <K extends 'image' | 'mask'>(kind: K) =>
   (value: Given): value is Extract<Value, { kind: K }> =>
-    typeof value === 'object' && value !== null && value.kind === kind;
+    isPixels(value) && value.kind === kind;
 
 const reader =
   <T extends Value>(isRight: (value: Given) => value is T, expected: string) =>
@@ -191,5 +191,5 @@ function describe(value: Given): string {
   if (value === undefined || value === null) return 'nothing';
   if (typeof value === 'string') return `the text ${JSON.stringify(value.slice(0, 80))}`;
   if (typeof value !== 'object') return `the ${typeof value} ${String(value)}`;
-  return typeof value.kind === 'string' ? `a ${value.kind}` : 'a list or an object';
+  return isPixels(value) ? `a ${value.kind}` : 'a list or an object';
 }

@@ -38,6 +38,10 @@ test.each<{ readonly given: Value; readonly words: string }>([
     given: { kind: 'mask', batch: 1, height: 1, width: 1, data: new Float32Array(1) },
     words: 'image: expected an image, got a mask',
   },
+  {
+    given: { kind: 'image', batch: 1, height: 1, width: 1 } as never,
+    words: 'image: expected an image, got a list or an object',
+  },
 ])('a picture input refuses $given in plain words', async ({ given, words }) => {
   await expect(async () => runNode(node('GetImageSize'), { image: given })).rejects.toMatchObject({
     exceptionType: 'TypeError',
