@@ -62,6 +62,7 @@ export class RedisPrompts {
   /** Starts or stops receiving previews of this user. */
   watch(user: string, isThere: boolean): void {
     const channel = `${this.#channels}previews:${user}`;
+    // This fails while Redis cannot be reached; the subscriber then subscribes again by itself.
     if (isThere) this.subscriber.subscribe(channel, this.#receivePicture).catch(() => {});
     else this.subscriber.unsubscribe(channel, this.#receivePicture);
   }
@@ -134,5 +135,3 @@ export class RedisPrompts {
     this.#handlers.onEntry(key, Number(n), body.slice(end + 1), bytes);
   }
 }
-
-/** Used where Redis may be unreachable: `RedisSubscriber` subscribes again when it is reachable. */
