@@ -110,9 +110,10 @@ export class SubmissionActions {
 
   /** Called when the loop of a prompt has stopped before its end. */
   async stopped(submission: PendingSubmission, error: unknown): Promise<void> {
+    const isLost = error instanceof LeadershipLost;
+    if (!isLost) this.noteFailure(submission, error);
     this.#outbox.remove(submission);
-    if (error instanceof LeadershipLost) return this.#answers.answerForOtherProcess(submission);
-    this.noteFailure(submission, error);
+    if (isLost) return this.#answers.answerForOtherProcess(submission);
     this.#ports.records.eventLog.stopLeading(submission.key);
   }
 

@@ -118,6 +118,17 @@ test('a client whose prompt cannot be linked to its job gets the id that is reco
   expect(world.rows.get('k')).toMatchObject({ promptId: 'k', jobId: 'j1' });
 });
 
+test('a prompt that cannot be shown in the outbox is left to another process, and has no place here', async () => {
+  const { world, server } = open({ answers: ['full'] });
+  void server.post('k');
+  await world.clock.advance(0);
+  world.failingWrites.push('waits');
+  await server.post('left', { number: 1 });
+  await world.clock.advance(0);
+  expect([world.told.get('left'), server.submissions.outboxDepth()]).toEqual(['200', 1]);
+  expect(world.faults).toEqual(['stopped leading left']);
+});
+
 test('a later prompt is not sent before one that was accepted when its record found no room', async () => {
   const { world, server } = open({ answers: ['down'] });
   world.failingWrites.push('submitting');

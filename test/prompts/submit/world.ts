@@ -334,6 +334,7 @@ export class Server {
 
   #fakeFollower(): Follower {
     const entry = async (prompt: LivePrompt, kind: string): Promise<boolean> => {
+      this.#world.failIfFull(prompt.key, kind);
       const isLed = await this.#write(prompt.key, () => rowIn(this.#world.rows, prompt.key)).then(
         () => true,
         () => false,
