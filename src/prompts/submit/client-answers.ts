@@ -31,13 +31,16 @@ export class ClientAnswers {
   }
 
   /**
-   * Shows the prompt under the id that its record has. The id of its job is not in the record when
-   * the two cannot be linked.
+   * Called when the prompt could not be linked to its job. Its client gets the id that is recorded:
+   * the id of the job may not be.
    */
-  trackAsRecorded(submission: PendingSubmission): LivePrompt {
-    const { draft } = submission;
-    if (draft) submission.prompt = this.#trackAs(draft, initialPromptId(draft));
-    return this.track(submission);
+  async notLinked(submission: PendingSubmission, error: unknown): Promise<never> {
+    const { client, draft, key } = submission;
+    if (client && draft) {
+      const row = await this.#records.prompts.get(key).catch(() => undefined);
+      submission.prompt = this.#trackAs(draft, row?.promptId ?? initialPromptId(draft));
+    }
+    throw error;
   }
 
   /** Answers that the prompt is accepted. */

@@ -98,7 +98,7 @@ export class SubmissionActions {
    */
   noteFailure(submission: PendingSubmission, error: unknown): void {
     const { caller, foundJob, client } = submission;
-    const prompt = client ? this.#answers.trackAsRecorded(submission) : submission.prompt;
+    const prompt = client ? this.#answers.track(submission, foundJob) : submission.prompt;
     const facts = { event: 'submission.failed', err: error, promptId: prompt?.promptId };
     const text = 'a step of a submission failed; trying again';
     this.#ports.frames.log.error({ ...facts, user: caller.user }, text);
@@ -110,10 +110,9 @@ export class SubmissionActions {
 
   /** Called when the loop of a prompt has stopped before its end. */
   async stopped(submission: PendingSubmission, error: unknown): Promise<void> {
-    const isLost = error instanceof LeadershipLost;
-    if (!isLost) this.noteFailure(submission, error);
+    if (!(error instanceof LeadershipLost)) this.noteFailure(submission, error);
     this.#outbox.remove(submission);
-    if (isLost) return this.#answers.answerForOtherProcess(submission);
+    if (error instanceof LeadershipLost) return this.#answers.answerForOtherProcess(submission);
     this.#ports.records.eventLog.stopLeading(submission.key);
   }
 
@@ -198,7 +197,8 @@ export class SubmissionActions {
       Object.keys(submission.nodeErrors).length === 0
         ? plan.outputs
         : outputsWithoutErrors(submission.nodeErrors, plan.outputs);
-    await this.#linkJob(prompt, { ...plan, outputs }, job);
+    const linked = this.#linkJob(prompt, { ...plan, outputs }, job);
+    await linked.catch((error: unknown) => this.#answers.notLinked(submission, error));
     this.#outbox.remove(submission);
     if (client) reached('after-attach');
     this.#answers.accept(submission, prompt);

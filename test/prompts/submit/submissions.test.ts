@@ -108,14 +108,17 @@ test.each<[string, Given, string, string[]]>([
   },
 );
 
-test('a client whose prompt cannot be linked to its job gets the id that is recorded', async () => {
+test.each([
+  ['link', 'k'],
+  ['attached', 'j1'],
+])('a client whose prompt cannot be linked (%s) gets the id that is recorded', async (kind, id) => {
   const { world, server } = open();
-  world.failingWrites.push('link');
+  world.failingWrites.push(kind);
   void server.post('k');
   await world.clock.advance(0);
-  expect([world.toldIds.get('k'), world.rows.get('k')?.promptId]).toEqual(['k', 'k']);
+  expect([world.toldIds.get('k'), world.rows.get('k')?.promptId]).toEqual([id, id]);
   await world.clock.advance(MINUTE_MS);
-  expect(world.rows.get('k')).toMatchObject({ promptId: 'k', jobId: 'j1' });
+  expect(world.rows.get('k')).toMatchObject({ promptId: id, jobId: 'j1' });
 });
 
 test('a prompt that cannot be shown in the outbox is left to another process, and has no place here', async () => {

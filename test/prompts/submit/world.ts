@@ -381,6 +381,7 @@ export class Server {
       const targetsJson = JSON.stringify(plan.outputs);
       return { ...rowIn(this.#world.rows, key), state: 'live', jobId: id, promptId, targetsJson };
     });
+    this.#world.failIfFull(key, 'attached');
     this.livePrompts.setJobId(prompt, id);
     const made = this.#world.jobs.find((job) => job.id === id);
     if (prompt.cancelRequested && made) made.isCancelled = true;
