@@ -17,8 +17,9 @@ import type { Outbox } from './outbox.ts';
 import type { PendingSubmission } from './pending-submission.ts';
 import { withNewKey } from './plan.ts';
 import { SubmissionCalls } from './submission-calls.ts';
-import { backoffMs, nextSearchWaitMs, retryAfterMs, withJitter } from '../submission-pace.ts';
+import { withJitter } from '../submission-pace.ts';
 import { type Action, type Input, isSearchResult } from './submission-table.ts';
+import { waitMsOf } from './submission-wait.ts';
 
 /** Follows a prompt, and links it to its job. */
 export type JobLink = { readonly follower: Follower; readonly linkJob: LinkJob };
@@ -139,7 +140,7 @@ export class SubmissionActions {
     }
     this.#setReason(submission, OUTBOX_REASONS[input]);
     this.#outbox.endTurn(submission);
-    await this.#sleep(submission, this.#waitMs(submission, input));
+    await this.#sleep(submission, waitMsOf(this.#ports.policy.pace, submission, input));
     return 'due';
   }
 
@@ -149,24 +150,6 @@ export class SubmissionActions {
     if (!prompt || state === 'done' || isSought) return;
     if (!(await this.#follower.appendEntry(prompt, 'sought'))) throw new LeadershipLost();
     submission.isSought = true;
-  }
-
-  #waitMs(submission: PendingSubmission, input: Input): number {
-    const { pace } = this.#ports.policy;
-    const { facts, failedAttempt, state } = submission;
-    if (state === 'submitting') return this.#answeringWaitMs(submission, input);
-    if (input === 'not sent') return backoffMs(pace, facts.notSent);
-    if (input === 'full') return retryAfterMs(pace, failedAttempt?.error.retryAfterSeconds);
-    if (!facts.mayHaveJob) return pace.notSentMs.last;
-    submission.searchWaitMs = nextSearchWaitMs(pace, submission.searchWaitMs);
-    return submission.searchWaitMs;
-  }
-
-  /** The wait while the client of the prompt waits for its answer. */
-  #answeringWaitMs({ facts }: PendingSubmission, input: Input): number {
-    const { notSentMs, unknownMs, searchMs } = this.#ports.policy.pace.answering;
-    if (input === 'not sent') return notSentMs[facts.notSent - 1] ?? searchMs;
-    return input === 'unknown' ? (unknownMs[facts.unknown - 1] ?? 0) : searchMs;
   }
 
   async #queue(submission: PendingSubmission, input: Input): Next {
@@ -266,7 +249,7 @@ export class SubmissionActions {
 
   async #cancelJob(submission: PendingSubmission, input: Input): Next {
     if (await this.#calls.cancelLateJob(submission)) return undefined;
-    await this.#sleep(submission, this.#waitMs(submission, input));
+    await this.#sleep(submission, waitMsOf(this.#ports.policy.pace, submission, input));
     return input;
   }
 

@@ -1,0 +1,30 @@
+import {
+  type SubmissionPace,
+  backoffMs,
+  nextSearchWaitMs,
+  retryAfterMs,
+} from '../submission-pace.ts';
+import type { PendingSubmission } from './pending-submission.ts';
+import type { Input } from './submission-table.ts';
+
+/** Returns the wait after this input, before the submission continues. */
+export function waitMsOf(
+  pace: SubmissionPace,
+  submission: PendingSubmission,
+  input: Input,
+): number {
+  const { facts, failedAttempt, state } = submission;
+  if (state === 'submitting') return answeringWaitMs(pace, submission, input);
+  if (input === 'not sent') return backoffMs(pace, facts.notSent);
+  if (input === 'full') return retryAfterMs(pace, failedAttempt?.error.retryAfterSeconds);
+  if (!facts.mayHaveJob) return pace.notSentMs.last;
+  submission.searchWaitMs = nextSearchWaitMs(pace, submission.searchWaitMs);
+  return submission.searchWaitMs;
+}
+
+/** The wait while the client of the prompt waits for its answer. */
+function answeringWaitMs(pace: SubmissionPace, { facts }: PendingSubmission, input: Input): number {
+  const { notSentMs, unknownMs, searchMs } = pace.answering;
+  if (input === 'not sent') return notSentMs[facts.notSent - 1] ?? searchMs;
+  return input === 'unknown' ? (unknownMs[facts.unknown - 1] ?? 0) : searchMs;
+}
