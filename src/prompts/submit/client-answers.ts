@@ -52,17 +52,16 @@ export class ClientAnswers {
     submission.client = undefined;
   }
 
-  /** Removes the prompt, then answers with the refusal. */
-  async refuse(submission: PendingSubmission, refusal: V1Refusal): Promise<void> {
+  /** Removes the prompt, before its client gets the refusal. */
+  async remove({ key, draft }: PendingSubmission): Promise<void> {
     const { prompts, eventLog } = this.#records;
-    const { key, draft } = submission;
-    try {
-      const isRemoved = prompts.remove(key).then(() => true);
-      if (await isRemoved.catch(ifLeadershipLost(false))) await eventLog.discard(key);
-      else if (draft) this.#trackAs(draft, (await prompts.get(key))?.promptId);
-    } finally {
-      this.#reject(submission, toV1Error(refusal));
-    }
+    const isRemoved = prompts.remove(key).then(() => true);
+    if (await isRemoved.catch(ifLeadershipLost(false))) await eventLog.discard(key);
+    else if (draft) this.#trackAs(draft, (await prompts.get(key))?.promptId);
+  }
+
+  refuse(submission: PendingSubmission, refusal: V1Refusal): void {
+    this.#reject(submission, toV1Error(refusal));
   }
 
   /** Answers that the outcome is unknown. The prompt is shown, and its job is searched for. */

@@ -54,7 +54,7 @@ export class SubmissionActions {
     wait: (submission, input) => this.#wait(submission, input),
     queue: (submission, input) => this.#queue(submission, input),
     link: (submission) => this.#link(submission),
-    refuse: (submission) => this.#refuse(submission),
+    refuse: (submission, input) => this.#refuse(submission, input),
     'answer unknown': (submission) => this.#answerUnknown(submission),
     fail: (submission) => this.#fail(submission),
     remove: (submission) => this.#end(submission, (prompt) => this.#follower.remove(prompt)),
@@ -188,10 +188,21 @@ export class SubmissionActions {
     return undefined;
   }
 
-  async #refuse(submission: PendingSubmission): Next {
+  async #refuse(submission: PendingSubmission, input: Input): Next {
     const { failedAttempt: failed } = submission;
     const isRefusal = failed && REFUSALS.has(failed.input);
-    await this.#answers.refuse(submission, isRefusal ? failed.refusal : unreachableUpstream());
+    const refuse = (): void =>
+      this.#answers.refuse(submission, isRefusal ? failed.refusal : unreachableUpstream());
+    try {
+      await this.#answers.remove(submission);
+    } catch (error) {
+      // A process that takes it over sends it, and removes it only when its content is refused.
+      if (failed?.input === 'refused') refuse();
+      if (!submission.client || error instanceof LeadershipLost) throw error;
+      this.noteFailure(submission, error);
+      return this.#wait(submission, input);
+    }
+    refuse();
     return this.#ended(submission);
   }
 

@@ -90,6 +90,7 @@ test.each<[string, Given, string, string[]]>([
     [...SENT, RECORD('submitting'), RECORD('sent'), ...SENT, 'link k'],
   ],
   ['remove', { isRefused: true }, '400', [...SENT, 'remove k']],
+  ['remove', { answers: ['unauthorized'] }, '200', [...SENT, RECORD('sent'), ...SENT, 'link k']],
   [
     'unknown',
     { answers: ['take and lose'], list: '404' },
