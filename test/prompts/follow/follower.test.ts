@@ -17,6 +17,15 @@ import { fakeSocket, openFake } from '../../support/clients/fake-socket.ts';
 import { fakePorts } from '../fake-ports.ts';
 
 const GRAPH = { '1': { class_type: 'Save', inputs: {} } };
+const NEW_PROMPT = {
+  key: 'k',
+  promptId: 'p',
+  number: 1,
+  clientId: 'c',
+  createdAtMs: 0,
+  lazy: { graph: createLazyJson(GRAPH), extraData: createLazyJson({}) },
+  targets: ['1'],
+};
 const jobOf = (status: JobStatus): Job => ({
   id: 'j',
   status,
@@ -100,18 +109,7 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
     await follower.close();
     hub.close();
   });
-  const prompt = follower.trackPrompt(
-    {
-      key: 'k',
-      promptId: 'p',
-      number: 1,
-      clientId: 'c',
-      createdAtMs: 0,
-      lazy: { graph: createLazyJson(GRAPH), extraData: createLazyJson({}) },
-      targets: ['1'],
-    },
-    { user: 'u' },
-  );
+  const prompt = follower.trackPrompt(NEW_PROMPT, { user: 'u' });
   const socket = fakeSocket();
   hub.addConnection(socket.connection, { user: 'u', clientId: 'c', dialect: 'local' });
   async function followJob(): Promise<void> {
@@ -233,7 +231,7 @@ test('a prompt that is linked at the second attempt does not delay the ends of l
   const { follower, prompt, clock, histories, followJob, refuse } = open({
     jobs: [jobOf('succeeded')],
   });
-  const later = follower.trackPrompt({ ...prompt, key: 'later', lazy: prompt.lazy }, { user: 'u' });
+  const later = follower.trackPrompt({ ...NEW_PROMPT, key: 'later' }, { user: 'u' });
   for (const taken of [prompt, later]) {
     taken.isTakenOver = true;
     follower.releaseFrames(taken);
