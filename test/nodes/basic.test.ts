@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { BASIC_NODES } from '../../src/nodes/image/basic.ts';
-import type { Value } from '../../src/nodes/node.ts';
+import { Cancelled, type Value } from '../../src/nodes/node.ts';
 import { nodeNamed, picture, runNode, runToImage } from '../support/graphs/pictures.ts';
 import { fakeContext } from '../support/graphs/pixels.ts';
 
@@ -28,6 +28,17 @@ test('ImageBatch gives the picture without alpha an opaque one', async () => {
   expect(image).toMatchObject({ batch: 2, channels: 4 });
   expect([3, 7, 11, 15].map((i) => image.data[i])).toEqual([1, 1, 1, 1]);
   expect(image.data.slice(16)).toEqual(image2.data);
+});
+
+test('RepeatImageBatch stops at once, however often it repeats a picture without pixels', async () => {
+  const check = (): never => {
+    throw new Cancelled();
+  };
+  const context = { ...fakeContext({}), check };
+  const inputs = { image: picture({ width: 0, height: 8 }), amount: 1e12 };
+  await expect(async () => runNode(node('RepeatImageBatch'), inputs, context)).rejects.toThrow(
+    Cancelled,
+  );
 });
 
 test.each<{ readonly given: Value; readonly words: string }>([

@@ -66,7 +66,10 @@ const repeatImageBatch = typedNode({
   outputs: [{ type: 'IMAGE' }],
   run({ image, amount }, context) {
     const repeated = newImage(context, { ...image, batch: image.batch * amount });
-    for (let i = 0; i < amount; i++) repeated.data.set(image.data, i * image.data.length);
+    for (let i = 0; i < amount; i++) {
+      context.check();
+      repeated.data.set(image.data, i * image.data.length);
+    }
     return { outputs: [repeated] };
   },
 });
