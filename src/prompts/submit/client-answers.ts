@@ -56,7 +56,8 @@ export class ClientAnswers {
   async remove({ key, draft }: PendingSubmission): Promise<void> {
     const { prompts, eventLog } = this.#records;
     const isRemoved = prompts.remove(key).then(() => true);
-    if (await isRemoved.catch(ifLeadershipLost(false))) await eventLog.discard(key);
+    // A log that stays is removed when its lease ends.
+    if (await isRemoved.catch(ifLeadershipLost(false))) await eventLog.discard(key).catch(() => {});
     else if (draft) this.#trackAs(draft, (await prompts.get(key))?.promptId);
   }
 
