@@ -1,11 +1,8 @@
 import type { JobEvent } from '../protocol/job-api.ts';
 import type { Json } from '../protocol/json.ts';
 
-/**
- * The most pictures that wait for a reader. A burst that arrives at once is delivered completely.
- * @internal
- */
-export const MAX_WAITING_PREVIEWS = 8;
+/** The most pictures that wait for a reader. A burst that arrives at once is delivered completely. */
+const MAX_WAITING_PREVIEWS = 8;
 
 /** Removes and returns the oldest waiting preview when there are too many. */
 export function dropOldestPreview<Item>(

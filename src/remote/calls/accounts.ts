@@ -88,12 +88,8 @@ type AccountOptions = { readonly clock: Clock; readonly maxConcurrentSubmissions
 /** Waiting calls continue spread over a fifth of the wait, not all at once. */
 const JITTER = 0.2;
 
-/**
- * Stops the calls of an account until the upstream accepts them again.
- *
- * @internal
- */
-export class RateGate {
+/** Stops the calls of an account until the upstream accepts them again. */
+class RateGate {
   readonly #clock: Clock;
   #opensAtMs = Number.NEGATIVE_INFINITY;
 

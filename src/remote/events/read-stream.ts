@@ -102,11 +102,8 @@ const BYTE_ORDER_MARK = '\ufeff';
  */
 const MAX_LINES = 100_000;
 
-/**
- * Reads one event stream to its end. To abort it, destroy the body.
- * @internal
- */
-export function readStream(body: Readable, options: StreamOptions): Promise<StreamEnd> {
+/** Reads one event stream to its end. To abort it, destroy the body. */
+function readStream(body: Readable, options: StreamOptions): Promise<StreamEnd> {
   return new Promise((resolve) => {
     const reader = new StreamReader(body, options);
     body.on('data', (chunk: Buffer) => reader.receive(chunk));
