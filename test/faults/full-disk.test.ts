@@ -1,14 +1,6 @@
 // A data directory on a disk that is really full: 507 in each API's own words, and nothing is lost.
 import { execFileSync } from 'node:child_process';
-import {
-  closeSync,
-  mkdtempSync,
-  openSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeSync,
-} from 'node:fs';
+import fs from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -28,7 +20,7 @@ const missing = tmpfsMissing();
 
 /** Why a small disk cannot be had here; empty when it can. */
 function tmpfsMissing(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'holdover-disk-'));
+  const folder = fs.mkdtempSync(join(tmpdir(), 'holdover-disk-'));
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', folder], { stdio: 'ignore' });
     execFileSync('umount', [folder]);
@@ -36,7 +28,7 @@ function tmpfsMissing(): string {
   } catch {
     return ' (NOT RUN: a small disk cannot be mounted, which takes root)';
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    fs.rmSync(folder, { recursive: true, force: true });
   }
 }
 
@@ -48,7 +40,7 @@ describe.skipIf(missing !== '')(`on a full disk${missing}`, () => {
   let disk: string;
   let server: Holdover;
   beforeEach(async () => {
-    disk = mkdtempSync(join(tmpdir(), 'holdover-disk-'));
+    disk = fs.mkdtempSync(join(tmpdir(), 'holdover-disk-'));
     const options = ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'tmpfs', disk];
     execFileSync('mount', options);
     server = await startHoldover({ dataDir: join(disk, 'data'), upstream: 'embedded' });
@@ -56,20 +48,20 @@ describe.skipIf(missing !== '')(`on a full disk${missing}`, () => {
   afterEach(async () => {
     await server.dispose();
     execFileSync('umount', [disk]);
-    rmSync(disk, { recursive: true, force: true });
+    fs.rmSync(disk, { recursive: true, force: true });
   });
 
   const filler = (): string => join(disk, 'filler');
   function fill(): void {
-    const file = openSync(filler(), 'w');
+    const file = fs.openSync(filler(), 'w');
     for (const size of [2 ** 16, 2 ** 12, 1]) {
       try {
-        for (;;) if (writeSync(file, Buffer.alloc(size, 1)) < size) break;
+        for (;;) if (fs.writeSync(file, Buffer.alloc(size, 1)) < size) break;
       } catch (error) {
         expect((error as NodeJS.ErrnoException).code).toBe('ENOSPC');
       }
     }
-    closeSync(file);
+    fs.closeSync(file);
   }
   const post = (path: string, body: string | FormData, headers: Record<string, string> = {}) =>
     fetch(server.url + path, {
@@ -114,7 +106,7 @@ describe.skipIf(missing !== '')(`on a full disk${missing}`, () => {
       const error = { type: 'insufficient_storage', message: expect.stringMatching('no room') };
       expect(body).toMatchObject({ error, node_errors: {} });
     }
-    rmSync(filler());
+    fs.rmSync(filler());
     expect((await send()).status).toBe(200);
   });
 
@@ -129,7 +121,7 @@ describe.skipIf(missing !== '')(`on a full disk${missing}`, () => {
     fill();
     const refused = await send();
     expect([refused.status, await refused.text()]).toEqual([507, expect.stringMatching('no room')]);
-    rmSync(filler());
+    fs.rmSync(filler());
     expect((await send()).status).toBe(200);
   });
 
@@ -150,7 +142,7 @@ describe.skipIf(missing !== '')(`on a full disk${missing}`, () => {
         },
       },
     ]);
-    rmSync(filler());
+    fs.rmSync(filler());
     expect([201, 202, 200]).toContain((await send()).status);
   });
 
@@ -182,7 +174,7 @@ describe.skipIf(missing !== '')(`on a full disk${missing}`, () => {
     }
     expect(statuses).toEqual(new Set([200, 507]));
     await server.kill9();
-    rmSync(filler());
+    fs.rmSync(filler());
     server = await startHoldover({ dataDir: join(disk, 'data'), upstream: 'embedded' });
     expect(Object.keys(await getJson(`${server.url}/settings`))).toEqual(
       expect.arrayContaining(kept),
@@ -196,7 +188,7 @@ describe.skipIf(missing !== '')(`on a full disk${missing}`, () => {
     const refused = await post('/prompt', heavyPrompt());
     expect(refused.status).toBe(507);
     expect(await queue()).toEqual(empty);
-    rmSync(filler());
+    fs.rmSync(filler());
     await server.kill9();
     server = await startHoldover({ dataDir: join(disk, 'data'), upstream: 'embedded' });
     expect(await queue()).toEqual(empty);
@@ -205,7 +197,7 @@ describe.skipIf(missing !== '')(`on a full disk${missing}`, () => {
     for (let n = 0; n < 40; n += 1) {
       fill();
       // There is room for some of its records.
-      truncateSync(filler(), statSync(filler()).size - (n % 10) * 15_000);
+      fs.truncateSync(filler(), fs.statSync(filler()).size - (n % 10) * 15_000);
       const workflow = 'y'.repeat((n % 7) * 10_000);
       const body = {
         prompt: flat(),
@@ -215,7 +207,7 @@ describe.skipIf(missing !== '')(`on a full disk${missing}`, () => {
       const { status } = await post('/prompt', JSON.stringify(body));
       expect([200, 507]).toContain(status);
       if (status === 200) accepted.push(`p${n}`);
-      rmSync(filler());
+      fs.rmSync(filler());
     }
     await expect.poll(queue, { timeout: 20_000 }).toEqual(empty);
     const ended = Object.keys(await getJson(`${server.url}/history`));

@@ -16,7 +16,9 @@ export function waitMsOf(
   const { facts, failedAttempt, state } = submission;
   if (state === 'submitting') return answeringWaitMs(pace, submission, input);
   if (input === 'not sent') return backoffMs(pace, facts.notSent);
-  if (input === 'full') return retryAfterMs(pace, failedAttempt?.error.retryAfterSeconds);
+  const error = failedAttempt?.error;
+  if (input === 'full' || error?.status === 507)
+    return retryAfterMs(pace, error?.retryAfterSeconds);
   if (!facts.mayHaveJob) return pace.notSentMs.last;
   submission.searchWaitMs = nextSearchWaitMs(pace, submission.searchWaitMs);
   return submission.searchWaitMs;

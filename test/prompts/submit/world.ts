@@ -32,7 +32,8 @@ export type Answer =
   | 'full'
   | 'down'
   | 'engine down'
-  | 'unauthorized';
+  | 'unauthorized'
+  | 'no storage';
 
 /** How the service answers one search. */
 export type ListAnswer = 'honest' | 'part' | 'unreachable' | 'fails' | 'engine down';
@@ -128,6 +129,7 @@ export class World {
     if (answer === 'down') return failed(503, 'upstream_unreachable', { outcome: 'not sent' });
     if (answer === 'full') return failed(429, 'queue_full', { retryAfterSeconds: 5 });
     if (answer === 'unauthorized') return failed(401, 'unauthorized');
+    if (answer === 'no storage') return failed(507, 'insufficient_storage');
     if (this.rows.get(promptKey)?.promptId === REFUSED_ID) return failed(422, 'invalid_workflow');
     const isUsed = service.remembersKeys && this.#keys.has(key);
     if (isUsed) return failed(409, 'idempotency_key_reuse');
