@@ -144,10 +144,10 @@ export function createGuard(options: GuardOptions): Guard {
     const forwardedHost = addresses?.forwardedHostOf(request);
     const calledHost = forwardedHost === undefined ? host : readHost(forwardedHost);
     if (host === undefined || calledHost === undefined) return refusalOf('invalid_host');
-    if (!request.url?.startsWith('/') && request.url !== '*') {
-      if (!targetsHost(request.url ?? '', host)) return refusalOf('foreign_target');
-    }
-    if (targetHasControlCharacter(request.url ?? '')) return refusalOf('control_character');
+    const { url = '' } = request;
+    const isPath = url.startsWith('/') || url === '*';
+    if (!isPath && parseUrl(url)?.origin !== host.origin) return refusalOf('foreign_target');
+    if (targetHasControlCharacter(url)) return refusalOf('control_character');
     if (![host, calledHost].every((name) => isAcceptedHost(name, request)))
       return refusalOf('foreign_host');
     const isOwn = (origin: URL): boolean =>
@@ -241,8 +241,4 @@ function readSingleHost(
 /** True when there is one `Host`: of several, Node shows the first. */
 function hasSingleHost(rawHeaders: readonly string[]): boolean {
   return rawHeaders.filter((text, at) => at % 2 === 0 && /^host$/i.test(text)).length === 1;
-}
-
-function targetsHost(target: string, host: URL): boolean {
-  return parseUrl(target)?.origin === host.origin;
 }
