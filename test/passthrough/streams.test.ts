@@ -14,8 +14,8 @@ import { growthMb } from '../support/processes/resident-memory.ts';
 vi.setConfig({ testTimeout: 60_000 });
 
 const MEBIBYTE = 1024 * 1024;
-const SIZE = 128 * MEBIBYTE;
-/** Uncollected garbage counts as well; a body held in memory would take more. */
+const SIZE = 200 * MEBIBYTE;
+/** Uncollected garbage counts as well; a body held in memory would take twice this. */
 const FLAT_MB = 100;
 const PIECE = Buffer.alloc(MEBIBYTE, 'holdover');
 
