@@ -82,12 +82,17 @@ function logRequests({ log, auth, observer }: V1AppOptions): Koa.Middleware {
     const { method, status, url } = ctx;
     const { user, credential } = (ctx.state.caller as Caller | undefined) ?? {};
     const ms = Math.round(performance.now() - startedAt);
-    // A caller may send its key in any parameter.
-    const shownUrl = new SecretRedactor([credential]).redact(withoutCredentials(url));
-    const call = { id, user, client, method, url: shownUrl, status, ms };
+    const call = { id, user, client, method, url: loggedUrl(url, credential), status, ms };
     log.info({ event: 'request.answered', ...call, v2: v2Calls }, 'request answered');
     observer.onAnswered?.({ method, url, status, ms, user, promptIds: promptIdsOf(ctx) }, ctx.req);
   };
+}
+
+/** Returns the address without the key of its caller, whichever parameter that is in. */
+function loggedUrl(url: string, credential: string | undefined): string {
+  const shown = withoutCredentials(url);
+  if (credential === undefined || !shown.includes('?')) return shown;
+  return new SecretRedactor([credential]).redact(shown);
 }
 
 /** The paths of prompts. Settings and assets have ids of their own in their paths. */
