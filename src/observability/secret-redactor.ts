@@ -48,6 +48,11 @@ export class SecretRedactor {
   }
 }
 
+/** Returns the text without this secret, as it is, URL-encoded or in JSON. */
+export function withoutSecret(text: string, secret: string | undefined): string {
+  return createTextRemover(spellingsOf(secret) ?? [])(text);
+}
+
 /** As it is, URL-encoded and in JSON; `undefined` for none. */
 function spellingsOf(secret: string | undefined): readonly string[] | undefined {
   if (secret === undefined || secret.length < MIN_SECRET_CHARS) return undefined;

@@ -4,7 +4,7 @@ import { storageProblem } from '../lib/storage-errors.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { isRouterTarget } from '../dialects/router-refusal.ts';
 import { type Logger, requestId } from '../observability/log.ts';
-import { SecretRedactor } from '../observability/secret-redactor.ts';
+import { withoutSecret } from '../observability/secret-redactor.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
 import { V1Error, plainError, retryAfterHeader, ruleFault, sendEmpty } from '../dialects/errors.ts';
 import { DEPRECATION_HEADERS } from '../migration/deprecation.ts';
@@ -91,8 +91,7 @@ function logRequests({ log, auth, observer }: V1AppOptions): Koa.Middleware {
 /** Returns the address without the key of its caller, whichever parameter that is in. */
 function loggedUrl(url: string, credential: string | undefined): string {
   const shown = withoutCredentials(url);
-  if (credential === undefined || !shown.includes('?')) return shown;
-  return new SecretRedactor([credential]).redact(shown);
+  return shown.includes('?') ? withoutSecret(shown, credential) : shown;
 }
 
 /** The paths of prompts. Settings and assets have ids of their own in their paths. */
