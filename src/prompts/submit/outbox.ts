@@ -48,7 +48,9 @@ export class Outbox {
     return this.#placeOf({ user, key }) !== undefined;
   }
 
+  /** Adds a prompt, unless it is there. */
   add(prompt: Waiting): void {
+    if (this.has(prompt)) return;
     const place = { prompt, moved: createDeferred(), hasTurn: false };
     this.#set(prompt.user, [...this.#of(prompt.user), place]);
   }

@@ -106,7 +106,7 @@ export class SubmissionActions {
     if (prompt) this.#answers.accept(submission, prompt);
     if (submission.state === 'submitting') submission.state = 'sent';
     // Later prompts of the user wait until it is sent.
-    if (client && !foundJob && !this.#outbox.has(submission)) this.#outbox.add(submission);
+    if (client && !foundJob) this.#outbox.add(submission);
   }
 
   /** Called when the loop of a prompt has stopped before its end. */
@@ -153,7 +153,7 @@ export class SubmissionActions {
   }
 
   async #queue(submission: PendingSubmission, input: Input): Next {
-    if (!this.#outbox.has(submission)) this.#outbox.add(submission);
+    this.#outbox.add(submission);
     await this.#calls.record(submission, 'outbox', submission.plan);
     if (!submission.prompt || !isInOutbox(submission.prompt)) await this.enterOutbox(submission);
     return this.#wait(submission, input);
