@@ -1,4 +1,4 @@
-/** What is known of an upstream before its first answer. */
+/** The capabilities of an upstream before its first answer. */
 export const UNKNOWN_CAPABILITIES = {
   /** How workflows name files: by `core/ASSET` objects, or by the path of the upload. */
   assetMode: 'unknown' as 'string' | 'object' | 'unknown',
