@@ -6,7 +6,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { toPythonText } from '../../src/protocol/python-json-text.ts';
 import { type Called, call } from '../support/clients/raw-call.ts';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
-import { OUTSIDE, SCRIPT, type WebRoot, makeWebRoot } from '../support/browser/web-root.ts';
+import {
+  NOT_OF_PAGE,
+  OUTSIDE,
+  SCRIPT,
+  type WebRoot,
+  makeWebRoot,
+} from '../support/browser/web-root.ts';
 
 let web: WebRoot;
 let holdover: Holdover;
@@ -89,15 +95,7 @@ describe('a mounted front end', () => {
     '/nope.js',
     '/api/nope',
     '/index.html/',
-    // Below the address of Holdover's own page.
-    '/holdover/',
-    '/holdover/nope.js',
-    '/holdover/index.html',
-    '/holdover/../package.json',
-    '/holdover/..%2fpackage.json',
-    '/holdover/%2e%2e/package.json',
-    '/holdover/__proto__',
-    '/holdover/page.js/',
+    ...NOT_OF_PAGE,
   ])('answers %s in the v1 manner: an empty 404', async (path) =>
     expect(await get(path)).toMatchObject({ status: 404, text: '' }),
   );

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { NOT_OF_PAGE } from '../support/browser/web-root.ts';
 import { call } from '../support/clients/raw-call.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type Recorder, connect } from '../support/clients/v1-client.ts';
@@ -143,16 +144,7 @@ describe('what the page is made of', () => {
     },
   );
 
-  test.each([
-    '/holdover/',
-    '/holdover/nope.js',
-    '/holdover/index.html',
-    '/holdover/../package.json',
-    '/holdover/..%2fpackage.json',
-    '/holdover/%2e%2e/package.json',
-    '/holdover/__proto__',
-    '/holdover/page.js/',
-  ])('%s is not there', async (path) => {
+  test.each(NOT_OF_PAGE)('%s is not there', async (path) => {
     expect(await call(bare.url, path)).toMatchObject({ status: 404, text: '' });
   });
 

@@ -5,6 +5,18 @@ import { dirname, join } from 'node:path';
 /** Must never be served: it lies beside the root, in a folder whose name begins like the root's. */
 export const OUTSIDE = 'outside of the root';
 
+/** Paths below the address of Holdover's own page at which there is nothing. */
+export const NOT_OF_PAGE = [
+  '/holdover/',
+  '/holdover/nope.js',
+  '/holdover/index.html',
+  '/holdover/../package.json',
+  '/holdover/..%2fpackage.json',
+  '/holdover/%2e%2e/package.json',
+  '/holdover/__proto__',
+  '/holdover/page.js/',
+];
+
 export const SCRIPT = `export const text = '${'abcdefgh '.repeat(400)}';\n`;
 
 /** A small front end as bundlers lay them out, with everything that could lead out of it. */
