@@ -17,12 +17,12 @@ export type CallCause = {
 };
 
 /**
- * The property of a request or a caller that holds its cause. It is not enumerable, so a copy of a caller has none.
- * An entry of a weak map for each call would keep the whole call in memory until the next full garbage collection.
+ * The property of a request or a caller that holds its cause. An entry of a weak map for each call would keep the
+ * whole call in memory until the next full garbage collection.
  */
 const CAUSE = Symbol('cause');
 
-type Caused = { readonly [CAUSE]?: CallCause };
+type Caused = { [CAUSE]?: CallCause };
 
 const MOST = {
   maxSize: 4 * 1024 * 1024,
@@ -43,12 +43,12 @@ export class CallCauses {
 
   /** Each request has a caller object of its own. */
   causeOf(requestOrCaller: object): CallCause {
-    return (requestOrCaller as Caused)[CAUSE] ?? withCause(requestOrCaller, {});
+    return ((requestOrCaller as Caused)[CAUSE] ??= {});
   }
 
   /** From now on v2 calls in the name of this very object are caused by the request. */
   linkCaller(caller: Caller, request: object): void {
-    withCause(caller, this.causeOf(request));
+    (caller as Caused)[CAUSE] = this.causeOf(request);
   }
 
   /** Finds the prompt of a v2 call by the id of its job or the key of the prompt, or by its cause. */
@@ -73,9 +73,4 @@ export class CallCauses {
     if (found !== undefined) this.#promptsBySocket.set(socket, found);
     return found;
   }
-}
-
-function withCause(requestOrCaller: object, cause: CallCause): CallCause {
-  Object.defineProperty(requestOrCaller, CAUSE, { value: cause, configurable: true });
-  return cause;
 }
