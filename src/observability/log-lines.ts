@@ -1,3 +1,4 @@
+import { textStart } from '../lib/text-start.ts';
 import type { Logger } from './log.ts';
 
 const LEVELS = ['info', 'warn', 'error', 'fatal'] as const;
@@ -61,5 +62,5 @@ function callText({ method, url, status, ms }: LogFields): string {
 }
 
 function withoutControlCharacters(text: string): string {
-  return text.replaceAll(/\p{Cc}/gu, ' ').slice(0, MAX_CHARS);
+  return textStart(text.replaceAll(/\p{Cc}/gu, ' '), MAX_CHARS);
 }

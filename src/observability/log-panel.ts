@@ -112,9 +112,7 @@ export class LogPanel {
   }
 
   #entryOf(text: string): LogEntry {
-    const t = new Date(this.#options.now()).toISOString();
-    // A copy: the text may be a view of an address of 64 KiB, and would hold all of it in memory.
-    return { t, m: Buffer.from(`${text}\n`).toString() };
+    return { t: new Date(this.#options.now()).toISOString(), m: `${text}\n` };
   }
 
   #record(user: string, entry: LogEntry): void {
@@ -138,10 +136,10 @@ function append(
   user: string,
   entry: LogEntry,
 ): void {
-  const entries = lists.get(user) ?? [];
+  const entries = lists.get(user);
+  if (entries === undefined) return void lists.set(user, [entry]);
   entries.push(entry);
   if (entries.length > MAX_ENTRIES) entries.shift();
-  lists.set(user, entries);
 }
 
 function keyOf(user: string, clientId: string): string {
