@@ -1,18 +1,18 @@
 import type { JsonObject } from '../protocol/json.ts';
 import type { NodeUi } from '../protocol/v2.ts';
 
-/** A batch of pictures in float32 from 0 to 1, in the order batch × height × width × channels. */
-export type ImageValue = {
-  readonly kind: 'image';
+/**
+ * A batch of pictures or masks in float32 from 0 to 1, in the order batch × height × width ×
+ * channels. A mask has one channel.
+ */
+export type Pixels = {
+  readonly kind: 'image' | 'mask';
   readonly batch: number;
   readonly height: number;
   readonly width: number;
   readonly channels: number;
   readonly data: Float32Array;
 };
-
-/** A batch of masks in float32 from 0 to 1, in the order batch × height × width. */
-export type MaskValue = Omit<ImageValue, 'kind' | 'channels'> & { readonly kind: 'mask' };
 
 /** A region of a picture, in pixels. */
 export type BoundingBox = {
@@ -24,15 +24,7 @@ export type BoundingBox = {
 };
 
 /** A value on a link. An INT is a number if a double holds it exactly, otherwise a bigint. */
-export type Value =
-  | ImageValue
-  | MaskValue
-  | BoundingBox
-  | number
-  | bigint
-  | string
-  | boolean
-  | null;
+export type Value = Pixels | BoundingBox | number | bigint | string | boolean | null;
 
 /** The evaluated inputs of one call, by name. An omitted optional input is absent. */
 export type Inputs = { readonly [name: string]: Value };

@@ -1,75 +1,25 @@
-import { type ImageValue, type MaskValue, type NodeContext, NodeFailure } from './node.ts';
-
-/** The part of the context that an allocation needs: the reservation of the job's memory. */
-export type Reserver = Pick<NodeContext, 'reserve'>;
-
-/** The part of the context that a loop over pixels or characters needs. */
-export type LoopContext = Pick<NodeContext, 'reserve' | 'check'>;
+import { type Pixels, type NodeContext, NodeFailure } from './node.ts';
 
 export type Size = { readonly width: number; readonly height: number };
 
-type ImageShape = Pick<ImageValue, 'batch' | 'height' | 'width' | 'channels'>;
-export type MaskShape = Pick<MaskValue, 'batch' | 'height' | 'width'>;
+type Shape = Omit<Pixels, 'data'>;
 
 /** True for pixels. A literal object or list of the workflow is a value, too. */
-export const isPixels = (value: unknown): value is ImageValue | MaskValue =>
+export const isPixels = (value: unknown): value is Pixels =>
   typeof value === 'object' &&
   value !== null &&
   'data' in value &&
   value.data instanceof Float32Array;
 
-/** Returns a black picture. Its memory is reserved within the job's limit. */
-export const newImage = (
-  context: Reserver,
-  { batch, height, width, channels }: ImageShape,
-): ImageValue => ({
-  kind: 'image',
-  batch,
-  height,
-  width,
-  channels,
-  data: allocate(context, [batch, height, width, channels]),
-});
-
-/** Returns the pictures that these bytes of a file show. All frames have the size of the shape. */
-export const imageOfBytes = (
-  context: Reserver,
-  shape: Omit<ImageShape, 'batch'>,
-  frames: readonly Uint8Array[],
-): ImageValue => {
-  const image = newImage(context, { ...shape, batch: frames.length });
-  for (const [index, bytes] of frames.entries()) {
-    const levels = frameOf(image, index);
-    for (let i = 0; i < bytes.length; i++) levels[i] = (bytes[i] as number) / 255;
-  }
-  return image;
-};
-
-/** Returns an empty mask. Its memory is reserved within the job's limit. */
-export const newMask = (context: Reserver, { batch, height, width }: MaskShape): MaskValue => ({
-  kind: 'mask',
-  batch,
-  height,
-  width,
-  data: allocate(context, [batch, height, width]),
-});
-
-/** Returns the mask of these levels. Between two rows a job can be stopped. */
-export const maskOf = (
-  context: LoopContext,
-  shape: MaskShape,
-  levelAt: (pixel: number) => number,
-): MaskValue => {
-  const mask = newMask(context, shape);
-  for (let i = 0; i < mask.data.length; i++) {
-    if (i % mask.width === 0) context.check();
-    mask.data[i] = levelAt(i);
-  }
-  return mask;
-};
-
-/** Allocates. Sizes that come through links were not checked before. */
-const allocate = (context: Reserver, sizes: readonly number[]): Float32Array => {
+/**
+ * Returns black pixels. Their memory is reserved within the job's limit. Sizes that come through
+ * links were not checked before.
+ */
+export const newPixels = (
+  context: NodeContext,
+  { kind, batch, height, width, channels }: Shape,
+): Pixels => {
+  const sizes = [batch, height, width, channels];
   const negative = sizes.find((size) => size < 0);
   if (negative !== undefined)
     throw new NodeFailure(
@@ -78,11 +28,45 @@ const allocate = (context: Reserver, sizes: readonly number[]): Float32Array => 
     );
   const length = sizes.reduce((product, size) => product * size, 1);
   context.reserve(length * Float32Array.BYTES_PER_ELEMENT);
-  return new Float32Array(length);
+  return { kind, batch, height, width, channels, data: new Float32Array(length) };
+};
+
+/** Returns an empty mask for pictures of this size. */
+export const newMask = (
+  context: NodeContext,
+  { batch, height, width }: Size & { readonly batch: number },
+): Pixels => newPixels(context, { kind: 'mask', batch, height, width, channels: 1 });
+
+/** Returns the pixels that these bytes of a file show, one frame for each picture of the batch. */
+export const pixelsOfBytes = (
+  context: NodeContext,
+  shape: Shape,
+  frames: readonly Uint8Array[],
+): Pixels => {
+  const pixels = newPixels(context, shape);
+  for (const [index, bytes] of frames.entries()) {
+    const levels = frameOf(pixels, index);
+    for (let i = 0; i < bytes.length; i++) levels[i] = (bytes[i] as number) / 255;
+  }
+  return pixels;
+};
+
+/** Returns the mask of these levels. Between two rows a job can be stopped. */
+export const maskOf = (
+  context: NodeContext,
+  shape: Pixels,
+  levelAt: (pixel: number) => number,
+): Pixels => {
+  const mask = newMask(context, shape);
+  for (let i = 0; i < mask.data.length; i++) {
+    if (i % mask.width === 0) context.check();
+    mask.data[i] = levelAt(i);
+  }
+  return mask;
 };
 
 /** Returns one picture of a batch as a view: a write to it changes the batch. */
-export const frameOf = (value: ImageValue | MaskValue, index: number): Float32Array => {
+export const frameOf = (value: Pixels, index: number): Float32Array => {
   const size = value.data.length / value.batch;
   return value.data.subarray(index * size, (index + 1) * size);
 };
@@ -91,7 +75,7 @@ export const frameOf = (value: ImageValue | MaskValue, index: number): Float32Ar
  * Returns the bytes of one picture of the batch as v1 saves them: height × width × channels. Levels
  * are multiplied by 255 in single precision and clipped, and their fraction is cut off.
  */
-export const toBytes = (image: ImageValue, index: number): Uint8Array => {
+export const toBytes = (image: Pixels, index: number): Uint8Array => {
   const levels = frameOf(image, index);
   const bytes = new Uint8Array(levels.length);
   for (let i = 0; i < levels.length; i++) {
@@ -112,12 +96,12 @@ export const roundHalfEven = (value: number): number => {
 };
 
 /**
- * Returns the picture with that many channels. Missing ones are added as opaque (1), as v1 pads
+ * Returns the pixels with that many channels. Missing ones are added as opaque (1), as v1 pads
  * alpha.
  */
-export const fillAlpha = (context: Reserver, image: ImageValue, channels: number): ImageValue => {
+export const fillAlpha = (context: NodeContext, image: Pixels, channels: number): Pixels => {
   if (image.channels >= channels) return image;
-  const filled = newImage(context, { ...image, channels });
+  const filled = newPixels(context, { ...image, channels });
   filled.data.fill(1);
   const pixels = image.data.length / image.channels;
   for (let i = 0; i < pixels; i++) {
@@ -130,7 +114,7 @@ export const fillAlpha = (context: Reserver, image: ImageValue, channels: number
 
 /** Visits the rows of all pictures of a batch. Between two rows a job can be stopped. */
 export const eachRow = (
-  context: LoopContext,
+  context: NodeContext,
   { batch, height }: { readonly batch: number; readonly height: number },
   act: (row: number) => void,
 ): void => {

@@ -7,6 +7,7 @@ import {
   type NodeContext,
   type NodeDef,
   NodeFailure,
+  type Pixels,
   type Value,
 } from './node.ts';
 import { isPixels } from './tensor.ts';
@@ -131,8 +132,8 @@ export function entryOf<T>(
 type Given = Value | undefined;
 
 const isKind =
-  <K extends 'image' | 'mask'>(kind: K) =>
-  (value: Given): value is Extract<Value, { kind: K }> =>
+  (kind: Pixels['kind']) =>
+  (value: Given): value is Pixels =>
     isPixels(value) && value.kind === kind;
 
 const reader =

@@ -46,7 +46,7 @@ test.each<{ readonly given: Value; readonly words: string }>([
   { given: 3, words: 'image: expected an image, got the number 3' },
   { given: null, words: 'image: expected an image, got nothing' },
   {
-    given: { kind: 'mask', batch: 1, height: 1, width: 1, data: new Float32Array(1) },
+    given: { kind: 'mask', batch: 1, height: 1, width: 1, channels: 1, data: new Float32Array(1) },
     words: 'image: expected an image, got a mask',
   },
   {

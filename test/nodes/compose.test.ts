@@ -1,23 +1,23 @@
 import { describe, expect, test } from 'vitest';
 import { COMPOSE_NODES } from '../../src/nodes/image/compose.ts';
-import type { ImageValue, Inputs, MaskValue } from '../../src/nodes/node.ts';
+import type { Pixels, Inputs } from '../../src/nodes/node.ts';
 import { nodeNamed, picture, runToImage } from '../support/graphs/pictures.ts';
 
 const node = (name: string) => nodeNamed(COMPOSE_NODES, name);
 
-const maskOf = (width: number, height: number, levels: readonly number[]): MaskValue => {
+const maskOf = (width: number, height: number, levels: readonly number[]): Pixels => {
   const batch = levels.length / (width * height);
-  return { kind: 'mask', batch, height, width, data: Float32Array.from(levels) };
+  return { kind: 'mask', batch, height, width, channels: 1, data: Float32Array.from(levels) };
 };
 
 const flat = (level: number, shape: { width?: number; height?: number; batch?: number } = {}) =>
   picture({ width: 1, height: 1, channels: 3, ...shape, level: () => level });
 
-const redLevels = ({ data, channels }: ImageValue): number[] =>
+const redLevels = ({ data, channels }: Pixels): number[] =>
   Array.from(data).filter((_, i) => i % channels === 0);
 
 /** The first channel, as rows of text. */
-const redOf = (image: ImageValue): string => {
+const redOf = (image: Pixels): string => {
   const [red, { width }] = [redLevels(image), image];
   return Array.from({ length: red.length / width }, (_, y) =>
     red.slice(y * width, (y + 1) * width).join(' '),
@@ -25,7 +25,7 @@ const redOf = (image: ImageValue): string => {
 };
 
 describe('ImageCompositeMasked', () => {
-  const laid = (inputs: Inputs): Promise<ImageValue> =>
+  const laid = (inputs: Inputs): Promise<Pixels> =>
     runToImage(node('ImageCompositeMasked'), {
       destination: flat(0, { width: 4, height: 2 }),
       source: picture({ width: 2, height: 2, level: (i) => 1 + Math.floor(i / 3) }),

@@ -3,7 +3,7 @@ import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { LOAD_NODES } from '../../src/nodes/image/load.ts';
 import { NodeFailure, OutOfMemory } from '../../src/nodes/node.ts';
-import type { ImageValue, MaskValue, NodeContext, NodeDef } from '../../src/nodes/node.ts';
+import type { Pixels, NodeContext, NodeDef } from '../../src/nodes/node.ts';
 import { readPngChunks, writePng } from '../../src/nodes/codecs/png-chunks.ts';
 import { fakeContext, recordedFile } from '../support/graphs/pixels.ts';
 
@@ -130,9 +130,9 @@ function node(name: string): NodeDef {
   return LOAD_NODES.find((def) => def.name === name)!;
 }
 
-async function loadImage(bytes: Uint8Array): Promise<[ImageValue, MaskValue]> {
+async function loadImage(bytes: Uint8Array): Promise<[Pixels, Pixels]> {
   const { outputs } = await node('LoadImage').run({ image: 'picture' }, contextOf(bytes));
-  return [outputs[0] as ImageValue, outputs[1] as MaskValue];
+  return [outputs[0] as Pixels, outputs[1] as Pixels];
 }
 
 function contextOf(bytes: Uint8Array): NodeContext {
@@ -268,7 +268,7 @@ function words(...values: number[]): Buffer {
   return bytes;
 }
 
-function colours(image: ImageValue, frame: number): readonly string[] {
+function colours(image: Pixels, frame: number): readonly string[] {
   const names: { readonly [rgb: string]: string } = {
     '1,0,0': 'red',
     '0,1,0': 'green',

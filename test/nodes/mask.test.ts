@@ -1,21 +1,22 @@
 import { describe, expect, test } from 'vitest';
 import { MASK_NODES } from '../../src/nodes/image/mask.ts';
-import type { ImageValue, Inputs, MaskValue } from '../../src/nodes/node.ts';
+import type { Pixels, Inputs } from '../../src/nodes/node.ts';
 import { nodeNamed, picture, runNode } from '../support/graphs/pictures.ts';
 
 /** A mask drawn as rows; several pictures of a batch are several lists. */
-const maskOf = (...frames: readonly (readonly (readonly number[])[])[]): MaskValue => ({
+const maskOf = (...frames: readonly (readonly (readonly number[])[])[]): Pixels => ({
   kind: 'mask',
+  channels: 1,
   batch: frames.length,
   height: frames[0]?.length ?? 0,
   width: frames[0]?.[0]?.length ?? 0,
   data: Float32Array.from(frames.flat(2)),
 });
 
-const run = async (name: string, inputs: Inputs): Promise<MaskValue> =>
-  (await runNode(nodeNamed(MASK_NODES, name), inputs))[0] as MaskValue;
+const run = async (name: string, inputs: Inputs): Promise<Pixels> =>
+  (await runNode(nodeNamed(MASK_NODES, name), inputs))[0] as Pixels;
 
-const rowsOf = ({ data, width }: MaskValue): string =>
+const rowsOf = ({ data, width }: Pixels): string =>
   Array.from({ length: data.length / width }, (_, y) =>
     data.slice(y * width, (y + 1) * width).join(' '),
   ).join(' | ');
@@ -32,7 +33,7 @@ describe('between pictures and masks', () => {
     await expect(taken).rejects.toMatchObject({ exceptionType: 'IndexError' });
   });
 
-  const pixel = (...levels: readonly number[]): ImageValue =>
+  const pixel = (...levels: readonly number[]): Pixels =>
     picture({ width: 1, height: 1, channels: levels.length, level: (i) => levels[i] ?? 0 });
 
   test.each([

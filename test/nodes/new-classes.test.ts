@@ -6,9 +6,10 @@ import {
   OutOfMemory,
   type SavedFile,
 } from '../../src/nodes/node.ts';
-import { newImage, newMask } from '../../src/nodes/tensor.ts';
+import { newMask } from '../../src/nodes/tensor.ts';
 import { type JsonObject } from '../../src/protocol/json.ts';
 import { fakeContext, recordedJson, runGraph } from '../support/graphs/pixels.ts';
+import { picture } from '../support/graphs/pictures.ts';
 
 const run = async (name: string, inputs: object, change: Partial<NodeContext> = {}) => {
   const { outputs, ui } = await ALL_NODES.get(name)!.run(inputs as Inputs, {
@@ -33,7 +34,7 @@ test.each(['n33_resize_bad_key', 'n33_stringformat_missing', 'n33_number_4'])(
 );
 
 describe('ResizeImageMaskNode', () => {
-  const image = newImage(fakeContext({}), { batch: 2, height: 30, width: 70, channels: 3 });
+  const image = picture({ batch: 2, height: 30, width: 70 });
   const mask = newMask(fakeContext({}), { batch: 1, height: 9, width: 5 });
   const sized = async (way: object, input: object = image) => {
     const inputs = Object.entries(way).map(([name, value]): [string, unknown] => [
@@ -90,7 +91,7 @@ test('BatchMasksNode brings masks to the size of the first, in the order of thei
 });
 
 test('ImageCropV2 takes what a region leaves out from its defaults', async () => {
-  const image = newImage(fakeContext({}), { batch: 1, height: 600, width: 600, channels: 3 });
+  const image = picture({ batch: 1, height: 600, width: 600 });
   const part = (await resultOf('ImageCropV2', { image, crop_region: { x: 590 } })) as typeof image;
   expect([part.width, part.height]).toEqual([10, 512]);
   await expect(run('ImageCropV2', { image, crop_region: 'x' })).rejects.toMatchObject({
@@ -111,7 +112,7 @@ describe('logic', () => {
   });
 
   test('a picture is neither true nor false', async () => {
-    const value = newImage(fakeContext({}), { batch: 1, height: 1, width: 1, channels: 3 });
+    const value = picture({ batch: 1, height: 1, width: 1 });
     await expect(run('ComfyNotNode', { value })).rejects.toMatchObject({
       exceptionType: 'RuntimeError',
     });

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { ALL_NODES } from '../../src/nodes/library.ts';
 import {
   NodeFailure,
-  type ImageValue,
+  type Pixels,
   type NodeContext,
   type SavedFile,
 } from '../../src/nodes/node.ts';
@@ -28,7 +28,7 @@ describe('SaveImage', () => {
   });
 
   test('four channels are saved with their alpha', async () => {
-    const images: ImageValue = {
+    const images: Pixels = {
       ...batchOf(1),
       channels: 4,
       data: new Float32Array(2 * 3 * 4).fill(0.5),
@@ -38,7 +38,7 @@ describe('SaveImage', () => {
   });
 
   test('one channel fails as in the original', async () => {
-    const images: ImageValue = { ...batchOf(1), channels: 1, data: new Float32Array(6) };
+    const images: Pixels = { ...batchOf(1), channels: 1, data: new Float32Array(6) };
     await expect(saveBatch('SaveImage', { filename_prefix: 'x', images })).rejects.toMatchObject({
       exceptionType: 'TypeError',
     });
@@ -199,7 +199,7 @@ function nodeNamed(name: string) {
   return NODES.find((def) => def.name === name)!;
 }
 
-function batchOf(batch: number): ImageValue {
+function batchOf(batch: number): Pixels {
   return {
     kind: 'image',
     batch,

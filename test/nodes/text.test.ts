@@ -19,7 +19,7 @@ test.each<[Value, string]>([
   [0.5, '0.5'],
   ['as it is', 'as it is'],
   [
-    { kind: 'mask', batch: 2, height: 3, width: 4, data: new Float32Array(24) },
+    { kind: 'mask', batch: 2, height: 3, width: 4, channels: 1, data: new Float32Array(24) },
     'mask 4×3, batch of 2',
   ],
 ])('PreviewAny shows %j as %j', async (value, text) => {

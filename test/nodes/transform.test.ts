@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest';
-import type { ImageValue, Inputs, MaskValue, NodeFailure } from '../../src/nodes/node.ts';
+import type { Pixels, Inputs, NodeFailure } from '../../src/nodes/node.ts';
 import { TRANSFORM_NODES } from '../../src/nodes/image/transform.ts';
 import { nodeNamed, picture, runNode, runToImage } from '../support/graphs/pictures.ts';
 
 const node = (name: string) => nodeNamed(TRANSFORM_NODES, name);
 
 /** A picture whose pixels are numbered row by row, so that one can see where each went. */
-const numbered = (width: number, height: number, batch = 1): ImageValue =>
+const numbered = (width: number, height: number, batch = 1): Pixels =>
   picture({ width, height, batch, channels: 1, level: (i) => i });
 
 /** The levels of a one-channel picture as rows of text. */
-const rowsOf = ({ data, width }: ImageValue | MaskValue): string =>
+const rowsOf = ({ data, width }: Pixels): string =>
   Array.from({ length: data.length / width }, (_, y) =>
     data.slice(y * width, (y + 1) * width).join(' '),
   ).join(' | ');
@@ -21,7 +21,7 @@ test.each([
   { box: { x: -3, y: -2, width: 2, height: 1 }, rows: '5 6' },
 ])('ImageCrop $box of 4×3 pixels leaves $rows', async ({ box, rows }) => {
   const cropped = await runNode(node('ImageCrop'), { image: numbered(4, 3), ...box }).then(
-    ([image]) => rowsOf(image as ImageValue),
+    ([image]) => rowsOf(image as Pixels),
     (error: NodeFailure) => (error.exceptionType === 'ValueError' ? '' : error.message),
   );
   expect(cropped).toBe(rows);
@@ -42,10 +42,10 @@ test.each(['90 degrees', '180 degrees', '270 degrees'])(
   },
 );
 
-const padded = async (image: ImageValue, inputs: Inputs): Promise<[ImageValue, MaskValue]> => {
+const padded = async (image: Pixels, inputs: Inputs): Promise<[Pixels, Pixels]> => {
   const none = { left: 0, top: 0, right: 0, bottom: 0, feathering: 0 };
   const outputs = await runNode(node('ImagePadForOutpaint'), { ...none, image, ...inputs });
-  return outputs as [ImageValue, MaskValue];
+  return outputs as [Pixels, Pixels];
 };
 
 test('ImagePadForOutpaint puts every picture on grey, and marks the margins in one mask', async () => {
@@ -65,7 +65,7 @@ test('ResizeAndPadImage is all padding when the picture is too thin to leave a p
   expect(new Set((await runToImage(node('ResizeAndPadImage'), inputs)).data)).toEqual(new Set([1]));
 });
 
-const stitched = (inputs: Inputs): Promise<ImageValue> =>
+const stitched = (inputs: Inputs): Promise<Pixels> =>
   runToImage(node('ImageStitch'), {
     image1: numbered(2, 1),
     image2: picture({ width: 1, height: 1, channels: 1, level: () => 9 }),

@@ -1,4 +1,4 @@
-import type { ImageValue, NodeContext } from '../node.ts';
+import type { Pixels, NodeContext } from '../node.ts';
 import { writePng, type PngChunk } from './png-chunks.ts';
 import { encodeChunks, textChunks, type MetadataText } from './encode-png.ts';
 
@@ -14,7 +14,7 @@ const END: PngChunk = { type: 'IEND', data: new Uint8Array() };
  * as v1 writes them.
  */
 export async function encodeApng(
-  images: ImageValue,
+  images: Pixels,
   context: NodeContext,
   options: {
     readonly durationMs: number;
@@ -49,7 +49,7 @@ function addFrame(frames: ApngFrame[], frame: ApngFrame): void {
 }
 
 /** Returns the animation chunks. As with v1's writer, a single picture is an ordinary PNG. */
-function animationChunks(images: ImageValue, frames: readonly ApngFrame[]): PngChunk[] {
+function animationChunks(images: Pixels, frames: readonly ApngFrame[]): PngChunk[] {
   if (frames.length === 1) return frames.flatMap(({ pixels }) => pixels);
   let sequence = 0;
   const chunks: PngChunk[] = [{ type: 'acTL', data: integers(frames.length, 0) }];
@@ -64,11 +64,7 @@ function animationChunks(images: ImageValue, frames: readonly ApngFrame[]): PngC
   return chunks;
 }
 
-function frameControl(
-  { width, height }: ImageValue,
-  sequence: number,
-  durationMs: number,
-): PngChunk {
+function frameControl({ width, height }: Pixels, sequence: number, durationMs: number): PngChunk {
   const delay = Buffer.alloc(6);
   const long = durationMs > MAX_SHORT;
   delay.writeUInt16BE(long ? Math.round(durationMs / 1000) : durationMs, 0);

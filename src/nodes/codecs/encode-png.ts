@@ -1,6 +1,6 @@
 import { loadSharp } from '../load-sharp.ts';
 import { pythonJson } from '../../protocol/python-json.ts';
-import { type ImageValue, type NodeContext, NodeFailure } from '../node.ts';
+import { type Pixels, type NodeContext, NodeFailure } from '../node.ts';
 import { readPngChunks, writePng, type PngChunk } from './png-chunks.ts';
 import { toBytes } from '../tensor.ts';
 
@@ -25,7 +25,7 @@ export function metadataTexts(context: NodeContext): MetadataText[] {
 
 /** Encodes one picture of a batch as a PNG file, with `tEXt` chunks before the pixels. */
 export async function encodePng(
-  images: ImageValue,
+  images: Pixels,
   index: number,
   options: { readonly compressionLevel: number; readonly texts: readonly MetadataText[] },
 ): Promise<Buffer> {
@@ -35,7 +35,7 @@ export async function encodePng(
 
 /** Returns header, pixels and end of one picture of a batch. */
 export async function encodeChunks(
-  images: ImageValue,
+  images: Pixels,
   index: number,
   compressionLevel: number,
 ): Promise<PngChunk[]> {
@@ -51,7 +51,7 @@ export async function encodeChunks(
 }
 
 /** Returns the pixel layout for saving. v1 fails on the same layouts. */
-export function savedChannels({ channels, data }: ImageValue): 2 | 3 | 4 {
+export function savedChannels({ channels, data }: Pixels): 2 | 3 | 4 {
   if (data.length === 0) throw new NodeFailure('ValueError', 'cannot write empty image');
   const known = CHANNELS[channels];
   if (known !== undefined) return known;

@@ -1,5 +1,5 @@
 import { loadSharp } from '../load-sharp.ts';
-import type { ImageValue } from '../node.ts';
+import type { Pixels } from '../node.ts';
 import { savedChannels, type MetadataText } from './encode-png.ts';
 import { toBytes } from '../tensor.ts';
 
@@ -31,7 +31,7 @@ const TIFF_HEAD_BYTES = 8;
  * Encodes an animated WEBP that repeats for ever. Its texts are in Exif tags, as v1 writes them.
  */
 export async function encodeWebp(
-  images: ImageValue,
+  images: Pixels,
   options: {
     readonly durationMs: number;
     readonly lossless: boolean;

@@ -1,5 +1,4 @@
-import { type ImageValue, NodeFailure } from '../node.ts';
-import type { LoopContext } from '../tensor.ts';
+import { type Pixels, type NodeContext, NodeFailure } from '../node.ts';
 import { type AxisOf, axisOf } from '../resample/axis.ts';
 import { resampleBy } from '../resample/resample.ts';
 
@@ -33,7 +32,7 @@ export const sharpening = ({ profile }: Kernel, alpha: number): Kernel => ({
 });
 
 /** Weighs the neighbourhood of every pixel: across rows, then down columns. */
-export const convolve = (context: LoopContext, image: ImageValue, kernel: Kernel): ImageValue => {
+export const convolve = (context: NodeContext, image: Pixels, kernel: Kernel): Pixels => {
   const { profile, gain, own } = kernel;
   const radius = (profile.length - 1) / 2;
   if (radius >= image.width || radius >= image.height) {

@@ -1,9 +1,9 @@
-import { type NodeDef, type ImageValue, type NodeContext, NodeFailure } from '../node.ts';
+import { type NodeDef, type Pixels, type NodeContext, NodeFailure } from '../node.ts';
 import { combo } from '../combo.ts';
-import { eachRow, newImage } from '../tensor.ts';
+import { eachRow, newPixels } from '../tensor.ts';
 import { entryOf, typedNode } from '../typed-node.ts';
 import { convolve, gaussian, sharpening } from './convolve.ts';
-import { requireChannels } from '../image/region.ts';
+import { inverted, requireChannels } from '../image/region.ts';
 import { fitted } from '../resample/resample.ts';
 
 const POSTPROCESSING = {
@@ -36,7 +36,7 @@ const MIXES: { readonly [mode: string]: Mix } = {
   difference: (a, b) => a - b,
 };
 
-const requireSameBatch = (first: ImageValue, second: ImageValue): number => {
+const requireSameBatch = (first: Pixels, second: Pixels): number => {
   const [a, b] = [first.batch, second.batch];
   if (a === b || a === 1 || b === 1) return Math.max(a, b);
   throw new NodeFailure('RuntimeError', `Cannot blend a batch of ${a} with a batch of ${b}`);
@@ -44,11 +44,11 @@ const requireSameBatch = (first: ImageValue, second: ImageValue): number => {
 
 const blend = (
   context: NodeContext,
-  [first, second]: readonly [ImageValue, ImageValue],
+  [first, second]: readonly [Pixels, Pixels],
   mix: Mix,
   factor: number,
-): ImageValue => {
-  const result = newImage(context, { ...first, batch: requireSameBatch(first, second) });
+): Pixels => {
+  const result = newPixels(context, { ...first, batch: requireSameBatch(first, second) });
   const length = first.width * first.channels;
   eachRow(context, result, (row) => {
     const [line, frame] = [row % result.height, Math.floor(row / result.height)];
@@ -131,12 +131,8 @@ const imageInvert = typedNode({
   pythonModule: 'nodes',
   required: { image: ['IMAGE'] },
   outputs: [{ type: 'IMAGE' }],
-  run({ image }, context) {
-    const inverted = newImage(context, image);
-    // Alpha is inverted too: v1 makes no exception for it.
-    for (let i = 0; i < image.data.length; i++) inverted.data[i] = 1 - (image.data[i] as number);
-    return { outputs: [inverted] };
-  },
+  // Alpha is inverted too: v1 makes no exception for it.
+  run: ({ image }, context) => ({ outputs: [inverted(context, image)] }),
 });
 
 /** The nodes that change a picture's colours and keep its size. */

@@ -1,7 +1,7 @@
 import { SIDE } from './region.ts';
 import { batchOf } from './batch.ts';
 import type { NodeDef } from '../node.ts';
-import { frameOf, levelOf, newImage } from '../tensor.ts';
+import { frameOf, levelOf, newPixels } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
 const LEGACY = { pythonModule: 'nodes' } as const;
@@ -20,7 +20,7 @@ const emptyImage = typedNode({
   },
   outputs: [{ type: 'IMAGE' }],
   run({ width, height, batch_size: batch, color: colour }, context) {
-    const image = newImage(context, { batch, height, width, channels: 3 });
+    const image = newPixels(context, { kind: 'image', batch, height, width, channels: 3 });
     const levels = [16, 8, 0].map((shift) => levelOf((colour >> shift) & 0xff));
     for (let i = 0; i < image.data.length; i++) image.data[i] = levels[i % 3] as number;
     return { outputs: [image] };
@@ -65,7 +65,7 @@ const repeatImageBatch = typedNode({
   required: { image: ['IMAGE', {}], amount: ['INT', { default: 1, min: 1, max: 4096 }] },
   outputs: [{ type: 'IMAGE' }],
   run({ image, amount }, context) {
-    const repeated = newImage(context, { ...image, batch: image.batch * amount });
+    const repeated = newPixels(context, { ...image, batch: image.batch * amount });
     for (let i = 0; i < amount; i++) {
       context.check();
       repeated.data.set(image.data, i * image.data.length);
@@ -91,7 +91,7 @@ const imageFromBatch = typedNode({
     const place = index < 0 ? Math.max(0, image.batch + index) : index;
     const first = Math.min(image.batch - 1, place);
     const batch = Math.min(image.batch - first, length);
-    const taken = newImage(context, { ...image, batch });
+    const taken = newPixels(context, { ...image, batch });
     for (let i = 0; i < batch; i++) frameOf(taken, i).set(frameOf(image, first + i));
     return { outputs: [taken] };
   },

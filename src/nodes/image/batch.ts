@@ -1,8 +1,7 @@
 import { fitted } from '../resample/resample.ts';
-import type { ImageValue, InputSpec, NodeContext, NodeDef } from '../node.ts';
-import { fillAlpha, newImage } from '../tensor.ts';
+import type { InputSpec, NodeContext, NodeDef, Pixels } from '../node.ts';
+import { fillAlpha, newPixels } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
-import { asMask, asPicture } from './region.ts';
 
 const BATCH = { pythonModule: 'comfy_extras.nodes_post_processing', style: 'v3' } as const;
 
@@ -34,19 +33,19 @@ export const BATCH_NODES: readonly NodeDef[] = [
     required: { masks: severalOf('mask', { mask: ['MASK', {}] }) },
     outputs: [{ type: 'MASK' }],
     run: ({ masks }, context) => ({
-      outputs: [asMask(batchOf(context, Object.values(masks).map(asPicture)))],
+      outputs: [batchOf(context, Object.values(masks))],
     }),
   }),
 ];
 
-/** Puts pictures into one batch, with the channels of all and the size of the first. */
-export function batchOf(context: NodeContext, images: readonly ImageValue[]): ImageValue {
+/** Puts pictures or masks into one batch, with the channels of all and the size of the first. */
+export function batchOf(context: NodeContext, images: readonly Pixels[]): Pixels {
   const channels = Math.max(...images.map((image) => image.channels));
   const filled = images.map((image) => fillAlpha(context, image, channels));
-  const [first, ...others] = filled as [ImageValue, ...ImageValue[]];
+  const [first, ...others] = filled as [Pixels, ...Pixels[]];
   const all = [first, ...others.map((image) => fitted(context, image, first, TO_FIRST))];
   const batch = all.reduce((sum, image) => sum + image.batch, 0);
-  const joined = newImage(context, { ...first, batch });
+  const joined = newPixels(context, { ...first, batch });
   let offset = 0;
   for (const { data } of all) {
     joined.data.set(data, offset);

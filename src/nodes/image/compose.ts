@@ -1,7 +1,7 @@
-import type { ImageValue, MaskValue, NodeContext, NodeDef } from '../node.ts';
+import type { Pixels, NodeContext, NodeDef } from '../node.ts';
 import { OFFSET, type Point, copyOf, eachCoveredRow, requireChannels } from './region.ts';
-import { fitted, fittedMask } from '../resample/resample.ts';
-import { newImage, newMask } from '../tensor.ts';
+import { fitted } from '../resample/resample.ts';
+import { newMask, newPixels } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
 const imageCompositeMasked = typedNode({
@@ -23,7 +23,7 @@ const imageCompositeMasked = typedNode({
     requireChannels(['destination', destination], ['source', given]);
     const source = isResized ? fitted(context, given, destination, STRETCHED) : given;
     const result = copyOf(context, destination);
-    const fittingMask = mask && fittedMask(context, mask, source, STRETCHED);
+    const fittingMask = mask && fitted(context, mask, source, STRETCHED);
     composite(context, result, { source, at: { x, y }, mask: fittingMask });
     return { outputs: [result] };
   },
@@ -38,8 +38,8 @@ const STRETCHED = { method: 'bilinear', crop: 'disabled' } as const;
  */
 const composite = (
   context: NodeContext,
-  target: ImageValue,
-  { source, at, mask }: { source: ImageValue; at: Point; mask: MaskValue | undefined },
+  target: Pixels,
+  { source, at, mask }: { source: Pixels; at: Point; mask: Pixels | undefined },
 ): void => {
   eachCoveredRow(context, { target, source, at }, (row) => {
     let to = row.to * target.channels;
@@ -68,10 +68,10 @@ const joinImageWithAlpha = typedNode({
   required: { image: ['IMAGE', {}], alpha: ['MASK', {}] },
   outputs: [{ type: 'IMAGE' }],
   run({ image, alpha }, context) {
-    const mask = fittedMask(context, alpha, image, STRETCHED);
+    const mask = fitted(context, alpha, image, STRETCHED);
     const colours = Math.min(3, image.channels);
     const batch = Math.min(image.batch, mask.batch);
-    const joined = newImage(context, { ...image, batch, channels: colours + 1 });
+    const joined = newPixels(context, { ...image, batch, channels: colours + 1 });
     for (let i = 0, to = 0; to < joined.data.length; i++) {
       if (i % image.width === 0) context.check();
       const from = i * image.channels;
@@ -91,7 +91,7 @@ const splitImageWithAlpha = typedNode({
   run({ image }, context) {
     const { channels, data } = image;
     const colours = Math.min(3, channels);
-    const opaque = newImage(context, { ...image, channels: colours });
+    const opaque = newPixels(context, { ...image, channels: colours });
     const mask = newMask(context, image);
     for (let i = 0, to = 0; i < mask.data.length; i++) {
       if (i % image.width === 0) context.check();

@@ -1,15 +1,8 @@
 import { decodeFrames } from '../codecs/decode.ts';
 import { pixelsWith, type DecodedPicture } from '../codecs/decode-still.ts';
-import type {
-  ImageValue,
-  InputSpec,
-  MaskValue,
-  NodeContext,
-  NodeDef,
-  NodeResult,
-} from '../node.ts';
+import type { Pixels, InputSpec, NodeContext, NodeDef, NodeResult } from '../node.ts';
 import { channelOf } from './region.ts';
-import { frameOf, imageOfBytes, levelOf, newMask } from '../tensor.ts';
+import { frameOf, levelOf, newMask, pixelsOfBytes } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
 /** v1's mask for a file that cannot have alpha, whatever the size of the picture. */
@@ -101,13 +94,17 @@ function sameSize(pictures: readonly DecodedPicture[]): readonly DecodedPicture[
   return pictures.filter(({ width, height }) => width === first?.width && height === first.height);
 }
 
-function toImage(context: NodeContext, pictures: readonly DecodedPicture[]): ImageValue {
+function toImage(context: NodeContext, pictures: readonly DecodedPicture[]): Pixels {
   const { width = 0, height = 0 } = pictures[0] ?? {};
   const frames = pictures.map((picture) => pixelsWith(3, picture));
-  return imageOfBytes(context, { height, width, channels: 3 }, frames);
+  return pixelsOfBytes(
+    context,
+    { kind: 'image', batch: frames.length, height, width, channels: 3 },
+    frames,
+  );
 }
 
-function toMask(context: NodeContext, pictures: readonly DecodedPicture[]): MaskValue {
+function toMask(context: NodeContext, pictures: readonly DecodedPicture[]): Pixels {
   const hasAlpha = pictures.some((picture) => picture.hasAlpha);
   const { width, height } = hasAlpha && pictures[0] ? pictures[0] : NO_MASK;
   const mask = newMask(context, { batch: pictures.length, height, width });

@@ -1,16 +1,15 @@
-import { type MaskValue, type NodeContext, type NodeDef, NodeFailure } from '../node.ts';
+import { type Pixels, type NodeContext, type NodeDef, NodeFailure } from '../node.ts';
 import { combo } from '../combo.ts';
 import {
   MASK_EXTRAS,
   OFFSET,
   SIDE,
-  asMask,
-  asPicture,
   channelOf,
   copyOf,
   cutOut,
   eachCoveredRow,
   greyPicture,
+  inverted,
   refuseBeyond,
   regionWithin,
 } from './region.ts';
@@ -123,9 +122,7 @@ const invertMask = typedNode({
   name: 'InvertMask',
   displayName: 'Invert Mask',
   required: { mask: ['MASK', {}] },
-  run: ({ mask }, context) => ({
-    outputs: [maskOf(context, mask, (i) => 1 - (mask.data[i] as number))],
-  }),
+  run: ({ mask }, context) => ({ outputs: [inverted(context, mask)] }),
 });
 
 const thresholdMask = typedNode({
@@ -150,8 +147,7 @@ const cropMask = typedNode({
   required: { mask: ['MASK', {}], x: OFFSET, y: OFFSET, width: SIDE, height: SIDE },
   run({ mask, ...region }, context) {
     // Unlike in ImageCrop, a corner outside the mask is not moved back onto it.
-    const part = cutOut(context, asPicture(mask), regionWithin(mask, region));
-    return { outputs: [asMask(part)] };
+    return { outputs: [cutOut(context, mask, regionWithin(mask, region))] };
   },
 });
 
@@ -183,7 +179,7 @@ const maskComposite = typedNode({
   },
   outputs: [{ type: 'MASK' }],
   run({ source, x, y, ...inputs }, context) {
-    const destination = asMask(copyOf(context, asPicture(inputs.destination)));
+    const destination = copyOf(context, inputs.destination);
     // Other words can come through a link only. They change nothing, as in v1.
     const operation = OPERATIONS.get(inputs.operation) ?? ((level: number) => level);
     fittingBatches(destination, source);
@@ -202,7 +198,7 @@ const maskComposite = typedNode({
   },
 });
 
-const fittingBatches = (destination: MaskValue, source: MaskValue): void => {
+const fittingBatches = (destination: Pixels, source: Pixels): void => {
   if (source.batch === 1 || source.batch === destination.batch) return;
   const counts = `${source.batch} masks over ${destination.batch}`;
   throw new NodeFailure('RuntimeError', `Cannot lay ${counts}: there must be one, or as many`);
@@ -238,7 +234,7 @@ const growMask = typedNode({
   },
 });
 
-type Sheet = Pick<MaskValue, 'data' | 'width' | 'height'>;
+type Sheet = Pick<Pixels, 'data' | 'width' | 'height'>;
 
 /**
  * Gives each pixel the highest level of itself and its neighbours: four in a cross, eight in a

@@ -1,12 +1,5 @@
-import { type BoundingBox, type ImageValue, type MaskValue, NodeFailure } from '../node.ts';
-import {
-  type LoopContext,
-  type MaskShape,
-  type Size,
-  eachRow,
-  maskOf,
-  newImage,
-} from '../tensor.ts';
+import { type BoundingBox, type Pixels, type NodeContext, NodeFailure } from '../node.ts';
+import { type Size, eachRow, maskOf, newPixels } from '../tensor.ts';
 
 export type Point = { readonly x: number; readonly y: number };
 
@@ -23,26 +16,14 @@ export const regionWithin = (size: Size, region: BoundingBox): BoundingBox => {
   return { x, y, width, height: Math.max(0, place(below, size.height) - y) };
 };
 
-/** Returns a mask as a picture of one channel that shares its data. */
-export const asPicture = (mask: MaskValue): ImageValue => ({ ...mask, kind: 'image', channels: 1 });
-
-/** Returns a picture of one channel as a mask that shares its data. */
-export const asMask = ({ batch, height, width, data }: ImageValue): MaskValue => ({
-  kind: 'mask',
-  batch,
-  height,
-  width,
-  data,
-});
-
 /** Returns one channel of a picture as a mask. */
-export const channelOf = (context: LoopContext, image: ImageValue, channel: number): MaskValue =>
+export const channelOf = (context: NodeContext, image: Pixels, channel: number): Pixels =>
   maskOf(context, image, (i) => image.data[i * image.channels + channel] as number);
 
 /** Returns a mask in the three channels of a picture. */
-export const greyPicture = (context: LoopContext, mask: MaskValue): ImageValue => {
+export const greyPicture = (context: NodeContext, mask: Pixels): Pixels => {
   if (mask.data.length === 0) throw new NodeFailure('RuntimeError', 'The mask is empty');
-  const image = newImage(context, { ...mask, channels: 3 });
+  const image = newPixels(context, { ...mask, kind: 'image', channels: 3 });
   for (let i = 0; i < mask.data.length; i++) {
     if (i % mask.width === 0) context.check();
     image.data.fill(mask.data[i] as number, i * 3, i * 3 + 3);
@@ -55,8 +36,8 @@ export const greyPicture = (context: LoopContext, mask: MaskValue): ImageValue =
  * none, but fails in the opposite case.
  */
 export const requireChannels = (
-  [firstName, first]: readonly [string, ImageValue],
-  [secondName, second]: readonly [string, ImageValue],
+  [firstName, first]: readonly [string, Pixels],
+  [secondName, second]: readonly [string, Pixels],
 ): void => {
   if (first.channels <= second.channels) return;
   const counts = `${first.channels} channels but ${secondName} only ${second.channels}`;
@@ -66,11 +47,11 @@ export const requireChannels = (
 
 /** Cuts the region out of every picture of the batch. It may be empty. */
 export const cutOut = (
-  context: LoopContext,
-  image: ImageValue,
+  context: NodeContext,
+  image: Pixels,
   { x, y, width, height }: BoundingBox,
-): ImageValue => {
-  const part = newImage(context, { ...image, width, height });
+): Pixels => {
+  const part = newPixels(context, { ...image, width, height });
   eachRow(context, part, (row) => {
     const line = Math.floor(row / height) * image.height + y + (row % height);
     const from = (line * image.width + x) * image.channels;
@@ -84,19 +65,14 @@ export const cutOut = (
  * Cuts a region out. A corner outside the picture is moved onto its last column or row, so that one
  * pixel remains.
  */
-export const crop = (context: LoopContext, image: ImageValue, region: BoundingBox): ImageValue => {
+export const crop = (context: NodeContext, image: Pixels, region: BoundingBox): Pixels => {
   const x = Math.min(region.x, image.width - 1);
   const y = Math.min(region.y, image.height - 1);
   return cutOut(context, image, regionWithin(image, { ...region, x, y }));
 };
 
 /** Copies every picture of `source` into the same picture of `target`, where it must fit. */
-export const place = (
-  context: LoopContext,
-  target: ImageValue,
-  source: ImageValue,
-  at: Point,
-): void => {
+export const place = (context: NodeContext, target: Pixels, source: Pixels, at: Point): void => {
   const length = source.width * source.channels;
   eachRow(context, source, (row) => {
     const line = Math.floor(row / source.height) * target.height + at.y + (row % source.height);
@@ -111,7 +87,7 @@ type CoveredRow = {
   /** The first pixel that is covered. */
   readonly to: number;
   /** Returns the pixel above it, of the upper picture or of one of its size. Its batch repeats. */
-  readonly from: (upper: MaskShape) => number;
+  readonly from: (upper: Pixels) => number;
 };
 
 /**
@@ -119,8 +95,8 @@ type CoveredRow = {
  * v1 fails on negative offsets; here they cut off the other edge.
  */
 export const eachCoveredRow = (
-  context: LoopContext,
-  { target, source, at }: { target: MaskShape; source: MaskShape; at: Point },
+  context: NodeContext,
+  { target, source, at }: { target: Pixels; source: Pixels; at: Point },
   act: (row: CoveredRow) => void,
 ): void => {
   const inTarget = { x: Math.max(0, at.x), y: Math.max(0, at.y) };
@@ -160,8 +136,15 @@ export const OFFSET = ['INT', { default: 0, min: 0, max: 16384, step: 1 }] as co
 export const SIDE = ['INT', { default: 512, min: 1, max: 16384, step: 1 }] as const;
 
 /** Returns a copy to draw on. */
-export const copyOf = (context: LoopContext, image: ImageValue): ImageValue => {
-  const copy = newImage(context, image);
+export const copyOf = (context: NodeContext, image: Pixels): Pixels => {
+  const copy = newPixels(context, image);
   copy.data.set(image.data);
   return copy;
+};
+
+/** Returns the negative. */
+export const inverted = (context: NodeContext, pixels: Pixels): Pixels => {
+  const negative = newPixels(context, pixels);
+  for (let i = 0; i < pixels.data.length; i++) negative.data[i] = 1 - (pixels.data[i] as number);
+  return negative;
 };

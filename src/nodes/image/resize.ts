@@ -1,5 +1,5 @@
 import { combo } from '../combo.ts';
-import type { ImageValue, InputSpec, NodeContext, NodeDef } from '../node.ts';
+import type { InputSpec, NodeContext, NodeDef, Pixels } from '../node.ts';
 import {
   RESAMPLE_METHODS,
   type UpscaleOptions,
@@ -8,7 +8,7 @@ import {
 } from '../resample/resample.ts';
 import { type Size, roundHalfEven } from '../tensor.ts';
 import { type ValueOf, typedNode } from '../typed-node.ts';
-import { asMask, asPicture, cutOut } from './region.ts';
+import { cutOut } from './region.ts';
 import { fittedSize, missingSide, pixelsFactor, scaledSize } from './scale.ts';
 
 const LENGTH = ['INT', { default: 512, min: 0, max: 16384, step: 1 }] as const;
@@ -57,11 +57,10 @@ export const RESIZE_NODE: NodeDef = typedNode({
   outputs: [{ type: 'COMFY_MATCHTYPE_V3', name: 'resized', matchType: 'input_type' }],
   run({ input, resize_type: way, scale_method: word }, context) {
     const method = resampleMethod(word);
-    const image = input.kind === 'mask' ? asPicture(input) : input;
-    const target = targetOf(image, way);
+    const target = targetOf(input, way);
     if (!target) return { outputs: [input] };
-    const resized = middleOf(context, upscale(context, image, { ...target, method }), target.cut);
-    return { outputs: [input.kind === 'mask' ? asMask(resized) : resized] };
+    const resized = upscale(context, input, { ...target, method });
+    return { outputs: [middleOf(context, resized, target.cut)] };
   },
 });
 
@@ -73,7 +72,7 @@ type Target = Omit<UpscaleOptions, 'method'> & {
 };
 
 /** Returns the size that the inputs ask for; `undefined` when the picture stays as it is. */
-function targetOf(image: ImageValue, way: Way): Target | undefined {
+function targetOf(image: Size, way: Way): Target | undefined {
   switch (way.choice) {
     case 'scale dimensions':
       return sides(image, way, way.crop === 'center' ? 'center' : 'disabled');
@@ -101,11 +100,7 @@ function targetOf(image: ImageValue, way: Way): Target | undefined {
 const stretched = ({ width, height }: Size): Target => ({ width, height, crop: 'disabled' });
 
 /** A side of 0 follows from the other one; without both, the picture stays. */
-function sides(
-  image: ImageValue,
-  size: Size,
-  crop: Target['crop'] = 'disabled',
-): Target | undefined {
+function sides(image: Size, size: Size, crop: Target['crop'] = 'disabled'): Target | undefined {
   if (size.width === 0 && size.height === 0) return undefined;
   return { ...missingSide(image, size), crop };
 }
@@ -129,7 +124,7 @@ function covering({ width, height }: Size, multiple: number): Target | undefined
   return { ...stretched({ width: side(width, cut.width), height: side(height, cut.height) }), cut };
 }
 
-function middleOf(context: NodeContext, image: ImageValue, size: Size = image): ImageValue {
+function middleOf(context: NodeContext, image: Pixels, size: Size = image): Pixels {
   if (size.width === image.width && size.height === image.height) return image;
   const [x, y] = [(image.width - size.width) >> 1, (image.height - size.height) >> 1];
   return cutOut(context, image, { x, y, ...size });

@@ -2,7 +2,7 @@ import { combo } from '../combo.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { NodeUi } from '../../protocol/v2.ts';
 import {
-  type ImageValue,
+  type Pixels,
   type NodeContext,
   type NodeDef,
   NodeFailure,
@@ -88,18 +88,14 @@ type Destination = {
 
 /** Shows pictures without keeping them. */
 export function preview(
-  images: ImageValue,
+  images: Pixels,
   context: NodeContext,
   texts: readonly MetadataText[],
 ): Promise<NodeUi> {
   return saveStills(images, context, { prefix: previewPrefix(), temp: true, texts });
 }
 
-async function saveStills(
-  images: ImageValue,
-  context: NodeContext,
-  to: Destination,
-): Promise<NodeUi> {
+async function saveStills(images: Pixels, context: NodeContext, to: Destination): Promise<NodeUi> {
   const { width, height, batch } = images;
   if (batch < 1) throw new NodeFailure('IndexError', 'There is no picture in the batch');
   const { subfolder, stem } = savePath(to.prefix, { width, height, now: new Date() });
@@ -118,7 +114,7 @@ async function saveStills(
 
 /** Sends pictures, each with the progress message of its own step. v1 counts the steps from 0. */
 async function sendImages(
-  { images }: { readonly images: ImageValue },
+  { images }: { readonly images: Pixels },
   context: NodeContext,
 ): Promise<NodeResult> {
   for (let i = 0; i < images.batch; i++) {
@@ -189,7 +185,7 @@ export const SAVE_ANIMATED_NODES: readonly NodeDef[] = [
   }),
 ];
 
-type Animation = { readonly images: ImageValue; readonly filename_prefix: string };
+type Animation = { readonly images: Pixels; readonly filename_prefix: string };
 
 async function saveAnimation(
   context: NodeContext,

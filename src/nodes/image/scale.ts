@@ -1,6 +1,6 @@
 import { RESAMPLE_METHODS, resampleMethod, upscale } from '../resample/resample.ts';
 import { combo } from '../combo.ts';
-import type { ImageValue, NodeContext, NodeDef, NodeResult } from '../node.ts';
+import type { Pixels, NodeContext, NodeDef, NodeResult } from '../node.ts';
 import { type Size, roundHalfEven } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
@@ -31,18 +31,18 @@ const imageScale = typedNode({
 });
 
 /** Returns both sides. A side of 0 follows from the other one and the picture's proportions. */
-export const missingSide = (image: ImageValue, { width, height }: Size): Size => ({
+export const missingSide = (image: Size, { width, height }: Size): Size => ({
   width: width || Math.max(1, roundHalfEven((image.width * height) / image.height)),
   height: height || Math.max(1, roundHalfEven((image.height * width) / image.width)),
 });
 
 /** Returns both sides times a factor, each rounded separately to a multiple of `step`. */
-export const scaledSize = (image: ImageValue, factor: number, step = 1): Size => ({
+export const scaledSize = (image: Size, factor: number, step = 1): Size => ({
   width: roundHalfEven((image.width * factor) / step) * step,
   height: roundHalfEven((image.height * factor) / step) * step,
 });
 
-type Scaling = { readonly image: ImageValue; readonly upscale_method: string };
+type Scaling = { readonly image: Pixels; readonly upscale_method: string };
 
 /** Scales to a size by the method that the inputs name. */
 const scaleTo = (

@@ -1,8 +1,8 @@
-import { type ImageValue, type NodeContext } from '../node.ts';
+import { type Pixels, type NodeContext } from '../node.ts';
 import { combo } from '../combo.ts';
 import { place } from './region.ts';
 import { upscale } from '../resample/resample.ts';
-import { eachRow, fillAlpha, frameOf, newImage } from '../tensor.ts';
+import { eachRow, fillAlpha, frameOf, newPixels } from '../tensor.ts';
 import { entryOf, typedNode } from '../typed-node.ts';
 
 type Colour = readonly [number, number, number];
@@ -15,7 +15,7 @@ const COLOURS: { readonly [name: string]: Colour } = {
   blue: [0, 0, 1],
 };
 
-type Pair = readonly [ImageValue, ImageValue];
+type Pair = readonly [Pixels, Pixels];
 
 type Axis = 'width' | 'height';
 
@@ -61,9 +61,9 @@ export const imageStitch = typedNode({
 });
 
 /** Repeats the last picture of the shorter batch. */
-const repeatLast = (context: NodeContext, image: ImageValue, batch: number): ImageValue => {
+const repeatLast = (context: NodeContext, image: Pixels, batch: number): Pixels => {
   if (image.batch === batch) return image;
-  const longer = newImage(context, { ...image, batch });
+  const longer = newPixels(context, { ...image, batch });
   longer.data.set(image.data);
   for (let i = image.batch; i < batch; i++) frameOf(longer, i).set(frameOf(image, image.batch - 1));
   return longer;
@@ -86,9 +86,9 @@ const matchSize = (context: NodeContext, [first, second]: Pair, along: Axis): Pa
 const padAcross = (context: NodeContext, [first, second]: Pair, stitch: Stitch): Pair => {
   const across = stitch.along === 'width' ? 'height' : 'width';
   const wanted = Math.max(first[across], second[across]);
-  const padded = (image: ImageValue): ImageValue => {
+  const padded = (image: Pixels): Pixels => {
     if (image[across] === wanted) return image;
-    const result = newImage(context, { ...image, [across]: wanted });
+    const result = newPixels(context, { ...image, [across]: wanted });
     result.data.fill(Math.min(...stitch.colour));
     const before = Math.floor((wanted - image[across]) / 2);
     place(context, result, image, across === 'height' ? { x: 0, y: before } : { x: before, y: 0 });
@@ -101,9 +101,9 @@ const join = (
   context: NodeContext,
   [first, second]: Pair,
   { along, gap, colour }: Stitch & { readonly gap: number },
-): ImageValue => {
+): Pixels => {
   const length = first[along] + gap + second[along];
-  const joined = newImage(context, { ...first, [along]: length });
+  const joined = newPixels(context, { ...first, [along]: length });
   if (gap > 0) paint(context, joined, colour);
   place(context, joined, first, { x: 0, y: 0 });
   const behind = first[along] + gap;
@@ -112,7 +112,7 @@ const join = (
 };
 
 /** Fills a picture with a colour, opaque if it has alpha. */
-const paint = (context: NodeContext, image: ImageValue, colour: Colour): void => {
+const paint = (context: NodeContext, image: Pixels, colour: Colour): void => {
   const pixel = Float32Array.from({ length: image.channels }, (_, c) => colour[c] ?? 1);
   const row = new Float32Array(image.width * image.channels);
   for (let x = 0; x < image.width; x++) row.set(pixel, x * image.channels);

@@ -1,13 +1,7 @@
-import {
-  type ImageValue,
-  type NodeContext,
-  type NodeDef,
-  NodeFailure,
-  type MaskValue,
-} from '../node.ts';
+import { type Pixels, type NodeContext, type NodeDef, NodeFailure } from '../node.ts';
 import { combo } from '../combo.ts';
 import { OFFSET, SIDE, crop, place } from './region.ts';
-import { type Size, eachRow, newImage, newMask } from '../tensor.ts';
+import { type Size, eachRow, newMask, newPixels } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 import { imageStitch } from './transform-stitch.ts';
 import { resampleMethod, upscale } from '../resample/resample.ts';
@@ -46,10 +40,10 @@ const imagePadForOutpaint = typedNode({
 });
 
 /** Pads in grey. Alpha, if there is any, becomes grey in the margins like the other channels. */
-const padInGrey = (context: NodeContext, image: ImageValue, margins: Margins): ImageValue => {
+const padInGrey = (context: NodeContext, image: Pixels, margins: Margins): Pixels => {
   const { left, top, right, bottom } = margins;
   const [width, height] = [image.width + left + right, image.height + top + bottom];
-  const padded = newImage(context, { ...image, width, height });
+  const padded = newPixels(context, { ...image, width, height });
   padded.data.fill(0.5);
   place(context, padded, image, { x: left, y: top });
   return padded;
@@ -61,10 +55,10 @@ const padInGrey = (context: NodeContext, image: ImageValue, margins: Margins): I
  */
 const outpaintMask = (
   context: NodeContext,
-  image: ImageValue,
+  image: Pixels,
   { left, top, right, bottom }: Margins,
   feathering: number,
-): MaskValue => {
+): Pixels => {
   const [width, height] = [image.width + left + right, image.height + top + bottom];
   const mask = newMask(context, { batch: 1, width, height });
   mask.data.fill(1);
@@ -114,7 +108,7 @@ const resizeAndPadImage = typedNode({
       height: Math.trunc(image.height * factor),
     };
     const source = upscale(context, image, { ...size, method, crop: 'disabled' });
-    const padded = newImage(context, { ...image, width, height });
+    const padded = newPixels(context, { ...image, width, height });
     if (inputs.padding_color !== 'black') padded.data.fill(1);
     const x = Math.floor((width - size.width) / 2);
     const y = Math.floor((height - size.height) / 2);
@@ -165,13 +159,13 @@ const ROTATIONS: Walks = new Map<string, (size: Size) => Walk>([
  */
 const rearrange = (
   context: NodeContext,
-  image: ImageValue,
+  image: Pixels,
   size: Size,
   walk: Walk | undefined,
-): ImageValue => {
+): Pixels => {
   if (!walk) return image;
   const [origin, perColumn, perRow] = walk;
-  const result = newImage(context, { ...image, width: size.width, height: size.height });
+  const result = newPixels(context, { ...image, width: size.width, height: size.height });
   const pixels = image.width * image.height;
   const { channels, data } = image;
   const step = perColumn * channels;

@@ -1,5 +1,5 @@
 import type { NodeContext } from '../node.ts';
-import type { Reserver, Size } from '../tensor.ts';
+import type { Size } from '../tensor.ts';
 
 /**
  * Two substances on a torus. Each array has a border of one cell on every side that repeats the
@@ -28,7 +28,7 @@ const CELLS_PER_SPOT = 2048;
 const LEAST_SPOTS = 4;
 
 /** Returns a field without any of the grown substance. */
-export const emptyField = (context: Reserver, size: Size): Field => {
+export const emptyField = (context: NodeContext, size: Size): Field => {
   const cells = (size.width + 2) * (size.height + 2);
   context.reserve(2 * cells * Float32Array.BYTES_PER_ELEMENT);
   return { ...size, fed: new Float32Array(cells).fill(1), grown: new Float32Array(cells) };

@@ -1,9 +1,9 @@
 import { loadSharp } from '../load-sharp.ts';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LosslessNumber } from '../../protocol/json.ts';
-import { NodeFailure, type ImageValue, type NodeContext, type NodeDef } from '../node.ts';
+import { NodeFailure, type Pixels, type NodeContext, type NodeDef } from '../node.ts';
 import { emptyField, type Field, type Rates, react, addSpots } from './field.ts';
-import { newImage, roundHalfEven, toBytes } from '../tensor.ts';
+import { newPixels, roundHalfEven, toBytes } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
 /** The colours from empty to fully grown: night blue, violet, teal, sand, cream. */
@@ -20,11 +20,7 @@ const PALETTE = [
 const FULLY_GROWN = 0.36;
 
 /** Colours the picture by the concentration at each place. */
-const paintField = (
-  context: NodeContext,
-  { width, height, grown }: Field,
-  image: ImageValue,
-): void => {
+const paintField = (context: NodeContext, { width, height, grown }: Field, image: Pixels): void => {
   for (let y = 0; y < height; y++) {
     context.check();
     for (let x = 0; x < width; x++) {
@@ -48,7 +44,7 @@ const paintPixel = (pixels: Float32Array, at: number, share: number): void => {
 const PREVIEW_BOX = 512;
 
 /** Returns the first picture as a preview, as v1 makes it. */
-const previewOf = async (image: ImageValue): Promise<Uint8Array> => {
+const previewOf = async (image: Pixels): Promise<Uint8Array> => {
   const sharp = loadSharp();
   const { width, height } = image;
   const factor = PREVIEW_BOX / Math.max(width, height);
@@ -140,10 +136,10 @@ const grow = async (
   context: NodeContext,
   field: Field,
   { rates, steps, now }: Growth,
-): Promise<ImageValue> => {
+): Promise<Pixels> => {
   const { width, height } = field;
   const spare = emptyField(context, field);
-  const image = newImage(context, { width, height, batch: 1, channels: 3 });
+  const image = newPixels(context, { kind: 'image', width, height, batch: 1, channels: 3 });
   let lastPreviewAtMs = now();
   for (let step = 1; step <= steps; step++) {
     for (let turn = 0; turn < TURNS_PER_STEP; turn += 2) {

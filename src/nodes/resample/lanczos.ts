@@ -1,31 +1,27 @@
-import type { ImageValue } from '../node.ts';
-import { type LoopContext, type Size, imageOfBytes, toBytes } from '../tensor.ts';
+import type { NodeContext, Pixels } from '../node.ts';
+import { type Size, pixelsOfBytes, toBytes } from '../tensor.ts';
 import { lanczosAxis } from './axis.ts';
 import { type Picture, scaleColumns, scaleRows } from './scale.ts';
 
 type Bytes = Picture<Uint8Array>;
 
 /** Scales bytes, as v1's `lanczos` does: it converts to bytes, and rounds between the two passes. */
-export const resampleLanczos = (
-  context: LoopContext,
-  image: ImageValue,
-  size: Size,
-): ImageValue => {
+export const resampleLanczos = (context: NodeContext, image: Pixels, size: Size): Pixels => {
   const { batch, channels, height, width } = image;
   const frames = Array.from({ length: batch }, (_, index) =>
     resized(context, { width, height, channels, data: toBytes(image, index) }, size),
   );
-  return imageOfBytes(context, { channels, ...size }, frames);
+  return pixelsOfBytes(context, { ...image, ...size }, frames);
 };
 
-const resized = (context: LoopContext, source: Bytes, size: Size): Uint8Array => {
+const resized = (context: NodeContext, source: Bytes, size: Size): Uint8Array => {
   if (source.width === size.width && source.height === size.height) return source.data;
   if (source.channels !== 4) return scaled(context, source, size);
   const data = scaled(context, { ...source, data: premultiplied(source.data) }, size);
   return unpremultiplied(data);
 };
 
-const scaled = (context: LoopContext, source: Bytes, { width, height }: Size): Uint8Array => {
+const scaled = (context: NodeContext, source: Bytes, { width, height }: Size): Uint8Array => {
   const across = (from: Bytes): Bytes => {
     const target = newBytes(context, { ...from, width });
     scaleRows(context, from, target, lanczosAxis(from.width, width));
@@ -42,7 +38,7 @@ const scaled = (context: LoopContext, source: Bytes, { width, height }: Size): U
   return (isDownFirst ? across(down(source)) : down(across(source))).data;
 };
 
-const newBytes = (context: LoopContext, { width, height, channels }: Bytes): Bytes => {
+const newBytes = (context: NodeContext, { width, height, channels }: Bytes): Bytes => {
   const length = width * height * channels;
   context.reserve(length);
   return { width, height, channels, data: new Uint8Array(length) };

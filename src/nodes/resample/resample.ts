@@ -1,19 +1,19 @@
 import { type AxisOf, areaAxis, bicubicAxis, bilinearAxis, nearestAxis } from './axis.ts';
 import { resampleLanczos } from './lanczos.ts';
 import { scaleColumns, scaleRows } from './scale.ts';
-import { type ImageValue, type MaskValue, NodeFailure } from '../node.ts';
-import { asMask, asPicture, cutOut } from '../image/region.ts';
-import { type LoopContext, type Size, frameOf, newImage, roundHalfEven } from '../tensor.ts';
+import { type NodeContext, NodeFailure, type Pixels } from '../node.ts';
+import { cutOut } from '../image/region.ts';
+import { type Size, frameOf, newPixels, roundHalfEven } from '../tensor.ts';
 
-/** Scales pictures to exactly that size. */
-type Resampler = (context: LoopContext, image: ImageValue, size: Size) => ImageValue;
+/** Scales pictures or masks to exactly that size. */
+type Resampler = (context: NodeContext, image: Pixels, size: Size) => Pixels;
 
 /** Scales pictures by a table for each side. */
 export const resampleBy =
   (axisOf: AxisOf): Resampler =>
   (context, image, size) => {
-    const wide = newImage(context, { ...image, batch: 1, width: size.width });
-    const scaled = newImage(context, { ...image, ...size });
+    const wide = newPixels(context, { ...image, batch: 1, width: size.width });
+    const scaled = newPixels(context, { ...image, ...size });
     const columns = axisOf(image.width, size.width);
     const rows = axisOf(image.height, size.height);
     for (let index = 0; index < image.batch; index++) {
@@ -53,18 +53,14 @@ export type UpscaleOptions = Size & {
  * Scales a picture to exactly that size as v1 does. If asked, it is first cut to the new
  * proportions.
  */
-export const upscale = (
-  context: LoopContext,
-  image: ImageValue,
-  options: UpscaleOptions,
-): ImageValue => {
+export const upscale = (context: NodeContext, image: Pixels, options: UpscaleOptions): Pixels => {
   const source = options.crop === 'center' ? cropToAspect(context, image, options) : image;
   requirePixels(source, options);
   return RESAMPLERS[options.method](context, source, options);
 };
 
 /** Only `area` makes pictures without pixels, and only `lanczos` reads them, as black. */
-const requirePixels = (source: ImageValue, { method, width, height }: UpscaleOptions): void => {
+const requirePixels = (source: Pixels, { method, width, height }: UpscaleOptions): void => {
   // NaN is refused here, too.
   const isMade = Math.min(width, height) >= (method === 'area' ? 0 : 1);
   if (isMade && (method === 'lanczos' || source.data.length > 0)) return;
@@ -73,26 +69,16 @@ const requirePixels = (source: ImageValue, { method, width, height }: UpscaleOpt
   throw new NodeFailure(type, `Cannot scale ${sizes}: all sides must be at least 1`);
 };
 
-type Fit = Omit<UpscaleOptions, keyof Size>;
-
 /** Returns a picture in the size of another one; the same object if it has that size. */
 export const fitted = (
-  context: LoopContext,
-  image: ImageValue,
+  context: NodeContext,
+  image: Pixels,
   { width, height }: Size,
-  fit: Fit,
-): ImageValue =>
+  fit: Omit<UpscaleOptions, keyof Size>,
+): Pixels =>
   image.width === width && image.height === height
     ? image
     : upscale(context, image, { ...fit, width, height });
-
-/** Does what `fitted` does, for masks. */
-export const fittedMask = (
-  context: LoopContext,
-  mask: MaskValue,
-  size: Size,
-  fit: Fit,
-): MaskValue => asMask(fitted(context, asPicture(mask), size, fit));
 
 const cropToAspect: Resampler = (context, image, { width, height }) => {
   const [before, after] = [image.width / image.height, width / height];

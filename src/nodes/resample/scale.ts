@@ -8,11 +8,9 @@ export type Picture<Data extends Float32Array | Uint8Array = Float32Array | Uint
   readonly data: Data;
 };
 
-type Context = Pick<NodeContext, 'check'>;
-
 /** Scales rows into a target of the same height. Between two rows a job can be stopped. */
 export const scaleRows = (
-  context: Context,
+  context: NodeContext,
   source: Picture,
   target: Picture,
   { taps, indices, weights }: Axis,
@@ -39,7 +37,7 @@ export const scaleRows = (
 
 /** Scales columns into a target of the same width. */
 export const scaleColumns = (
-  context: Context,
+  context: NodeContext,
   source: Picture,
   target: Picture,
   { taps, indices, weights }: Axis,

@@ -1,18 +1,17 @@
 import { constants } from 'node:buffer';
-import { OutOfMemory, BYTES_PER_CHAR } from '../node.ts';
-import type { Reserver } from '../tensor.ts';
+import { BYTES_PER_CHAR, type NodeContext, OutOfMemory } from '../node.ts';
 
 /** The maximum number of separate pieces. More pieces are joined. */
 const MAX_PIECES = 4096;
 
 /** Reserves the memory of a text before it is built. Throws `OutOfMemory`. */
-export function reserveText(context: Reserver, chars: number): void {
+export function reserveText(context: NodeContext, chars: number): void {
   context.reserve(chars * BYTES_PER_CHAR);
   refuseLongerThanAny(chars);
 }
 
 /** Builds a text piece by piece. The memory of each piece is reserved when it is added. */
-export function createTextPieces(context: Reserver) {
+export function createTextPieces(context: NodeContext) {
   const blocks: string[] = [];
   const pieces: string[] = [];
   let chars = 0;

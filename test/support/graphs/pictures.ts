@@ -1,4 +1,4 @@
-import type { ImageValue, Inputs, NodeContext, NodeDef, Value } from '../../../src/nodes/node.ts';
+import type { Pixels, Inputs, NodeContext, NodeDef, Value } from '../../../src/nodes/node.ts';
 import { fakeContext } from './pixels.ts';
 
 /** A picture of those sides whose levels follow from their place, reproducible and without symmetry. */
@@ -8,7 +8,7 @@ export const picture = (shape: {
   readonly channels?: number;
   readonly batch?: number;
   readonly level?: (index: number) => number;
-}): ImageValue => {
+}): Pixels => {
   const { width, height, channels = 3, batch = 1, level = scattered } = shape;
   const data = Float32Array.from({ length: batch * height * width * channels }, (_, i) => level(i));
   return { kind: 'image', batch, height, width, channels, data };
@@ -35,4 +35,4 @@ export const runToImage = async (
   node: NodeDef,
   inputs: Inputs,
   context?: NodeContext,
-): Promise<ImageValue> => (await runNode(node, inputs, context))[0] as ImageValue;
+): Promise<Pixels> => (await runNode(node, inputs, context))[0] as Pixels;
