@@ -1,7 +1,7 @@
 import type { RequestHead } from '../http/file-headers.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { isOwnUserAgent } from '../lib/own-user-agent.ts';
-import { textStart } from '../lib/text-start.ts';
+import { textStart } from '../observability/text-start.ts';
 import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
 
 /** A longer user agent is cut off. */

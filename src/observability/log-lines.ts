@@ -1,4 +1,4 @@
-import { textStart } from '../lib/text-start.ts';
+import { textStart } from './text-start.ts';
 import type { Logger } from './log.ts';
 
 const LEVELS = ['info', 'warn', 'error', 'fatal'] as const;

@@ -1,4 +1,4 @@
-import { textStart } from '../../lib/text-start.ts';
+import { textStart } from '../../observability/text-start.ts';
 import type { SecretRedactor } from '../../observability/secret-redactor.ts';
 import { isCredentialMember, withoutCredentialsIn } from '../../protocol/url-credentials.ts';
 

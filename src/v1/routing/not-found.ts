@@ -6,7 +6,7 @@ import type { Caller } from '../../protocol/job-api.ts';
 import { V1Error, emptyError } from '../../dialects/errors.ts';
 import { sendError } from '../../dialects/error-reply.ts';
 import { atMost } from '../../lib/lru-size.ts';
-import { textStart } from '../../lib/text-start.ts';
+import { textStart } from '../../observability/text-start.ts';
 
 /** The paths outside v1's static root: `/internal/*` and everything below `//`. */
 const NO_STATIC_ROOT = /^\/(internal)?\//;
