@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { MASK_NODES } from '../../src/nodes/image/mask.ts';
 import type { Pixels, Inputs } from '../../src/nodes/node.ts';
-import { nodeNamed, picture, runNode } from '../support/graphs/pictures.ts';
+import { nodeNamed, picture, rowsOf, runNode } from '../support/graphs/pictures.ts';
 
 /** A mask drawn as rows; several pictures of a batch are several lists. */
 const maskOf = (...frames: readonly (readonly (readonly number[])[])[]): Pixels => ({
@@ -15,11 +15,6 @@ const maskOf = (...frames: readonly (readonly (readonly number[])[])[]): Pixels 
 
 const run = async (name: string, inputs: Inputs): Promise<Pixels> =>
   (await runNode(nodeNamed(MASK_NODES, name), inputs))[0] as Pixels;
-
-const rowsOf = ({ data, width }: Pixels): string =>
-  Array.from({ length: data.length / width }, (_, y) =>
-    data.slice(y * width, (y + 1) * width).join(' '),
-  ).join(' | ');
 
 const NUMBERED = maskOf([
   [0, 1, 2],

@@ -1,19 +1,13 @@
 import { expect, test } from 'vitest';
 import type { Pixels, Inputs, NodeFailure } from '../../src/nodes/node.ts';
 import { TRANSFORM_NODES } from '../../src/nodes/image/transform.ts';
-import { nodeNamed, picture, runNode, runToImage } from '../support/graphs/pictures.ts';
+import { nodeNamed, picture, rowsOf, runNode, runToImage } from '../support/graphs/pictures.ts';
 
 const node = (name: string) => nodeNamed(TRANSFORM_NODES, name);
 
 /** A picture whose pixels are numbered row by row, so that one can see where each went. */
 const numbered = (width: number, height: number, batch = 1): Pixels =>
   picture({ width, height, batch, channels: 1, level: (i) => i });
-
-/** The levels of a one-channel picture as rows of text. */
-const rowsOf = ({ data, width }: Pixels): string =>
-  Array.from({ length: data.length / width }, (_, y) =>
-    data.slice(y * width, (y + 1) * width).join(' '),
-  ).join(' | ');
 
 test.each([
   { box: { x: 4, y: 0, width: 1, height: 1 }, rows: '3' },

@@ -14,6 +14,12 @@ export const picture = (shape: {
   return { kind: 'image', batch, height, width, channels, data };
 };
 
+/** The levels of pixels of one channel as rows of text. */
+export const rowsOf = ({ data, width }: Pixels): string =>
+  Array.from({ length: data.length / width }, (_, y) =>
+    data.slice(y * width, (y + 1) * width).join(' '),
+  ).join(' | ');
+
 const scattered = (index: number): number => (((index + 7) * 7919) % 256) / 255;
 
 /** The node of that name. */
