@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import { Semaphore } from 'async-mutex';
 import image from 'icon:image';
 import file from 'icon:file';
 import { LOAD_TIMEOUT_MS, getBlob, viewPath } from './server.ts';
@@ -10,28 +11,8 @@ import { identity } from '../state.ts';
 type File = { readonly filename: string; readonly subfolder: string; readonly type: string };
 
 const SHOWABLE = /\.(png|jpe?g|webp|gif|tiff?|avif|bmp)$/i;
-/** The server draws each one anew. */
-const MAX_AT_ONCE = 3;
-
-type Turn = { readonly isWanted: () => boolean; readonly start: () => void };
-
-let running = 0;
-let waiting: Turn[] = [];
-
-/** Runs the work when fewer than three others run; never, once it is not wanted any more. */
-async function inTurn<T>(isWanted: () => boolean, work: () => Promise<T>): Promise<T> {
-  if (running >= MAX_AT_ONCE) {
-    await new Promise<void>((start) => waiting.push({ isWanted, start }));
-  }
-  running++;
-  try {
-    return await work();
-  } finally {
-    running--;
-    waiting = waiting.filter((turn) => turn.isWanted());
-    waiting.shift()?.start();
-  }
-}
+/** The server draws each picture anew, so few are fetched at a time. */
+const drawing = new Semaphore(3);
 
 export function isPicture({ filename }: File): boolean {
   return SHOWABLE.test(filename);
@@ -46,11 +27,14 @@ function urlName(path: string): string {
   return `${identity.peek()} ${path}`;
 }
 
-async function urlOf(path: string, isWanted: () => boolean): Promise<string> {
+/** Fetches a picture in its turn. `undefined`: it is not wanted any more by then. */
+async function urlOf(path: string, isWanted: () => boolean): Promise<string | undefined> {
   const name = urlName(path);
   const known = urls.get(name);
   if (known !== undefined) return known;
-  const url = await inTurn(isWanted, async () => URL.createObjectURL(await getBlob(path)));
+  const blob = await drawing.runExclusive(async () => isWanted() && getBlob(path));
+  if (blob === false) return undefined;
+  const url = URL.createObjectURL(blob);
   urls.set(name, url);
   if (urls.size > MAX_URLS) {
     const [oldest = '', oldestUrl = ''] = urls.entries().next().value ?? [];
