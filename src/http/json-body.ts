@@ -123,17 +123,17 @@ type Receiving = {
   readonly maxBytes: number;
 };
 
-/** Counts the body while its bytes arrive. */
+/** Counts the body while its bytes arrive. Returns its refusal; `undefined`: it is accepted. */
 async function receive(
   request: IncomingMessage,
   { reader, reserveMore, maxBytes }: Receiving,
 ): Promise<BodyRefusal | undefined> {
-  let reservedForBody = Number(request.headers['content-length'] ?? FIRST_RESERVATION_BYTES);
-  if (!(await reserveMore(reservedForBody))) return memoryFull();
+  let reserved = Number(request.headers['content-length'] ?? FIRST_RESERVATION_BYTES);
+  if (!(await reserveMore(reserved))) return memoryFull();
   if (request.destroyed) return refusedBody(400, CUT_OFF);
   let size = 0;
   const decoder = decoderFor(request.headers['content-type']);
-  const takeText = (bytes: Buffer | undefined): Taken => {
+  const takeText = (bytes: Buffer | undefined): BodyRefusal | undefined => {
     const text = decoded(decoder, bytes);
     if (text === undefined) {
       return refusedBody(400, `The body is not ${decoder.encoding.toUpperCase()} text.`);
@@ -141,19 +141,30 @@ async function receive(
     const fault = reader.push(text);
     return fault === undefined ? undefined : refusedBody(413, fault);
   };
-  const takeChunk = (chunk: Buffer): Taken | Promise<Taken> => {
-    size += chunk.length;
-    if (size > maxBytes) return refusedBody(413, tooLargeText(maxBytes));
-    const refusal = takeText(chunk);
-    if (refusal || size <= reservedForBody) return refusal;
-    const more = Math.max(reservedForBody, size - reservedForBody);
-    reservedForBody += more;
-    return reserveMore(more).then((isReserved) => (isReserved ? undefined : memoryFull()));
-  };
   const body = unpackedBody(request);
-  const refusal = await eachChunk(body, takeChunk);
-  stopUnpacking(body, request);
-  return refusal ?? takeText(undefined);
+  try {
+    for await (const chunk of eachChunk(body)) {
+      size += chunk.length;
+      if (size > maxBytes) return refusedBody(413, tooLargeText(maxBytes));
+      const refusal = takeText(chunk);
+      if (refusal) return refusal;
+      if (size <= reserved) continue;
+      const more = Math.max(reserved, size - reserved);
+      reserved += more;
+      if (!(await reserveMore(more))) return memoryFull();
+    }
+  } catch (error) {
+    if (!body.destroyed) throw error;
+    return refusedBody(400, isUnpackError(error) ? NOT_PACKED : CUT_OFF);
+  } finally {
+    stopUnpacking(body, request);
+  }
+  return takeText(undefined);
+}
+
+/** Reads a body without destroying it at an early end: the answer needs its socket. */
+function eachChunk(body: Readable): AsyncIterable<Buffer> {
+  return body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
 }
 
 /** Decodes the next bytes, or the end. `undefined` when they are no text. */
@@ -167,39 +178,6 @@ function decoded(decoder: TextDecoder, bytes: Buffer | undefined): string | unde
 
 const CUT_OFF = 'The body was cut off.';
 const NOT_PACKED = 'The body cannot be unpacked as its Content-Encoding says.';
-
-/** The refusal of a body; `undefined`: it is accepted. */
-type Taken = BodyRefusal | undefined;
-
-/**
- * Reads a body chunk by chunk. A `for await` loop that ends early would destroy the socket, and the
- * answer with it.
- */
-function eachChunk(
-  body: Readable,
-  takeChunk: (chunk: Buffer) => Taken | Promise<Taken>,
-): Promise<Taken> {
-  return new Promise((resolve, reject) => {
-    const stop = (refusal: BodyRefusal | undefined): void => {
-      body.off('data', onData).off('end', onEnd).off('error', onError).off('close', onError);
-      resolve(refusal);
-    };
-    const onError = (cause?: unknown): void =>
-      stop(refusedBody(400, isUnpackError(cause) ? NOT_PACKED : CUT_OFF));
-    const onEnd = (): void => stop(undefined);
-    function onData(chunk: Buffer): void {
-      const taken = takeChunk(chunk);
-      if (!(taken instanceof Promise)) return taken && stop(taken);
-      // A paused stream neither ends nor gives more data.
-      body.pause();
-      taken.then((refusal) => {
-        if (refusal) stop(refusal);
-        else body.resume();
-      }, reject);
-    }
-    body.on('data', onData).once('end', onEnd).once('error', onError).once('close', onError);
-  });
-}
 
 function memoryFull(): BodyRefusal {
   const message = 'The bodies of other calls take up the memory of the server: try again later.';
