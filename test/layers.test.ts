@@ -36,11 +36,11 @@ const LAYERS: Readonly<Record<string, number>> = {
   dialects: 3,
   'job-events': 3,
   redis: 3,
-  lib: 2,
   observability: 2,
   translate: 2,
   config: 1,
-  protocol: 1,
+  lib: 1,
+  protocol: 0,
 };
 
 /** Only `app` and `cli` name one of these; all other code sees the port. */
