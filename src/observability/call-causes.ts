@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { bytesAtMost } from '../lib/lru-size.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import type { SocketFrame } from './described-frame.ts';
 
@@ -24,18 +25,13 @@ const CAUSE = Symbol('cause');
 
 type Caused = { [CAUSE]?: CallCause };
 
-const MOST = {
-  maxSize: 4 * 1024 * 1024,
-  /** In bytes: the names are of callers. */
-  sizeCalculation: (promptId: string, name: string): number =>
-    100 + 2 * (promptId.length + name.length),
-} as const;
+const MAX_BYTES = 4 * 1024 * 1024;
 
 /** The causes of v2 calls, and the prompts of callers, jobs and sockets, also of prompts that have ended. */
 export class CallCauses {
   readonly #promptIdOf: FindPromptId;
-  readonly #promptsByJob = new LRUCache<string, string>(MOST);
-  readonly #promptsBySocket = new LRUCache<string, string>(MOST);
+  readonly #promptsByJob = new LRUCache<string, string>(bytesAtMost(MAX_BYTES));
+  readonly #promptsBySocket = new LRUCache<string, string>(bytesAtMost(MAX_BYTES));
 
   constructor(promptIdOf: FindPromptId) {
     this.#promptIdOf = promptIdOf;
