@@ -1,5 +1,6 @@
 import { IS_TERMINAL, type JobStatus } from '../protocol/v2.ts';
 import { unload } from '../lib/lazy-json.ts';
+import { ByUser } from '../sockets/by-user.ts';
 import type { LivePrompt } from './live-prompt.ts';
 import { type PendingReason, type WaitReason, isInOutbox } from './pending-reason.ts';
 import { byCreation, byQueueOrder } from './queue-order.ts';
@@ -8,12 +9,6 @@ import { byCreation, byQueueOrder } from './queue-order.ts';
  * `waiting`: the prompt has no job yet. `ending`: the job has ended, its history is being written.
  */
 type LivePromptState = 'waiting' | 'queued' | 'running' | 'ending';
-
-/** The prompts of one user. The time to find a prompt does not depend on their number. */
-type UserPrompts = {
-  readonly prompts: Set<LivePrompt>;
-  readonly byId: Map<string, readonly LivePrompt[]>;
-};
 
 /** The number of a user's prompts whose graphs stay in memory. */
 const LOADED_PROMPTS = 16;
@@ -24,7 +19,7 @@ type OnPending = (prompt: LivePrompt, reason: PendingReason) => void;
 /** All prompts that have not ended, by user: what `/queue` shows and `queue_remaining` counts. */
 export class LivePrompts {
   readonly #onPending: OnPending | undefined;
-  readonly #users = new Map<string, UserPrompts>();
+  readonly #prompts = new ByUser<LivePrompt>();
   readonly #sizes = new Map<LivePrompt, number>();
   #bytes = 0;
 
@@ -33,52 +28,36 @@ export class LivePrompts {
   }
 
   add(prompt: LivePrompt): void {
-    const { user } = prompt.caller;
-    const known = this.#users.get(user);
-    const userPrompts: UserPrompts = known ?? { prompts: new Set(), byId: new Map() };
-    this.#users.set(user, userPrompts);
-    if (!userPrompts.prompts.has(prompt)) {
-      this.#sizes.set(prompt, sizeOf(prompt));
-      this.#bytes += sizeOf(prompt);
-      this.#onPending?.(prompt, prompt.waitReason);
-    }
-    userPrompts.prompts.add(prompt);
-    addToIndex(userPrompts, prompt, prompt.promptId);
+    if (this.has(prompt)) return;
+    this.#prompts.add(prompt.caller.user, prompt);
+    this.#sizes.set(prompt, sizeOf(prompt));
+    this.#bytes += sizeOf(prompt);
+    this.#onPending?.(prompt, prompt.waitReason);
   }
 
   /** Sets the v2 job of a prompt. `find` then finds the prompt by the id of the job, too. */
   setJobId(prompt: LivePrompt, jobId: string): void {
     prompt.jobId = jobId;
     this.setWaitReason(prompt, 'job_queued');
-    const userPrompts = this.#users.get(prompt.caller.user);
-    if (userPrompts?.prompts.has(prompt)) addToIndex(userPrompts, prompt, jobId);
   }
 
   /**
    * Removes the job from a prompt: the job is gone, and the prompt is going to get another one.
    */
   clearJobId(prompt: LivePrompt): void {
-    const { jobId, promptId } = prompt;
     prompt.jobId = null;
     prompt.status = undefined;
     this.setWaitReason(prompt, 'job_lost');
-    const userPrompts = this.#users.get(prompt.caller.user);
-    if (userPrompts && jobId !== null && jobId !== promptId)
-      removeFromIndex(userPrompts, prompt, jobId);
   }
 
   remove(prompt: LivePrompt): void {
-    const { user } = prompt.caller;
-    const userPrompts = this.#users.get(user);
-    if (!userPrompts?.prompts.delete(prompt)) return;
+    this.#prompts.delete(prompt.caller.user, prompt);
     this.#bytes -= this.#sizes.get(prompt) ?? 0;
     this.#sizes.delete(prompt);
-    for (const id of idsOf(prompt)) removeFromIndex(userPrompts, prompt, id);
-    if (userPrompts.prompts.size === 0) this.#users.delete(user);
   }
 
   has(prompt: LivePrompt): boolean {
-    return this.#users.get(prompt.caller.user)?.prompts.has(prompt) ?? false;
+    return this.#sizes.has(prompt);
   }
 
   /** Sets the reason why the prompt waits from now on. */
@@ -101,19 +80,19 @@ export class LivePrompts {
 
   /** Returns the prompts of a user in the order they run. */
   list(user: string): readonly LivePrompt[] {
-    return [...this.#all(user)].toSorted(byQueueOrder);
+    return [...this.#prompts.of(user)].toSorted(byQueueOrder);
   }
 
   /** True when another job of this user is ahead in the queue and still queued. */
   hasEarlierQueued(prompt: LivePrompt): boolean {
-    for (const other of this.#all(prompt.caller.user)) {
+    for (const other of this.#prompts.of(prompt.caller.user)) {
       if (other.status === 'queued' && byQueueOrder(other, prompt) < 0) return true;
     }
     return false;
   }
 
   count(user: string): number {
-    return this.#users.get(user)?.prompts.size ?? 0;
+    return this.#prompts.of(user).size;
   }
 
   /** Bytes of the graphs and extra data of all live prompts. */
@@ -133,21 +112,21 @@ export class LivePrompts {
     isCounted: (prompt: LivePrompt) => boolean = () => true,
   ): Readonly<Record<LivePromptState, number>> {
     const counts = { waiting: 0, queued: 0, running: 0, ending: 0 };
-    for (const { prompts } of this.#users.values())
-      for (const prompt of prompts) if (isCounted(prompt)) counts[stateOf(prompt)]++;
+    for (const prompt of this.#prompts.all()) if (isCounted(prompt)) counts[stateOf(prompt)]++;
     return counts;
   }
 
   // The newest prompt wins: v1 lets a client reuse an id while the first prompt is live. A prompt
   // that waited for its job is found by its own id and by the id of the job.
   find(user: string, id: string): LivePrompt | undefined {
-    const matches = this.#users.get(user)?.byId.get(id) ?? [];
-    return matches.length < 2 ? matches[0] : matches.toSorted(byCreation).at(-1);
+    const prompts = [...this.#prompts.of(user)];
+    const matches = prompts.filter(({ promptId, jobId }) => promptId === id || jobId === id);
+    return matches.toSorted(byCreation).at(-1);
   }
 
   /** Returns the prompts of this user that are in the outbox. */
   inOutbox(user: string): readonly LivePrompt[] {
-    return [...this.#all(user)].filter(isInOutbox);
+    return [...this.#prompts.of(user)].filter(isInOutbox);
   }
 
   /**
@@ -156,10 +135,6 @@ export class LivePrompts {
    */
   interruptible(user: string): readonly LivePrompt[] {
     return shownAsRunning(this.list(user).filter(({ isEnding }) => !isEnding));
-  }
-
-  #all(user: string): Iterable<LivePrompt> {
-    return this.#users.get(user)?.prompts ?? [];
   }
 }
 
@@ -175,21 +150,6 @@ export function shownAsRunning(prompts: readonly LivePrompt[]): readonly LivePro
 /** Returns the bytes of the JSON; 0 when it has not been written. */
 function sizeOf({ lazy }: LivePrompt): number {
   return (lazy.graph.json?.length ?? 0) + (lazy.extraData.json?.length ?? 0);
-}
-
-function idsOf({ promptId, jobId }: LivePrompt): readonly string[] {
-  return jobId === null || jobId === promptId ? [promptId] : [promptId, jobId];
-}
-
-function addToIndex({ byId }: UserPrompts, prompt: LivePrompt, id: string): void {
-  const matches = byId.get(id) ?? [];
-  if (!matches.includes(prompt)) byId.set(id, [...matches, prompt]);
-}
-
-function removeFromIndex({ byId }: UserPrompts, prompt: LivePrompt, id: string): void {
-  const left = (byId.get(id) ?? []).filter((other) => other !== prompt);
-  if (left.length > 0) byId.set(id, left);
-  else byId.delete(id);
 }
 
 /** True when nothing of the prompt is left to run or to stop. */
