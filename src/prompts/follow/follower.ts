@@ -131,7 +131,11 @@ export class Follower {
   async follow(prompt: LivePrompt): Promise<void> {
     const followed = this.#followed.get(prompt.key);
     if (!followed) return;
-    if (prompt.isTakenOver) followed.turn = this.#endOrder.add(prompt.caller.user);
+    if (prompt.isTakenOver) {
+      // A turn that is not passed makes later prompts wait.
+      followed.turn?.pass();
+      followed.turn = this.#endOrder.add(prompt.caller.user);
+    }
     if (!(await this.appendEntry(prompt, 'attached'))) return followed.turn?.pass();
     this.#ports.frames.livePrompts.unloadIfFar(prompt);
     void this.#run(followed, (signal) => this.#followToEnd(followed, signal));
@@ -141,7 +145,7 @@ export class Follower {
   releaseFrames(prompt: LivePrompt): void {
     const followed = this.#followed.get(prompt.key);
     if (!followed || followed.isReleasing || prompt.isReleased) return;
-    followed.markAnswered();
+    followed.answered.resolve();
     followed.isReleasing = true;
     const release = async (): Promise<void> =>
       void (followed.isReleasing = await this.appendEntry(prompt, 'released'));
@@ -159,7 +163,7 @@ export class Follower {
     const followed = this.#followed.get(prompt.key);
     if (!followed) return;
     await this.#run(followed, async (signal) => {
-      await followed.released;
+      await followed.released.promise;
       signal.throwIfAborted();
       await this.#consumerOf(followed).endWithoutJob(ending);
     });
@@ -185,7 +189,7 @@ export class Follower {
   async close(): Promise<void> {
     for (const followed of this.#followed.values()) {
       followed.stop();
-      followed.release();
+      followed.released.resolve();
     }
     await this.#tasks.close();
   }
@@ -212,10 +216,9 @@ export class Follower {
       onLeadershipLost: () => {
         this.#endingPrompts.finish(prompt.caller.user, key);
         this.#ports.frames.spans?.left(key);
-        if (isOwnNewPrompt && !followed.isAnswered && !prompt.isReleased) {
-          followed.blockedUntil = completesWithin(ANSWER_TIMEOUT_MS, followed.answered);
+        if (isOwnNewPrompt && !prompt.isReleased) {
+          followed.blockedUntil = completesWithin(ANSWER_TIMEOUT_MS, followed.answered.promise);
         }
-        followed.stop();
         followed.restart();
       },
       onSubscribed: (upTo, since) => channel.skipReceived(upTo, since),
@@ -236,7 +239,7 @@ export class Follower {
   }
 
   #noteApplied(followed: FollowedPrompt, { kind }: PromptLogEntry): void {
-    if (kind === 'released') followed.release();
+    if (kind === 'released') followed.released.resolve();
     if (kind !== 'recorded' && kind !== 'removed') return;
     this.#followed.delete(followed.prompt.key);
     // Another process may append the same entry again.
@@ -266,7 +269,7 @@ export class Follower {
   /** Consumes the event stream, or polls the job without one, until the job has ended. */
   async #followToEnd(followed: FollowedPrompt, signal: AbortSignal): Promise<void> {
     const { prompt } = followed;
-    await followed.released;
+    await followed.released.promise;
     signal.throwIfAborted();
     const { jobId } = prompt;
     if (jobId === null) return;
