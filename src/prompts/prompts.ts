@@ -13,7 +13,6 @@ import {
 import type { PromptParts } from './take-over-prompt.ts';
 import type { PromptPorts } from './ports.ts';
 import { DuplicateIds } from './submit/duplicate-ids.ts';
-import { createLinkJob } from './submit/link-job.ts';
 import { createReplaceLostJob } from './submit/resend-lost.ts';
 import { Submissions } from './submit/submissions.ts';
 import { PromptTakeover } from './take-over.ts';
@@ -69,11 +68,10 @@ export class Prompts {
 }
 
 function createParts(ports: PromptPorts): PromptParts {
-  const follower = new Follower(ports);
   const jobCanceller = new JobCanceller(ports);
-  const linkJob = createLinkJob(ports, follower, jobCanceller);
-  const submissions = new Submissions(ports, { follower, linkJob });
-  follower.onJobLost(createReplaceLostJob(ports, submissions));
+  const follower: Follower = new Follower(ports, (...lost) => replaceLostJob(...lost));
+  const submissions = new Submissions(ports, { follower, jobCanceller });
+  const replaceLostJob = createReplaceLostJob(ports, submissions);
   return { follower, jobCanceller, submissions };
 }
 

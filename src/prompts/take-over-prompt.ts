@@ -1,17 +1,12 @@
 import type { PromptRow } from '../ledger/ledger.ts';
 import type { LivePrompt } from './live-prompt.ts';
-import type { JobCanceller } from './follow/cancel-job.ts';
-import type { Follower } from './follow/follower.ts';
 import type { PromptPorts, PromptRecords } from './ports.ts';
+import type { FollowParts } from './submit/link-job.ts';
 import { restorePlan, traceparentIn } from './submit/plan.ts';
 import type { ContinuedSubmission, Submissions } from './submit/submissions.ts';
 
 /** The parts that lead a prompt to its job, and from there to its history. */
-export type PromptParts = {
-  readonly follower: Follower;
-  readonly jobCanceller: JobCanceller;
-  readonly submissions: Submissions;
-};
+export type PromptParts = FollowParts & { readonly submissions: Submissions };
 
 /** The work that is done when all prompts are in place. */
 export type NextStep = () => Promise<void> | void;

@@ -48,7 +48,7 @@ export async function openPromptServer(
     frames: { livePrompts, hub },
     policy: { clock: systemClock },
   });
-  const follower = new Follower(ports);
+  const follower = new Follower(ports, async () => 'final');
   await new PromptTakeover(ports, { follower } as PromptParts).start(() => {});
   let isOpen = true;
   async function close(): Promise<void> {

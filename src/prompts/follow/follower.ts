@@ -47,20 +47,16 @@ export class Follower {
   readonly #pruner: HistoryPruner;
   readonly #consumerOptions: JobConsumerOptions;
 
-  constructor(ports: PromptPorts) {
+  /** `replaceLostJob`: what follows when the job of a prompt was lost, or failed, before it started. */
+  constructor(ports: PromptPorts, replaceLostJob: ReplaceLostJob) {
     this.#ports = ports;
     this.#pruner = new HistoryPruner(ports.records.prompts, ports.policy.history);
     this.#consumerOptions = {
       ports,
       endingPrompts: this.#endingPrompts,
       pruner: this.#pruner,
-      replaceLostJob: async () => 'final',
+      replaceLostJob,
     };
-  }
-
-  /** Sets what follows when the job of a prompt was lost, or failed, before it started. */
-  onJobLost(replaceLostJob: ReplaceLostJob): void {
-    this.#consumerOptions.replaceLostJob = replaceLostJob;
   }
 
   /**

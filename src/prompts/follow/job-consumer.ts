@@ -27,7 +27,7 @@ export type JobConsumerOptions = {
   readonly ports: PromptPorts;
   readonly endingPrompts: EndingPrompts;
   readonly pruner: HistoryPruner;
-  replaceLostJob: ReplaceLostJob;
+  readonly replaceLostJob: ReplaceLostJob;
 };
 
 /** The number of events of one prompt that are consumed before the event loop gets its turn. */

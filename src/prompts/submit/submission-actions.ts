@@ -12,7 +12,7 @@ import { type WaitReason, isInOutbox } from '../pending-reason.ts';
 import type { PromptPorts } from '../ports.ts';
 import { LeadershipLost, ifLeadershipLost } from '../prompt-event-log.ts';
 import { ClientAnswers } from './client-answers.ts';
-import type { LinkJob } from './link-job.ts';
+import { type FollowParts, linkJob } from './link-job.ts';
 import type { Outbox } from './outbox.ts';
 import type { PendingSubmission } from './pending-submission.ts';
 import { withNewKey } from './plan.ts';
@@ -20,9 +20,6 @@ import { SubmissionCalls } from './submission-calls.ts';
 import { withJitter } from '../submission-pace.ts';
 import { type Action, type Input, isSearchResult } from './submission-table.ts';
 import { waitMsOf } from './submission-wait.ts';
-
-/** Follows a prompt, and links it to its job. */
-export type JobLink = { readonly follower: Follower; readonly linkJob: LinkJob };
 
 /** The next input; `undefined`: the submission has ended. */
 type Next = Promise<Input | undefined>;
@@ -41,8 +38,8 @@ const OUTBOX_REASONS: Partial<Record<Input, WaitReason>> = {
 /** Does what the table says. */
 export class SubmissionActions {
   readonly #ports: PromptPorts;
+  readonly #parts: FollowParts;
   readonly #follower: Follower;
-  readonly #linkJob: LinkJob;
   readonly #outbox: Outbox;
   readonly #calls: SubmissionCalls;
   readonly #answers: ClientAnswers;
@@ -65,13 +62,13 @@ export class SubmissionActions {
     stop: async () => undefined,
   } as const satisfies Record<Action, Act>;
 
-  constructor(ports: PromptPorts, { follower, linkJob }: JobLink, outbox: Outbox) {
+  constructor(ports: PromptPorts, parts: FollowParts, outbox: Outbox) {
     this.#ports = ports;
-    this.#follower = follower;
-    this.#linkJob = linkJob;
+    this.#parts = parts;
+    this.#follower = parts.follower;
     this.#outbox = outbox;
     this.#calls = new SubmissionCalls(ports);
-    this.#answers = new ClientAnswers(ports.records, follower);
+    this.#answers = new ClientAnswers(ports.records, parts.follower);
   }
 
   perform(action: Action, submission: PendingSubmission, input: Input): Next {
@@ -180,7 +177,7 @@ export class SubmissionActions {
       Object.keys(submission.nodeErrors).length === 0
         ? plan.outputs
         : outputsWithoutErrors(submission.nodeErrors, plan.outputs);
-    const linked = this.#linkJob(prompt, { ...plan, outputs }, job);
+    const linked = linkJob(this.#ports, this.#parts, { prompt, plan: { ...plan, outputs }, job });
     await linked.catch((error: unknown) => this.#answers.notLinked(submission, error));
     this.#outbox.remove(submission);
     if (client) reached('after-attach');

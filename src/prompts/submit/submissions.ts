@@ -8,10 +8,11 @@ import { serverStalled } from '../../translate/prompt-refusal.ts';
 import { type Accepted, OUTBOX_FULL, toV1Error } from './answer.ts';
 import { toRefusal } from './attempt.ts';
 import { type SubmissionDraft, recordPrompt, toPromptRow } from './draft.ts';
+import type { FollowParts } from './link-job.ts';
 import { Outbox } from './outbox.ts';
 import { PendingSubmission } from './pending-submission.ts';
 import type { SubmissionPlan } from './plan.ts';
-import { type JobLink, SubmissionActions } from './submission-actions.ts';
+import { SubmissionActions } from './submission-actions.ts';
 import { type Action, type Input, type SubmissionState, nextAction } from './submission-table.ts';
 
 /** A prompt that continues after its `POST`: of another process, or whose job was lost. */
@@ -35,10 +36,10 @@ export class Submissions {
   readonly #pending = new Map<string, PendingSubmission>();
   #isClosed = false;
 
-  constructor(ports: PromptPorts, link: JobLink) {
+  constructor(ports: PromptPorts, parts: FollowParts) {
     this.#ports = ports;
     this.#outbox = new Outbox(ports.frames.livePrompts, ports.policy);
-    this.#actions = new SubmissionActions(ports, link, this.#outbox);
+    this.#actions = new SubmissionActions(ports, parts, this.#outbox);
   }
 
   /** Returns the number of prompts that wait in the outbox. */

@@ -43,6 +43,7 @@ async function open({ isTakenOver }: { readonly isTakenOver: boolean }) {
       frames: { livePrompts, hub },
       policy: { clock },
     }),
+    async () => 'final',
   );
   onTestFinished(async () => {
     for (const answer of answers.values()) answer('succeeded');

@@ -104,6 +104,7 @@ function open({ streams = [], jobs = [] }: { streams?: Answer[]; jobs?: (Job | E
       frames: { livePrompts, hub, onEnded },
       policy: { clock },
     }),
+    async () => 'final',
   );
   onTestFinished(async () => {
     await follower.close();

@@ -53,6 +53,7 @@ function open() {
   };
   const follower = new Follower(
     fakePorts({ jobs: { api }, records: { eventLog }, frames: { livePrompts, hub } }),
+    async () => 'final',
   );
   onTestFinished(async () => {
     await follower.close();

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { JobCanceller } from '../../../src/prompts/follow/cancel-job.ts';
 import type { Follower } from '../../../src/prompts/follow/follower.ts';
 import type { LivePrompt } from '../../../src/prompts/live-prompt.ts';
-import { createLinkJob } from '../../../src/prompts/submit/link-job.ts';
+import { linkJob } from '../../../src/prompts/submit/link-job.ts';
 import type { SubmissionPlan } from '../../../src/prompts/submit/plan.ts';
 import type { Job } from '../../../src/protocol/v2.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
@@ -32,9 +32,9 @@ test('a prompt that was cancelled while it was sent is linked when the cancel of
       Object.assign(opened, { jobId }),
     follow: async () => void events.push('follow'),
   };
-  const linkJob = createLinkJob(ports, follower as unknown as Follower, canceller);
+  const parts = { follower: follower as unknown as Follower, jobCanceller: canceller };
   const plan = { graph: {}, placed: [], outputs: ['1'] } as unknown as SubmissionPlan;
-  await linkJob(live, plan, { id: 'j' } as Job);
+  await linkJob(ports, parts, { prompt: live, plan, job: { id: 'j' } as Job });
   await clock.advance(1000);
   expect(events).toEqual(['link', 'follow', 'cancel', 'cancel']);
 });

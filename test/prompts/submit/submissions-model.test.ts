@@ -133,7 +133,8 @@ class Model {
   async #checkReasons(): Promise<void> {
     for (const prompt of this.server.livePrompts.list('ann')) {
       const row = this.world.rows.get(prompt.key);
-      if (!row || row.state === 'live' || row.state === 'done' || prompt.cancelRequested) continue;
+      // A prompt with a job waits for it, also when the link to the job cannot be recorded yet.
+      if (!row || row.state === 'done' || prompt.jobId !== null || prompt.cancelRequested) continue;
       const reason = await pendingReasonOf(prompt, async () => 'not_started');
       if (row.state === 'outbox') expect([reason, isInOutbox(prompt)]).toEqual([reason, true]);
       if (row.state === 'unknown') expect(reason).toBe('searching');

@@ -1,4 +1,5 @@
 import { createLazyJson } from '../../../src/lib/lazy-json.ts';
+import type { LinkedJob } from '../../../src/ledger/ledger.ts';
 import { NEW_PROMPT, type PromptRow } from '../../../src/ledger/columns.ts';
 import type { JobSearch, Result, SubmitRequest } from '../../../src/protocol/job-api.ts';
 import { ok } from '../../../src/protocol/job-api.ts';
@@ -7,16 +8,17 @@ import { LivePrompt, type NewLivePrompt } from '../../../src/prompts/live-prompt
 import { LivePrompts } from '../../../src/prompts/live-prompts.ts';
 import { LeadershipLost, ifLeadershipLost } from '../../../src/prompts/prompt-event-log.ts';
 import type { PromptPorts } from '../../../src/prompts/ports.ts';
-import { type PromptParts, takeOverPrompt } from '../../../src/prompts/take-over-prompt.ts';
+import { takeOverPrompt } from '../../../src/prompts/take-over-prompt.ts';
+import type { JobCanceller } from '../../../src/prompts/follow/cancel-job.ts';
 import type { Follower } from '../../../src/prompts/follow/follower.ts';
 import type { SubmissionDraft } from '../../../src/prompts/submit/draft.ts';
 import {
   KEY_LABEL,
-  type SubmissionPlan,
   restorePlan,
   toStoredPlan,
   withNewKey,
 } from '../../../src/prompts/submit/plan.ts';
+import type { FollowParts } from '../../../src/prompts/submit/link-job.ts';
 import { Submissions } from '../../../src/prompts/submit/submissions.ts';
 import { fakePorts } from '../fake-ports.ts';
 import { type FakeClock, createFakeClock } from '../../support/fake-clock.ts';
@@ -205,10 +207,7 @@ export class Server {
       policy: { outboxLimit, clock: world.clock, deadlineClock: world.clock },
     });
     this.#follower = this.#fakeFollower();
-    this.submissions = new Submissions(this.#ports, {
-      follower: this.#follower,
-      linkJob: (...linked) => this.#linkJob(...linked),
-    });
+    this.submissions = new Submissions(this.#ports, this.#parts());
   }
 
   lead(key: string): void {
@@ -241,12 +240,16 @@ export class Server {
     const prompt = this.#track(liveOf(row));
     prompt.isTakenOver = true;
     prompt.cancelRequested = row.cancelAskedAtMs !== null;
+    const parts = { ...this.#parts(), submissions: this.submissions };
+    const next = await takeOverPrompt(this.#ports, parts, prompt);
+    await next?.();
+  }
+
+  #parts(): FollowParts {
     const jobCanceller = {
       cancelInBackground: ({ jobId }: LivePrompt) => this.#world.cancelJob(jobId ?? ''),
-    };
-    const parts = { follower: this.#follower, submissions: this.submissions, jobCanceller };
-    const next = await takeOverPrompt(this.#ports, parts as PromptParts, prompt);
-    await next?.();
+    } as JobCanceller;
+    return { follower: this.#follower, jobCanceller };
   }
 
   async cancel(key: string): Promise<boolean | undefined> {
@@ -329,6 +332,12 @@ export class Server {
           this.#world.end(key, 'remove');
           return undefined;
         }),
+      linkJob: (key: string, link: LinkedJob) =>
+        this.#write(key, () => {
+          this.#world.failIfFull(key, 'link');
+          this.#world.end(key, 'link');
+          return { ...rowIn(rows, key), state: 'live', ...link };
+        }),
       get: async (key: string) => rows.get(key),
       hasJob: async (id: string) => [...rows.values()].some(({ jobId }) => jobId === id),
     };
@@ -355,7 +364,7 @@ export class Server {
       releaseFrames() {},
       openEventStream: (prompt: LivePrompt, { jobId }: { jobId: string }) =>
         this.livePrompts.setJobId(prompt, jobId),
-      follow: async () => {},
+      follow: async ({ key }: LivePrompt) => this.#world.failIfFull(key, 'attached'),
       appendEntry: entry,
       remove: async (prompt: LivePrompt) => {
         const rows = this.#prompts() as { remove(key: string): Promise<void> };
@@ -372,21 +381,6 @@ export class Server {
         this.livePrompts.remove(prompt);
       },
     } as unknown as Follower;
-  }
-
-  async #linkJob(prompt: LivePrompt, plan: SubmissionPlan, { id }: Job): Promise<void> {
-    const { key } = prompt;
-    await this.#write(key, () => {
-      this.#world.failIfFull(key, 'link');
-      this.#world.end(key, 'link');
-      const { promptId } = prompt;
-      const targetsJson = JSON.stringify(plan.outputs);
-      return { ...rowIn(this.#world.rows, key), state: 'live', jobId: id, promptId, targetsJson };
-    });
-    this.#world.failIfFull(key, 'attached');
-    this.livePrompts.setJobId(prompt, id);
-    const made = this.#world.jobs.find((job) => job.id === id);
-    if (prompt.cancelRequested && made) made.isCancelled = true;
   }
 
   #track(newPrompt: NewLivePrompt): LivePrompt {
