@@ -13,8 +13,6 @@ import { type NextStep, type PromptParts, takeOverPrompt } from './take-over-pro
 
 type PromptStep = { readonly prompt: LivePrompt; readonly run: NextStep };
 
-type NeededCredential = { readonly user: string; readonly needsSecrets: boolean };
-
 /**
  * Resumes the prompts of processes that have ended. Prompts with a job are followed again. Prompts
  * without one are submitted under the same idempotency key, or their job is searched for.
@@ -25,8 +23,6 @@ export class PromptTakeover {
   /** Keys of prompts without a leader that wait for a call of their user. */
   readonly #awaitingCaller = new ByUser<string>();
   readonly #withoutCredential = new ByUser<LivePrompt>();
-  /** Prompts that can be sent only with the credential of their user among their secrets. */
-  readonly #needingOwnSecrets = new WeakSet<LivePrompt>();
   readonly #takingOver = new Map<string, Promise<void>>();
 
   constructor(ports: PromptPorts, parts: PromptParts) {
@@ -104,26 +100,15 @@ export class PromptTakeover {
     const prompt = this.#parts.follower.trackPrompt(toNewLivePrompt(row), caller);
     prompt.cancelRequested ||= row.cancelAskedAtMs !== null;
     readLinkedJob(this.#ports.frames.livePrompts, prompt, row);
-    if (needsOwnSecrets(row)) this.#needingOwnSecrets.add(prompt);
-    if (!this.#canProceed(prompt)) this.#withoutCredential.add(row.user, prompt);
+    if (!this.#canProceed(row)) this.#withoutCredential.add(row.user, prompt);
     return prompt;
   }
 
-  #canProceed(prompt: LivePrompt): boolean {
-    const { user } = prompt.caller;
-    const needsSecrets = prompt.jobId === null && this.#needingOwnSecrets.has(prompt);
-    return this.#hasNeededCredential({ user, needsSecrets });
-  }
-
-  #canTakeOver(row: PromptRow): boolean {
-    const needsSecrets = row.jobId === null && needsOwnSecrets(row);
-    return this.#hasNeededCredential({ user: row.user, needsSecrets });
-  }
-
-  #hasNeededCredential({ user, needsSecrets }: NeededCredential): boolean {
+  /** False for a prompt that needs the credential of its user, which no call has brought yet. */
+  #canProceed(row: PromptRow): boolean {
     const { keyring, needsCredential } = this.#ports.jobs;
-    if (!needsSecrets && !needsCredential(user)) return true;
-    return keyring.callerOf(user).credential !== undefined;
+    if (!needsOwnSecrets(row) && !needsCredential(row.user)) return true;
+    return keyring.callerOf(row.user).credential !== undefined;
   }
 
   /** Takes over prompts. `keys`: all prompts without a leader. */
@@ -164,12 +149,12 @@ export class PromptTakeover {
   async #takeOver(key: string): Promise<PromptStep | undefined> {
     const { follower } = this.#parts;
     const { prompts, eventLog } = this.#ports.records;
+    const row = await prompts.get(key);
     const known = follower.find(key);
-    const row = known ? undefined : await prompts.get(key);
     if (!known && (!row || row.state === 'done')) return this.#discardLeftover(key, row);
     if (known) known.isTakenOver = true;
     const user = known?.caller.user ?? row?.user ?? '';
-    if (!(known ? this.#canProceed(known) : row && this.#canTakeOver(row))) {
+    if (row && !this.#canProceed(row)) {
       this.#awaitingCaller.add(user, key);
       if (known) this.#ports.frames.livePrompts.awaitCredential(known);
       return undefined;
