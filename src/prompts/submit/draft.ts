@@ -3,6 +3,7 @@ import type { Caller } from '../../protocol/job-api.ts';
 import { type SubmissionPlan, toStoredPlan } from './plan.ts';
 import type { PromptPorts } from '../ports.ts';
 import type { Submission } from '../submission.ts';
+import type { SubmissionState } from './submission-table.ts';
 
 /** A checked submission that can be sent upstream. */
 export type SubmissionDraft = {
@@ -21,9 +22,11 @@ export function initialPromptId({ submission, plan }: SubmissionDraft): string {
 }
 
 /** Returns the record that is on disk before the first byte goes upstream. */
-export function toPromptRow(draft: SubmissionDraft, state: 'submitting' | 'outbox'): PromptRow {
+export function toPromptRow(draft: SubmissionDraft, state: SubmissionState): PromptRow {
   const { caller, submission, plan, graphJson, extraDataJson, createdAtMs } = draft;
-  const known = {
+  return {
+    ...NEW_PROMPT,
+    ...toStoredPlan(plan),
     key: plan.promptKey,
     user: caller.user,
     promptId: initialPromptId(draft),
@@ -35,9 +38,6 @@ export function toPromptRow(draft: SubmissionDraft, state: 'submitting' | 'outbo
     extraDataJson,
     state,
   };
-  const stored = toStoredPlan(plan);
-  // No spread: on Node 20, adding members to a copy takes 30 microseconds.
-  return Object.assign({}, NEW_PROMPT, known, stored);
 }
 
 /**

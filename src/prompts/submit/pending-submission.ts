@@ -25,6 +25,7 @@ export class PendingSubmission {
   plan: SubmissionPlan;
   readonly facts: SubmissionFacts;
   readonly draft: SubmissionDraft | undefined;
+  readonly #source: SubmissionDraft | LivePrompt;
   /** `undefined`: no client knows the prompt. */
   prompt: LivePrompt | undefined;
   client: WaitingClient | undefined;
@@ -52,6 +53,7 @@ export class PendingSubmission {
   constructor(source: Source, plan: SubmissionPlan, state: SubmissionState, nowMs: number) {
     this.draft = 'draft' in source ? source.draft : undefined;
     this.prompt = 'prompt' in source ? source.prompt : undefined;
+    this.#source = 'draft' in source ? source.draft : source.prompt;
     this.plan = plan;
     this.state = state;
     const mayHaveJob = state !== 'outbox' && this.draft === undefined;
@@ -63,7 +65,7 @@ export class PendingSubmission {
   }
 
   get caller(): Caller {
-    return (this.prompt ?? this.#requestOf()).caller;
+    return (this.prompt ?? this.#source).caller;
   }
 
   get user(): string {
@@ -75,15 +77,10 @@ export class PendingSubmission {
   }
 
   get createdAtMs(): number {
-    return (this.prompt ?? this.#requestOf()).createdAtMs;
+    return this.#source.createdAtMs;
   }
 
   get isCancelRequested(): boolean {
     return this.prompt?.cancelRequested === true;
-  }
-
-  #requestOf(): SubmissionDraft {
-    if (!this.draft) throw new Error('a submission without prompt and draft');
-    return this.draft;
   }
 }

@@ -92,7 +92,7 @@ export class Submissions {
   async #record(submission: PendingSubmission, draft: SubmissionDraft): Promise<void> {
     const isBehind = submission.state === 'outbox';
     try {
-      await recordPrompt(toPromptRow(draft, isBehind ? 'outbox' : 'submitting'), this.#ports);
+      await recordPrompt(toPromptRow(draft, submission.state), this.#ports);
     } catch (error) {
       this.#outbox.remove(submission);
       // Another process took the prompt over before it was recorded.
