@@ -8,13 +8,7 @@ import { errorsInOrder } from '../../translate/node-errors.ts';
 import { extraPngInfo } from '../../translate/file-mentions.ts';
 import type { Json } from '../../protocol/json.ts';
 import { withGivenNames } from '../../protocol/upload-folders.ts';
-import {
-  type Caller,
-  type SubmitRequest,
-  type V2Error,
-  isAboutContent,
-  v2Error,
-} from '../../protocol/job-api.ts';
+import { type Caller, type SubmitRequest, type V2Error, v2Error } from '../../protocol/job-api.ts';
 import type { NodeErrors } from '../../protocol/v1.ts';
 import type { Job } from '../../protocol/v2.ts';
 import type { PromptPorts } from '../ports.ts';
@@ -26,7 +20,11 @@ import type { AttemptInput } from './submission-table.ts';
 /** The result of sending a plan. */
 export type Attempt = AcceptedAttempt | FailedAttempt;
 
-type AcceptedAttempt = Sent & { readonly input: 'accepted'; readonly job: Job };
+type AcceptedAttempt = Sent & {
+  readonly input: 'accepted';
+  readonly job: Job;
+  readonly error?: undefined;
+};
 
 export type FailedAttempt = Sent & {
   readonly input: Exclude<AttemptInput, 'accepted'>;
@@ -52,66 +50,62 @@ type SendOptions = {
   readonly graphJson?: string | undefined;
 };
 
-/** Sends a plan that is recorded. */
-export type SendPlan = (
+/**
+ * Sends a plan that is recorded. v2 takes a graph as a whole or not at all; v1 runs the valid outputs
+ * and reports the rest. A refusal that another plan can repair is repaired.
+ */
+export async function sendPlan(
+  ports: PromptPorts,
+  caller: Caller,
+  firstPlan: SubmissionPlan,
+  { record, graphJson }: SendOptions,
+): Promise<Attempt> {
+  let nodeErrors: NodeErrors = {};
+  for (let plan = firstPlan; ;) {
+    const sent = await sendOnce(ports, caller, plan, graphJson);
+    if (!record || !isRefused(sent)) return { ...sent, nodeErrors };
+    const next = await nextPlan(ports, caller, sent);
+    const isRenewed = next !== undefined && next.outputs === plan.outputs;
+    if (!isRenewed) {
+      const all = { ...nodeErrors, ...sent.refusal.body.node_errors };
+      nodeErrors = errorsInOrder(Object.entries(all), plan.graph);
+    }
+    if (next === undefined) return withNodeErrors(sent, nodeErrors);
+    await record(next);
+    plan = next;
+  }
+}
+
+async function sendOnce(
+  { jobs }: PromptPorts,
   caller: Caller,
   plan: SubmissionPlan,
-  options: SendOptions,
-) => Promise<Attempt>;
+  graphJson: string | undefined,
+): Promise<Attempt> {
+  const isUnchanged = graphJson !== undefined && workflowOf(plan) === plan.graph;
+  const request = { ...toSubmitRequest(plan), ...(isUnchanged && { workflowJson: graphJson }) };
+  const result = await jobs.api.submit(caller, request);
+  if (result.ok) return { input: 'accepted', plan, job: result.value, nodeErrors: {} };
+  const error = withNamesOf(plan, result.error);
+  const refusal = toRefusal(error, plan);
+  return { input: inputOf(error), plan, nodeErrors: {}, error, refusal };
+}
 
-/**
- * Creates the function that sends plans. v2 takes a graph as a whole or not at all; v1 runs the
- * valid outputs and reports the rest. A refusal that another plan can repair is repaired.
- */
-export function createSendPlan({ jobs: { api, reupload }, records }: PromptPorts): SendPlan {
-  const renewal = { jobs: api, files: records.files, reupload };
-
-  async function sendOnce(
-    caller: Caller,
-    plan: SubmissionPlan,
-    graphJson: string | undefined,
-  ): Promise<Attempt> {
-    const isUnchanged = graphJson !== undefined && workflowOf(plan) === plan.graph;
-    const request = { ...toSubmitRequest(plan), ...(isUnchanged && { workflowJson: graphJson }) };
-    const result = await api.submit(caller, request);
-    if (result.ok) return { input: 'accepted', plan, job: result.value, nodeErrors: {} };
-    const error = withNamesOf(plan, result.error);
-    const refusal = toRefusal(error, plan);
-    return { input: inputOf(error), plan, nodeErrors: {}, error, refusal };
-  }
-
-  /** Returns another plan that may be accepted. */
-  async function nextPlan(
-    caller: Caller,
-    { plan, error, refusal }: FailedAttempt,
-  ): Promise<SubmissionPlan | undefined> {
-    const { placed } = plan;
-    const isRenewed = plan.idempotencyKey === renewedKey(plan);
-    const renewed = isRenewed
-      ? undefined
-      : await renewAssets(renewal, caller, { resolvedFiles: placed, error });
-    if (renewed) return { ...plan, placed: renewed, idempotencyKey: renewedKey(plan) };
-    const validOutputs = outputsWithoutErrors(refusal.body.node_errors, plan.outputs);
-    const isPartial = validOutputs.length > 0 && validOutputs.length < plan.outputs.length;
-    return refusal.status === 400 && isPartial ? withOutputs(plan, validOutputs) : undefined;
-  }
-
-  return async (caller, firstPlan, { record, graphJson }) => {
-    let nodeErrors: NodeErrors = {};
-    for (let plan = firstPlan; ;) {
-      const sent = await sendOnce(caller, plan, graphJson);
-      if (!record || !isRefused(sent)) return { ...sent, nodeErrors };
-      const next = await nextPlan(caller, sent);
-      const isRenewed = next !== undefined && next.outputs === plan.outputs;
-      if (!isRenewed) {
-        const all = { ...nodeErrors, ...sent.refusal.body.node_errors };
-        nodeErrors = errorsInOrder(Object.entries(all), plan.graph);
-      }
-      if (next === undefined) return withNodeErrors(sent, nodeErrors);
-      await record(next);
-      plan = next;
-    }
-  };
+/** Returns another plan that may be accepted. */
+async function nextPlan(
+  { jobs: { api, reupload }, records: { files } }: PromptPorts,
+  caller: Caller,
+  { plan, error, refusal }: FailedAttempt,
+): Promise<SubmissionPlan | undefined> {
+  const { placed } = plan;
+  const isRenewed = plan.idempotencyKey === renewedKey(plan);
+  const renewed = isRenewed
+    ? undefined
+    : await renewAssets({ jobs: api, files, reupload }, caller, { resolvedFiles: placed, error });
+  if (renewed) return { ...plan, placed: renewed, idempotencyKey: renewedKey(plan) };
+  const validOutputs = outputsWithoutErrors(refusal.body.node_errors, plan.outputs);
+  const isPartial = validOutputs.length > 0 && validOutputs.length < plan.outputs.length;
+  return refusal.status === 400 && isPartial ? withOutputs(plan, validOutputs) : undefined;
 }
 
 /** True when the service made no job, for a reason that is not its capacity. */
@@ -119,20 +113,10 @@ function isRefused(sent: Attempt): sent is FailedAttempt {
   return sent.input === 'refused' || sent.input === 'refused for now';
 }
 
-/** True when the service says that it cannot reach its engine, and so has finished the request. */
-export function saysEngineDown(sent: Attempt): boolean {
-  return sent.input !== 'accepted' && sent.error.engineDown === true;
-}
-
 /** Returns the attempt that failed inside Holdover: the request may have been sent. */
 export function brokenOff(plan: SubmissionPlan): FailedAttempt {
   const error = v2Error(500, 'internal_error', 'The submission broke off.', { outcome: 'unknown' });
   return { input: 'unknown', plan, nodeErrors: {}, error, refusal: toRefusal(error, plan) };
-}
-
-/** True for a refusal that every attempt would get. */
-export function isContentRefused(sent: Attempt): boolean {
-  return sent.input === 'refused' && isAboutContent(sent.error);
 }
 
 /** Returns the error with the names that the client gave to its files. */

@@ -3,14 +3,7 @@ import { isGone } from '../../protocol/job-api.ts';
 import type { Job } from '../../protocol/v2.ts';
 import type { PromptPorts } from '../ports.ts';
 import { LeadershipLost } from '../prompt-event-log.ts';
-import {
-  type Attempt,
-  type SendPlan,
-  brokenOff,
-  createSendPlan,
-  isContentRefused,
-  saysEngineDown,
-} from './attempt.ts';
+import { type Attempt, brokenOff, sendPlan } from './attempt.ts';
 import { untilAborted } from '../../lib/concurrency.ts';
 import type { PendingSubmission } from './pending-submission.ts';
 import { type SubmissionPlan, toStoredPlan } from './plan.ts';
@@ -20,11 +13,9 @@ import type { Input, SubmissionState } from './submission-table.ts';
 /** Calls the upstream for submissions: sends plans, searches for jobs, cancels late jobs. */
 export class SubmissionCalls {
   readonly #ports: PromptPorts;
-  readonly #sendPlan: SendPlan;
 
   constructor(ports: PromptPorts) {
     this.#ports = ports;
-    this.#sendPlan = createSendPlan(ports);
   }
 
   /** Records state and plan: a process that takes over continues from there. */
@@ -63,7 +54,7 @@ export class SubmissionCalls {
     record: (plan: SubmissionPlan) => Promise<void>,
   ): Promise<Attempt> {
     try {
-      return await this.#sendPlan(caller, plan, {
+      return await sendPlan(this.#ports, caller, plan, {
         record: facts.mayHaveJob ? undefined : record,
         graphJson: draft?.graphJson,
       });
@@ -76,13 +67,9 @@ export class SubmissionCalls {
   }
 
   #noteAttempt(submission: PendingSubmission, sent: Attempt): void {
-    const { input, plan, nodeErrors } = sent;
-    const isEngineDown = saysEngineDown(sent);
-    const isAboutContent = isContentRefused(sent);
-    const nowMs = this.#ports.policy.deadlineClock.now();
-    submission.facts.noteAttempt({ input, isEngineDown, isAboutContent }, nowMs);
-    submission.plan = plan;
-    submission.nodeErrors = { ...submission.nodeErrors, ...nodeErrors };
+    submission.facts.noteAttempt(sent, this.#ports.policy.deadlineClock.now());
+    submission.plan = sent.plan;
+    submission.nodeErrors = { ...submission.nodeErrors, ...sent.nodeErrors };
     submission.failedAttempt = sent.input === 'accepted' ? undefined : sent;
     if (sent.input === 'accepted') submission.foundJob = sent.job;
   }

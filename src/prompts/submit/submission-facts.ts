@@ -1,3 +1,4 @@
+import { type V2Error, isAboutContent } from '../../protocol/job-api.ts';
 import type { SubmissionPace } from '../submission-pace.ts';
 import type { AttemptInput, Conditions, SearchInput } from './submission-table.ts';
 
@@ -16,10 +17,7 @@ const SEEING: ReadonlySet<SearchInput> = new Set([
 
 type NotedAttempt = {
   readonly input: AttemptInput;
-  /** True when the service says that it cannot reach its engine: it has finished the request. */
-  readonly isEngineDown: boolean;
-  /** True for a refusal of the content, which every attempt would get. */
-  readonly isAboutContent: boolean;
+  readonly error?: V2Error | undefined;
 };
 
 type NotedSearch = { readonly result: SearchInput; readonly mayForgetKeys: boolean };
@@ -38,8 +36,10 @@ export class SubmissionFacts {
   #newKeys = 0;
   /** True when an attempt got no answer: the service may still work on it. */
   #isAnswerMissing: boolean;
+  /** True when the service said last that it cannot reach its engine: it has finished the request. */
   #isEngineDown = false;
-  #isAboutContent = false;
+  /** True when the last attempt was refused for its content, as every attempt would be. */
+  #isContentRefused = false;
   #unknownSinceMs: number | undefined;
   #searchedSinceMs: number;
   #lastSearch: { readonly input: SearchInput; readonly sinceMs: number } | undefined;
@@ -51,12 +51,12 @@ export class SubmissionFacts {
     this.#searchedSinceMs = nowMs;
   }
 
-  noteAttempt({ input, isEngineDown, isAboutContent }: NotedAttempt, nowMs: number): void {
+  noteAttempt({ input, error }: NotedAttempt, nowMs: number): void {
     this.notSent = input === 'not sent' ? this.notSent + 1 : 0;
-    this.#isAboutContent = isAboutContent;
+    this.#isContentRefused = input === 'refused' && error !== undefined && isAboutContent(error);
     if (input === 'key used') return this.#noteKeyUsed(nowMs);
-    this.#isEngineDown = isEngineDown;
-    if (input === 'unknown') this.#noteUnknown(isEngineDown, nowMs);
+    this.#isEngineDown = error?.engineDown === true;
+    if (input === 'unknown') this.#noteUnknown(nowMs);
   }
 
   #noteKeyUsed(nowMs: number): void {
@@ -66,12 +66,12 @@ export class SubmissionFacts {
     this.#isKeyUsed = true;
   }
 
-  #noteUnknown(isEngineDown: boolean, nowMs: number): void {
+  #noteUnknown(nowMs: number): void {
     this.unknown++;
     if (!this.mayHaveJob) this.#searchedSinceMs = nowMs;
     this.mayHaveJob = true;
     this.#unknownSinceMs ??= nowMs;
-    this.#isAnswerMissing ||= !isEngineDown;
+    this.#isAnswerMissing ||= !this.#isEngineDown;
   }
 
   /** Returns what the result means after the attempts that were made. */
@@ -126,7 +126,7 @@ export class SubmissionFacts {
     const isFirst = !this.mayHaveJob;
     return {
       first: isFirst,
-      final: isFirst || (this.#isAboutContent && wasSearched),
+      final: isFirst || (this.#isContentRefused && wasSearched),
       'outbox full': isFirst && isOutboxFull,
       'secrets gone': lacksSecrets,
       'tries left': this.notSent <= answering.notSentMs.length,

@@ -1,6 +1,7 @@
 // The table of submissions decides by these rules, and docs/architecture.md prints it.
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { v2Error } from '../../../src/protocol/job-api.ts';
 import { SubmissionFacts } from '../../../src/prompts/submit/submission-facts.ts';
 import { DEFAULT_PACE } from '../../../src/prompts/submission-pace.ts';
 import {
@@ -24,9 +25,9 @@ function actionAfter(
   forMs: number,
 ): string {
   const facts = new SubmissionFacts(true, 0);
-  const answer = { isEngineDown: true, isAboutContent: false };
-  facts.noteAttempt({ input: 'unknown', ...answer }, 0);
-  if (key === 'key used') facts.noteAttempt({ input: 'key used', ...answer }, 0);
+  const error = v2Error(503, 'upstream_unreachable', '', { engineDown: true });
+  facts.noteAttempt({ input: 'unknown', error }, 0);
+  if (key === 'key used') facts.noteAttempt({ input: 'key used', error }, 0);
   facts.noteSearch({ result, mayForgetKeys: false }, 0);
   const input = facts.noteSearch({ result, mayForgetKeys: false }, forMs);
   const now = { nowMs: forMs, ageMs: 0, lacksSecrets: false, isOutboxFull: false };
