@@ -1,103 +1,83 @@
 import type { QueuedJob } from './job-queue.ts';
 
-/** The waiting jobs of one user, and the figures that decide which user is next. */
-type UserJobs<T> = {
-  /** The jobs in v1's order: by number, then by arrival. */
-  readonly jobs: T[];
-  /** The number of jobs of this user that run now. */
-  running: number;
-  /**
-   * A value that grows with time: when the user began to wait, or when the user's latest job ended.
-   */
-  since: number;
-};
-
-/**
- * Returns the waiting jobs in the order in which they will run. Users take turns: the user with the
- * fewest running jobs is first, among equals the one who has waited longest. A single user may use
- * all workers. No running job is stopped for another user, but that user gets the next free worker.
- */
-function fairOrder<T>(users: readonly UserJobs<T>[]): readonly T[] {
-  const order: T[] = [];
-  let waiting = users.toSorted((one, other) => one.since - other.since);
-  for (let round = 0; waiting.length > 0; round++) {
-    for (const { jobs, running } of waiting) {
-      const job = jobs[round - running];
-      if (job !== undefined) order.push(job);
-    }
-    waiting = waiting.filter(({ jobs, running }) => running + jobs.length > round + 1);
-  }
-  return order;
-}
-
 /** A queue in which users take turns. */
 export class FairQueue<T extends QueuedJob> {
-  readonly #onMove: (waiting: readonly T[]) => void;
-  readonly #users = new Map<string, UserJobs<T>>();
+  /** The waiting jobs by number, then by arrival: each user's jobs are in v1's order. */
+  readonly #waiting: T[] = [];
+  readonly #running = new Set<T>();
+  /**
+   * A value that grows with time, for each user with jobs: when the user began to wait, or when the
+   * user's latest job ended.
+   */
+  readonly #since = new Map<string, number>();
   #changes = 0;
   #highest = -1;
 
-  /** `onMove` is called after every change with all jobs that still wait. */
-  constructor(onMove: (waiting: readonly T[]) => void) {
-    this.#onMove = onMove;
-  }
-
   add(job: T): void {
-    const user = this.#userOf(job.user);
-    if (user.jobs.length === 0) user.since = ++this.#changes;
-    user.jobs.push(job);
-    user.jobs.sort(byOrder);
+    if (this.countOf(job.user) === 0) this.#since.set(job.user, ++this.#changes);
+    this.#waiting.push(job);
+    this.#waiting.sort(byOrder);
     this.#highest = Math.max(this.#highest, job.order);
-    this.#onMove(this.waiting());
   }
 
   /** Takes the next job, if one waits. Call `ended` or `returned` when it no longer runs. */
   take(): T | undefined {
     const [job] = this.waiting();
     if (!job) return undefined;
-    const user = this.#userOf(job.user);
-    user.jobs.shift();
-    user.running++;
-    this.#onMove(this.waiting());
+    this.#waiting.splice(this.#waiting.indexOf(job), 1);
+    this.#running.add(job);
     return job;
   }
 
   ended(job: T): void {
-    const user = this.#userOf(job.user);
-    user.running--;
-    user.since = ++this.#changes;
-    this.#removeIdle(job.user);
+    this.#running.delete(job);
+    this.#since.set(job.user, ++this.#changes);
+    this.#forgetIdle(job.user);
   }
 
   /** Makes a taken job wait again. Its user is next. */
   returned(job: T): void {
-    const user = this.#userOf(job.user);
-    user.running--;
-    user.since = 0;
-    user.jobs.unshift(job);
-    user.jobs.sort(byOrder);
-    this.#onMove(this.waiting());
+    this.#running.delete(job);
+    this.#since.set(job.user, 0);
+    this.#waiting.unshift(job);
+    this.#waiting.sort(byOrder);
   }
 
   remove(id: string): boolean {
-    for (const [name, { jobs }] of this.#users) {
-      const index = jobs.findIndex((job) => job.id === id);
-      if (index < 0) continue;
-      jobs.splice(index, 1);
-      this.#removeIdle(name);
-      this.#onMove(this.waiting());
-      return true;
-    }
-    return false;
+    const job = this.#waiting.find((other) => other.id === id);
+    if (!job) return false;
+    this.#waiting.splice(this.#waiting.indexOf(job), 1);
+    this.#forgetIdle(job.user);
+    return true;
   }
 
-  /** Returns the waiting jobs in the order in which they will run. */
+  /** True when a job waits or runs. */
+  has(id: string): boolean {
+    return [...this.#waiting, ...this.#running].some((job) => job.id === id);
+  }
+
+  /**
+   * Returns the waiting jobs in the order in which they will run. Users take turns: the user with
+   * the fewest running jobs is first, among equals the one who has waited longest. A single user
+   * may use all workers. No running job is stopped for another user, but that user gets the next
+   * free worker.
+   */
   waiting(): readonly T[] {
-    return fairOrder([...this.#users.values()]);
+    const turns = new Map<string, number>();
+    const nextTurn = ({ user }: T): number => {
+      const turn = turns.get(user) ?? 0;
+      turns.set(user, turn + 1);
+      return turn;
+    };
+    for (const job of this.#running) nextTurn(job);
+    return this.#waiting
+      .map((job) => ({ job, turn: nextTurn(job), since: this.#since.get(job.user) ?? 0 }))
+      .sort((one, other) => one.turn - other.turn || one.since - other.since)
+      .map(({ job }) => job);
   }
 
   countOf(user: string): number {
-    return this.#users.get(user)?.jobs.length ?? 0;
+    return this.#waiting.filter((job) => job.user === user).length;
   }
 
   /** Returns an order after all jobs that were queued so far. */
@@ -105,15 +85,9 @@ export class FairQueue<T extends QueuedJob> {
     return Math.floor(this.#highest) + 1;
   }
 
-  #userOf(name: string): UserJobs<T> {
-    const user = this.#users.get(name) ?? { jobs: [], running: 0, since: 0 };
-    this.#users.set(name, user);
-    return user;
-  }
-
-  #removeIdle(name: string): void {
-    const user = this.#users.get(name);
-    if (user?.jobs.length === 0 && user.running === 0) this.#users.delete(name);
+  #forgetIdle(user: string): void {
+    const jobs = [...this.#waiting, ...this.#running];
+    if (!jobs.some((job) => job.user === user)) this.#since.delete(user);
   }
 }
 

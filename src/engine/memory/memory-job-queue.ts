@@ -11,35 +11,31 @@ import type {
 
 /** The queue of a single process. Its calls take effect before they return. */
 export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
-  readonly #queue: FairQueue<T>;
-  /** Ids of the jobs that wait or run. */
-  readonly #queued = new Set<string>();
+  readonly #queue = new FairQueue<T>();
+  readonly #onOrder: (waiting: readonly T[]) => void;
   readonly #stops = new Map<string, StopRequest<QueueStop>>();
   #startWaitingJobs = (): void => {};
 
   /** `onOrder` is called after every change with all waiting jobs, in order. */
   constructor(onOrder: (waiting: readonly T[]) => void = () => {}) {
-    this.#queue = new FairQueue<T>(onOrder);
+    this.#onOrder = onOrder;
   }
 
   async add(jobs: readonly T[]): Promise<void> {
-    for (const job of jobs) {
-      if (this.#queued.has(job.id)) continue;
-      this.#queued.add(job.id);
-      this.#queue.add(job);
-    }
+    for (const job of jobs) if (!this.#queue.has(job.id)) this.#queue.add(job);
+    this.#orderChanged();
     this.#schedule();
   }
 
   async remove(id: string): Promise<boolean> {
-    if (!this.#queue.remove(id)) return false;
-    this.#queued.delete(id);
-    return true;
+    const isRemoved = this.#queue.remove(id);
+    if (isRemoved) this.#orderChanged();
+    return isRemoved;
   }
 
   async cancel(id: string): Promise<boolean> {
     this.#stops.get(id)?.request('canceled');
-    return this.#queued.has(id);
+    return this.#queue.has(id);
   }
 
   async positions(ids: readonly string[]): Promise<readonly (number | null)[]> {
@@ -62,6 +58,7 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
       while (isOpen && running.size < options.concurrency) {
         const job = this.#queue.take();
         if (!job) return;
+        this.#orderChanged();
         const run = this.#run(job, options).finally(() => {
           running.delete(job.id);
           this.#schedule();
@@ -98,8 +95,12 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
       return 'over' as const;
     });
     this.#stops.delete(job.id);
-    if (outcome === 'interrupted') return this.#queue.returned(job);
-    this.#queued.delete(job.id);
-    this.#queue.ended(job);
+    if (outcome === 'over') return this.#queue.ended(job);
+    this.#queue.returned(job);
+    this.#orderChanged();
+  }
+
+  #orderChanged(): void {
+    this.#onOrder(this.#queue.waiting());
   }
 }

@@ -55,7 +55,7 @@ describe.skipIf(redisMissing() !== '')(`turns over Redis${redisMissing()}`, () =
     await fc.assert(
       fc.asyncProperty(fc.array(act, { maxLength: 30 }), async (acts) => {
         const shared = await openTurns();
-        const queue = new FairQueue<{ id: string; user: string; order: number }>(() => {});
+        const queue = new FairQueue<{ id: string; user: string; order: number }>();
         const running: { job: { id: string; user: string; order: number }; end(): unknown }[] = [];
         for (const [i, what] of acts.entries()) {
           if (typeof what === 'object') {

@@ -10,7 +10,7 @@ function jobs(user: string, count: number, first = 0): Job[] {
 }
 
 function queueOf(...arriving: readonly Job[]) {
-  const queue = new FairQueue<Job>(() => {});
+  const queue = new FairQueue<Job>();
   for (const job of arriving) queue.add(job);
   return queue;
 }
