@@ -16,7 +16,10 @@ export type NodeRecord = {
 /** Results by node signature. */
 export type NodeRecords = Map<string, NodeRecord>;
 
-/** Keeps the results of each user's previous prompt, and of no earlier one, as v1 does. */
+/**
+ * Keeps the results of each user's previous prompt, and of no earlier one, as v1 does. Its thread
+ * runs one job at a time: each `take` is followed by the `put` of the same job.
+ */
 export interface NodeCache {
   take(user: string): NodeRecords;
   put(user: string, records: NodeRecords): void;
@@ -33,26 +36,21 @@ export function createNodeCache({ maxBytes }: { readonly maxBytes: number }): No
     maxSize: Math.max(1, maxBytes),
     sizeCalculation: sizeOf,
   });
-  /**
-   * The users whose results a running job uses, and those of them whose results are dropped at its
-   * end.
-   */
-  const inUse = new Set<string>();
-  const toDrop = new Set<string>();
+  /** The user of the running job; `undefined` when its results are to be dropped. */
+  let current: string | undefined;
   return {
     take(user) {
       const records = users.get(user) ?? new Map();
       users.delete(user);
-      inUse.add(user);
+      current = user;
       return records;
     },
     put(user, records) {
-      inUse.delete(user);
-      if (!toDrop.delete(user)) users.set(user, records);
+      if (current === user) users.set(user, records);
     },
     forget(user) {
       users.delete(user);
-      if (inUse.has(user)) toDrop.add(user);
+      if (current === user) current = undefined;
     },
   };
 }
