@@ -1,26 +1,28 @@
 import type { Logger } from '../observability/log.ts';
 import type { Clock } from '../lib/clock.ts';
 
-type SweepOptions = { readonly everyMs: number; readonly clock: Clock; readonly log: Logger };
+type SweepOptions = {
+  /** Runs once, before the first sweep. */
+  readonly first: () => Promise<unknown>;
+  readonly sweep: () => Promise<void>;
+  /** The time from the end of a run to the next sweep. */
+  readonly everyMs: number;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
 
 /** A sweep that runs at an interval, and never twice at the same time. A failed run is logged. */
 export class PeriodicSweep {
-  readonly #sweep: () => Promise<void>;
   readonly #options: SweepOptions;
   readonly #closing = new AbortController();
   #running: Promise<void> = Promise.resolve();
 
-  constructor(sweep: () => Promise<void>, options: SweepOptions) {
-    this.#sweep = sweep;
+  constructor(options: SweepOptions) {
     this.#options = options;
   }
 
-  /** Runs `first`, then the sweep, then the sweep `everyMs` after the end of each run. */
-  start(first: () => Promise<void>): void {
-    this.#running = this.#repeat(async () => {
-      await first();
-      await this.#sweep();
-    });
+  start(): void {
+    this.#running = this.#repeat();
   }
 
   /** Stops, and waits for a run in progress. */
@@ -29,11 +31,15 @@ export class PeriodicSweep {
     await this.#running;
   }
 
-  async #repeat(first: () => Promise<void>): Promise<void> {
-    const { clock, everyMs, log } = this.#options;
+  async #repeat(): Promise<void> {
+    const { first, sweep, everyMs, clock, log } = this.#options;
     const { signal } = this.#closing;
-    for (let task = first; !signal.aborted; task = this.#sweep) {
-      await task().catch((err: unknown) =>
+    const firstRun = async (): Promise<void> => {
+      await first();
+      await sweep();
+    };
+    for (let run = firstRun; !signal.aborted; run = sweep) {
+      await run().catch((err: unknown) =>
         log.error({ event: 'retention.sweep_failed', err }, 'a sweep of jobs and assets failed'),
       );
       // The sleep rejects when `close` is called.

@@ -3,16 +3,17 @@ import { silentLogger } from '../../src/observability/log.ts';
 import { PeriodicSweep } from '../../src/engine/periodic-sweep.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
-function open(task: () => Promise<void>, log = silentLogger()) {
+function open(sweep: () => Promise<void>, first = async () => {}, log = silentLogger()) {
   const clock = createFakeClock();
-  const periodic = new PeriodicSweep(task, { everyMs: 1000, clock, log });
+  const periodic = new PeriodicSweep({ first, sweep, everyMs: 1000, clock, log });
   return { clock, periodic };
 }
 
 test('the sweep runs after the first step, then an interval after each run', async () => {
   const runs: string[] = [];
-  const { clock, periodic } = open(async () => void runs.push('task'));
-  periodic.start(async () => void runs.push('first'));
+  const pushed = (run: string) => async () => void runs.push(run);
+  const { clock, periodic } = open(pushed('task'), pushed('first'));
+  periodic.start();
   await clock.advance(999);
   expect(runs).toEqual(['first', 'task']);
   await clock.advance(1);
@@ -27,11 +28,12 @@ test('a run that fails is logged, and the next one is tried', async () => {
   const logged: unknown[] = [];
   const log = { ...silentLogger(), error: (...line: unknown[]) => void logged.push(line) };
   let runs = 0;
-  const { clock, periodic } = open(async () => {
+  const fail = async () => {
     runs++;
     throw new Error('no disk');
-  }, log as never);
-  periodic.start(async () => {});
+  };
+  const { clock, periodic } = open(fail, undefined, log as never);
+  periodic.start();
   await clock.advance(1000);
   expect(runs).toBe(2);
   expect(logged[0]).toEqual([
@@ -47,7 +49,7 @@ test('closing waits for a run under way', async () => {
     await clock.sleep(100);
     isDone = true;
   });
-  periodic.start(async () => {});
+  periodic.start();
   await clock.advance(0);
   const closed = periodic.close();
   await clock.advance(100);

@@ -27,12 +27,6 @@ export type RetentionOptions = {
  * Removes everything past its retention: jobs with their outputs, assets, idempotency keys, and
  * bytes above the budget.
  */
-export async function sweepWithUnrecorded(deps: RetentionOptions): Promise<void> {
-  await sweep(deps);
-  await removeUnrecorded(deps);
-}
-
-/** Does this without the bytes that another process may be recording. */
 export async function sweep(deps: RetentionOptions): Promise<void> {
   const nowMs = deps.clock.now();
   for (const row of await deps.ledger.jobs.expiredBy(nowMs)) await expireJob(row.id, deps);
@@ -45,12 +39,16 @@ export async function sweep(deps: RetentionOptions): Promise<void> {
 
 /**
  * Removes bytes with a marker and without a record: a process crashed, or could not write. Other
- * bytes without a record stay, as their ledger may have been lost.
+ * bytes without a record stay, as their ledger may have been lost. With several processes, one of
+ * them may be recording bytes that have had their marker since `beforeMs`.
  */
-async function removeUnrecorded(deps: RetentionOptions): Promise<void> {
+export async function removeUnrecorded(
+  deps: Pick<RetentionOptions, 'ledger' | 'blobs' | 'withLock'>,
+  beforeMs = Infinity,
+): Promise<void> {
   await deps.blobs.removeAbandoned();
-  for await (const { hash } of deps.blobs.listUnrecorded()) {
-    await deps.withLock(hash, () => removeBlobIfUnused(hash, deps));
+  for await (const { hash, sinceMs } of deps.blobs.listUnrecorded()) {
+    if (sinceMs < beforeMs) await deps.withLock(hash, () => removeBlobIfUnused(hash, deps));
   }
 }
 

@@ -1,5 +1,4 @@
 import type { Clock } from '../../lib/clock.ts';
-import { removeBlobIfUnused } from '../assets/assets.ts';
 import type { Blobs } from '../../blobs/blobs.ts';
 import type { OutputNames } from '../assets/outputs.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
@@ -13,8 +12,6 @@ const COUNTER_TTL_MS = 24 * 60 * 60_000;
 const CLAIM_TTL_MS = 60_000;
 /** A removal that takes longer than this was interrupted. */
 const REMOVAL_MS = 60_000;
-/** Bytes without a record that are older than this will get none. */
-const UNRECORDED_AGE_MS = 60 * 60_000;
 
 /** Reserves names of output files for several processes. */
 export function createSharedOutputNames(redis: Redis, keys: QueueKeys): OutputNames {
@@ -31,8 +28,6 @@ export function createSharedOutputNames(redis: Redis, keys: QueueKeys): OutputNa
 export type SharedBlobs = Blobs & {
   /** Finishes the removals that a crashed process began. */
   finishRemovals(): Promise<void>;
-  /** Removes bytes without a record, which a crashed process has left. */
-  removeUnrecorded(): Promise<void>;
 };
 
 type SharedBlobsOptions = {
@@ -67,13 +62,6 @@ export function createSharedBlobs(deps: SharedBlobsOptions): SharedBlobs {
     return isWanted;
   }
 
-  async function remove(hash: string): Promise<void> {
-    const name = await blobs.setAside(hash);
-    const isKept = name !== undefined && (await finishRemoval(name, hash));
-    // Announced bytes may get no record: with their marker they are removed later.
-    if (!isKept) await blobs.markRecorded(hash);
-  }
-
   return {
     ...blobs,
     async moveIntoPlace(file) {
@@ -84,17 +72,15 @@ export function createSharedBlobs(deps: SharedBlobsOptions): SharedBlobs {
       await announce(file.hash);
       await blobs.put(file);
     },
-    remove,
+    async remove(hash) {
+      const name = await blobs.setAside(hash);
+      const isKept = name !== undefined && (await finishRemoval(name, hash));
+      // Announced bytes may get no record: with their marker they are removed later.
+      if (!isKept) await blobs.markRecorded(hash);
+    },
     async finishRemovals() {
       for await (const aside of blobs.listAside()) {
         if (clock.now() - aside.sinceMs > REMOVAL_MS) await finishRemoval(aside.name, aside.hash);
-      }
-    },
-    async removeUnrecorded() {
-      await blobs.removeAbandoned();
-      for await (const { hash, sinceMs } of blobs.listUnrecorded()) {
-        if (clock.now() - sinceMs <= UNRECORDED_AGE_MS) continue;
-        await removeBlobIfUnused(hash, { ledger, blobs: { ...blobs, remove } });
       }
     },
   };

@@ -8,6 +8,7 @@ import { JobRunner } from './job-runner.ts';
 import { JobThreads } from './job-threads.ts';
 import type { LiveJob } from './live-job.ts';
 import type { JobRuns, LiveJobs } from './run-store.ts';
+import type { PeriodicSweep } from '../periodic-sweep.ts';
 import type { FinalEnd } from './job-lifecycle.ts';
 import { createWorkerRequestHandler } from './worker-requests.ts';
 
@@ -28,7 +29,7 @@ type EngineParts = {
   readonly jobFiles: JobFiles;
   readonly clock: Clock;
   /** Removes data past its retention, at an interval. */
-  readonly cleanUp: { start(): void; close(): Promise<void> };
+  readonly cleanUp: PeriodicSweep;
 };
 
 /**

@@ -2,7 +2,12 @@ import { systemClock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/log.ts';
 import { createJobFiles } from '../assets/job-files.ts';
 import { createOutputNames } from '../assets/outputs.ts';
-import { type RetentionOptions, importedBytes, sweepWithUnrecorded } from '../assets/retention.ts';
+import {
+  type RetentionOptions,
+  importedBytes,
+  removeUnrecorded,
+  sweep,
+} from '../assets/retention.ts';
 import type { Engine, EngineOptions } from '../job-engine.ts';
 import { createEngine } from '../jobs/create-engine.ts';
 import type { LiveJob } from '../jobs/live-job.ts';
@@ -28,8 +33,6 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
   const jobFiles = createJobFiles({ ...common, names, isInUse, retentionMs });
   const retention = { ...jobFiles, ledger, clock, isLive, isInUse, assetBudgetBytes };
   const unfinished = { ...jobFiles, ledger, live };
-  const sweep = () => sweepWithUnrecorded(retention);
-  const periodicSweep = new PeriodicSweep(sweep, { log, clock, everyMs });
   const engine = await createEngine(deps, {
     clock,
     jobFiles,
@@ -37,10 +40,16 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
     live: createLiveJobs(unfinished),
     runs: createMemoryRuns({ ...unfinished, closing: closing.signal, clock, log }),
     recover: (end) => recoverJobs(unfinished, end),
-    cleanUp: {
-      start: () => periodicSweep.start(() => checkImports(retention, log)),
-      close: () => periodicSweep.close(),
-    },
+    cleanUp: new PeriodicSweep({
+      log,
+      clock,
+      everyMs,
+      first: () => checkImports(retention, log),
+      async sweep() {
+        await sweep(retention);
+        await removeUnrecorded(retention);
+      },
+    }),
   });
   return {
     ...engine,

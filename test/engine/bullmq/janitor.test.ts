@@ -2,12 +2,13 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
+import { createKeyedMutex } from '../../../src/lib/concurrency.ts';
 import { createFolderBlobs } from '../../../src/blobs/folder/folder-blobs.ts';
 import { openRedisLedger } from '../../../src/ledger/redis/redis-ledger.ts';
 import { createSharedBlobs } from '../../../src/engine/bullmq/shared-blobs.ts';
 import { QueueKeys } from '../../../src/engine/bullmq/redis-keys.ts';
 import { DEFAULT_LIMITS } from '../../../src/engine/job-engine.ts';
-import { Janitor } from '../../../src/engine/bullmq/janitor.ts';
+import { createJanitor } from '../../../src/engine/bullmq/janitor.ts';
 import { openRedis } from '../../../src/redis/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { redisMissing } from '../../support/processes/redis.ts';
@@ -34,7 +35,7 @@ async function removedFiles(): Promise<readonly string[]> {
   const extrasJson = '{"targets":[],"reads":["b"],"attempts":0}';
   const job = { id: 'j', extrasJson, workflowJson: '{}', provenanceJson: null, metadataJson: null };
   const left = () => assets.filter(({ id }) => !removed.includes(id));
-  const janitor = new Janitor({
+  const janitor = createJanitor({
     ledger: {
       jobs: {
         unfinished: async () => (removed.length > 0 ? [job] : []),
@@ -47,20 +48,18 @@ async function removedFiles(): Promise<readonly string[]> {
       },
       keys: { expire: async () => {} },
     },
-    shared: {
-      redis: fakeRedis(),
-      keys: new QueueKeys({ prefix: 'p:', channels: 'p:' }),
-      jobFiles: {
-        assets: {
-          removeUnused: async ({ id }: { id: string }, isInUse: (id: string) => Promise<boolean>) =>
-            !(await isInUse(id)) && removed.push(id) > 0,
-        },
+    redis: fakeRedis(),
+    keys: new QueueKeys({ prefix: 'p:', channels: 'p:' }),
+    jobFiles: {
+      assets: {
+        removeUnused: async ({ id }: { id: string }, isInUse: (id: string) => Promise<boolean>) =>
+          !(await isInUse(id)) && removed.push(id) > 0,
       },
-      blobs: { finishRemovals: async () => {} },
-      queue: { add: async () => {} },
-      // Each removal takes a second.
-      clock: { ...systemClock, now: () => 1 + removed.length * 1001 },
     },
+    blobs: { finishRemovals: async () => {} },
+    queue: { add: async () => {} },
+    // Each removal takes a second.
+    clock: { ...systemClock, now: () => 1 + removed.length * 1001 },
     log,
     limits: { assetBudgetBytes: 0, sweepIntervalMs: 100_000 },
   } as never);
@@ -99,19 +98,15 @@ test.skipIf(!redisServer).each([
   for (const name of [HEX, STRANGE]) await writeFile(join(folder, name), 'x');
   await mkdir(join(dataDir, 'blobs-unrecorded'));
   await writeFile(join(dataDir, 'blobs-unrecorded', HEX), '');
-  const redis = links.commands;
   const clock = { ...systemClock, now: () => Date.now() + 2 * 60 * 60_000 };
-  const blobs = createSharedBlobs({
-    redis,
-    keys,
-    ledger,
-    clock,
-    blobs: createFolderBlobs(join(dataDir, 'blobs')),
-  });
-  const janitor = new Janitor({
-    shared: { redis, keys, blobs, clock, queue: { add: async () => {} } } as never,
-    ledger,
-    log,
+  const common = { redis: links.commands, keys, ledger, clock, log };
+  const folderBlobs = createFolderBlobs(join(dataDir, 'blobs'));
+  const blobs = createSharedBlobs({ ...common, blobs: folderBlobs });
+  const janitor = createJanitor({
+    ...common,
+    blobs,
+    queue: { add: async () => {} },
+    jobFiles: { blobs, withLock: createKeyedMutex() } as never,
     limits: { ...DEFAULT_LIMITS, assetBudgetBytes: Infinity, sweepIntervalMs: 100_000 },
   });
   janitor.start();

@@ -8,7 +8,7 @@ import { Assets } from '../../../src/engine/assets/assets.ts';
 import { createOutputNames, createSaveOutput } from '../../../src/engine/assets/outputs.ts';
 import { createFolderBlobs } from '../../../src/blobs/folder/folder-blobs.ts';
 import { createKeyedMutex } from '../../../src/lib/concurrency.ts';
-import { sweepWithUnrecorded } from '../../../src/engine/assets/retention.ts';
+import { removeUnrecorded } from '../../../src/engine/assets/retention.ts';
 import type { AssetStore, Ledger } from '../../../src/ledger/ledger.ts';
 import { createMemoryLedger } from '../../support/app/memory-ledger.ts';
 import { tempFolder } from '../../support/graphs/v1-folders.ts';
@@ -65,7 +65,7 @@ test('bytes whose record was never written are cleared up by the next process', 
   const { dying, next, upload, notes, isStored } = await setup({ insert: die });
   await expect(dying.assets.createAsset(ANN, await upload())).rejects.toThrow(Killed);
   expect([(await notes()).length, isStored()]).toEqual([1, true]);
-  await sweepWithUnrecorded(next);
+  await removeUnrecorded(next);
   expect([await notes(), isStored()]).toEqual([[], false]);
 });
 
@@ -74,7 +74,7 @@ test('bytes whose record is gone while they are not are cleared up by the next p
   const made = await next.assets.createAsset(ANN, await upload());
   await expect(dying.assets.deleteAsset(ANN, made.ok ? made.value.id : '')).rejects.toThrow(Killed);
   expect([(await notes()).length, isStored()]).toEqual([1, true]);
-  await sweepWithUnrecorded(next);
+  await removeUnrecorded(next);
   expect([await notes(), isStored()]).toEqual([[], false]);
 });
 
@@ -82,7 +82,7 @@ test('bytes recorded by then lose their note only', async () => {
   const { dying, next, upload, notes, isStored } = await setup({ insert: die });
   await expect(dying.assets.createAsset(ANN, await upload())).rejects.toThrow(Killed);
   await next.assets.createAsset(BOB, await upload());
-  await sweepWithUnrecorded(next);
+  await removeUnrecorded(next);
   expect([await notes(), isStored()]).toEqual([[], true]);
 });
 
@@ -91,7 +91,7 @@ test('bytes of a ledger that is lost stay, also when an upload of the same bytes
   await mkdir(path.dirname(place), { recursive: true });
   await writeFile(place, 'bytes');
   await expect(dying.assets.createAsset(ANN, await upload())).rejects.toThrow(Killed);
-  await sweepWithUnrecorded(next);
+  await removeUnrecorded(next);
   expect(isStored()).toBe(true);
 });
 
