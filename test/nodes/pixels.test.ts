@@ -5,7 +5,7 @@ import { Cancelled, type NodeContext, type NodeDef, OutOfMemory } from '../../sr
 import type { JsonObject } from '../../src/protocol/json.ts';
 import { runSteps } from '../../src/protocol/steps.ts';
 import type { Graph } from '../../src/protocol/v2.ts';
-import { validateSteps } from '../../src/engine/validation/validate-workflow.ts';
+import { findOutputs, validateOutputs } from '../../src/engine/validation/validate-workflow.ts';
 import {
   difference,
   pixelCases,
@@ -75,7 +75,9 @@ function expectMetadata(bytes: Uint8Array, recorded: Recorded[string]): void {
 
 test.each(REFUSED.map((row) => row.case))('%s is refused as by the original', (name) => {
   const { prompt } = recordedJson(name, 'graph.json') as unknown as { prompt: Graph };
-  const result = runSteps(validateSteps(prompt, { nodes: ALL_NODES }));
+  const found = findOutputs(prompt, ALL_NODES);
+  const options = { nodes: ALL_NODES };
+  const result = found.ok ? runSteps(validateOutputs(prompt, found.value, options)) : found;
   if (result.ok) throw new Error('it was accepted');
   const { error, x_native: nodeErrors } = result.error.details as JsonObject;
   const { answer } = recordedJson(name, 'outputs.json') as JsonObject;

@@ -25,9 +25,7 @@ import type { Graph } from '../../protocol/v2.ts';
 import type { Assets } from '../assets/assets.ts';
 import { type LiveJob, newJob, toRow } from './live-job.ts';
 import { resolveFiles, type FileLookup } from './resolve-files.ts';
-import { findOutputs, validateSteps } from '../validation/validate-workflow.ts';
-
-const QUEUE_FULL_RETRY_S = 5;
+import { findOutputs, validateOutputs } from '../validation/validate-workflow.ts';
 
 export type AcceptOptions = {
   readonly ledger: Ledger;
@@ -36,8 +34,8 @@ export type AcceptOptions = {
   readonly clock: Clock;
   readonly fileLookupOf: (user: string) => FileLookup;
   readonly assets: Pick<Assets, 'hold'>;
-  /** Reserves a slot in the bounded queue; `undefined` when it is full. The result gives it back. */
-  readonly reserve: (user: string) => Promise<(() => void) | undefined>;
+  /** Inserts a job while it holds a slot in the bounded queue; refuses when the queue is full. */
+  readonly withSlot: <T>(user: string, insert: () => Promise<Result<T>>) => Promise<Result<T>>;
   readonly nextOrder: () => Promise<number>;
 };
 
@@ -52,21 +50,18 @@ export async function acceptJob(
 ): Promise<Result<LiveJob>> {
   const outputs = findOutputs(request.workflow, deps.nodes);
   if (!outputs.ok) return outputs;
-  const named = { workflow: request.workflow, targets: outputs.value };
+  const targets = outputs.value;
+  const named = { workflow: request.workflow, targets };
   const resolved = await resolveFiles(named, deps.fileLookupOf(user));
-  const valid = await runInSteps(
-    validateSteps(request.workflow, { nodes: deps.nodes, unknownFiles: resolved.unknownFiles }),
-  );
+  const context = { nodes: deps.nodes, unknownFiles: resolved.unknownFiles };
+  const valid = await runInSteps(validateOutputs(request.workflow, targets, context));
   if (!valid.ok) return valid;
-  const { workflow } = valid.value;
   const held = await deps.assets.hold(resolved.assetIds);
   try {
     const missing = [...resolved.missing, ...held.missing];
     if (missing.length > 0) return refuseMissing(missing);
-    return await insertWithRoom(
-      { user, request, workflow, targets: outputs.value, reads: resolved.assetIds },
-      deps,
-    );
+    const accepted = { user, request, workflow: valid.value, targets, reads: resolved.assetIds };
+    return await deps.withSlot(user, () => insertJob(accepted, deps));
   } catch (error) {
     // Refused, not thrown: a submission that breaks off may have made a job.
     if (isStorageFull(error)) return refuse(507, 'insufficient_storage', STORAGE_FULL);
@@ -74,23 +69,6 @@ export async function acceptJob(
   } finally {
     // In this turn the caller makes it a live job.
     setImmediate(held.release);
-  }
-}
-
-async function insertWithRoom(
-  accepted: AcceptedJob,
-  deps: AcceptOptions,
-): Promise<Result<LiveJob>> {
-  const release = await deps.reserve(accepted.user);
-  if (!release) {
-    return refuse(429, 'queue_full', 'the queue is full', {
-      retryAfterSeconds: QUEUE_FULL_RETRY_S,
-    });
-  }
-  try {
-    return await insertJob(accepted, deps);
-  } finally {
-    release();
   }
 }
 

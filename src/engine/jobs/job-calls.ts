@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { readValue } from '../../lib/lazy-json.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
-import { type JobCalls, ok } from '../../protocol/job-api.ts';
+import { type JobCalls, ok, refuse } from '../../protocol/job-api.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
 import { type AcceptOptions, acceptJob } from './accept-job.ts';
 import { createJobReader } from './job-reader.ts';
@@ -31,7 +31,7 @@ export function createJobCalls(deps: JobCallsOptions): JobCalls {
     ...deps,
     ...deps.jobFiles,
     retentionMs: limits.retentionMs,
-    reserve: createReservations(queue, limits.maxQueued),
+    withSlot: createSlots(queue, limits.maxQueued),
     nextOrder: () => queue.nextOrder(),
   };
 
@@ -67,28 +67,27 @@ export function createJobCalls(deps: JobCallsOptions): JobCalls {
   };
 }
 
+const QUEUE_FULL_RETRY_S = 5;
+
 /**
  * Reserves slots in a queue for jobs that are being accepted. Each process counts only its own
  * reservations. Above the limit, a tenth more is reserved for users without a waiting job, so that
  * the jobs of one user cannot fill the queue.
  */
-function createReservations(queue: JobQueue, limit: number) {
+function createSlots(queue: JobQueue, limit: number): AcceptOptions['withSlot'] {
   const reserved: string[] = [];
-  /** Reserves a slot for a job of this user; `undefined` when the queue is full. */
-  return async (user: string): Promise<(() => void) | undefined> => {
+  return async (user, insert) => {
     const others = [...reserved];
     reserved.push(user);
-    const release = (): void => void reserved.splice(reserved.indexOf(user), 1);
     try {
       const { all, own } = await queue.waiting(user);
       const hasWaiting = own > 0 || others.includes(user);
       const allowed = hasWaiting ? limit : limit + Math.ceil(limit / 10);
-      if (all + others.length < allowed) return release;
-    } catch (error) {
-      release();
-      throw error;
+      if (all + others.length < allowed) return await insert();
+      const retryAfterSeconds = QUEUE_FULL_RETRY_S;
+      return refuse(429, 'queue_full', 'the queue is full', { retryAfterSeconds });
+    } finally {
+      reserved.splice(reserved.indexOf(user), 1);
     }
-    release();
-    return undefined;
   };
 }

@@ -34,7 +34,7 @@ export type NodeValidation = {
 export type ValidationContext = {
   readonly nodes: ReadonlyMap<string, NodeDef>;
   /** The unknown files by node. */
-  readonly unknownFiles?: ReadonlyMap<string, readonly UnknownFile[]>;
+  readonly unknownFiles: ReadonlyMap<string, readonly UnknownFile[]>;
 };
 
 /** A name in a file input without a file. */
@@ -78,8 +78,7 @@ export function validateNode(id: string, graph: Graph, context: ValidationContex
   }
   const thrown = fileFault(def, inputs);
   if (thrown) return { ...validation, thrown };
-  const missingFiles = unknownFiles?.get(id) ?? [];
-  validation.errors.push(...missingFiles.map(missingFile));
+  for (const file of unknownFiles.get(id) ?? []) validation.errors.push(missingFile(file));
   return validation;
 }
 

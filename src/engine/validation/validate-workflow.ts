@@ -17,12 +17,6 @@ import { inputConfig } from './validate-link.ts';
 import type { ValidationContext, NodeValidation, UnknownFile } from './validate-node.ts';
 import { type GraphValidation, outputsByFailingNode, validateGraph } from './validate-graph.ts';
 
-/**
- * A valid workflow with coerced literals, and its output nodes. The workflow is the same object if
- * no literal was changed.
- */
-export type ValidWorkflow = { readonly workflow: Graph; readonly outputs: readonly string[] };
-
 type Nodes = ValidationContext['nodes'];
 
 type ValidationOptions = {
@@ -31,20 +25,20 @@ type ValidationOptions = {
 };
 
 /**
- * Validates as v1 does, but all outputs or none, as the v2 service does. The details of a refusal
- * have v1's own `error` and `node_errors`, so that the v1 side can repeat v1's answer exactly.
+ * Validates what these outputs depend on as v1 does, but all outputs or none, as the v2 service
+ * does. The details of a refusal have v1's own `error` and `node_errors`, so that the v1 side can
+ * repeat v1's answer exactly. Returns the workflow with coerced literals; the same object if none
+ * was changed.
  */
-export function* validateSteps(
+export function* validateOutputs(
   workflow: Graph,
+  outputs: readonly string[],
   { nodes, unknownFiles = [] }: ValidationOptions,
-): Steps<Result<ValidWorkflow>> {
-  const found = findOutputs(workflow, nodes);
-  if (!found.ok) return found;
-  const outputs = found.value;
+): Steps<Result<Graph>> {
   const context = { nodes, unknownFiles: byNode(unknownFiles) };
   const validation = yield* validateGraph(workflow, outputs, context);
   if (validation.failingOutputs.size > 0) return yield* refuseOutputs(workflow, validation);
-  return ok({ workflow: yield* withCoerced(workflow, validation.validations), outputs });
+  return ok(yield* withCoerced(workflow, validation.validations));
 }
 
 function byNode(files: readonly UnknownFile[]): ReadonlyMap<string, readonly UnknownFile[]> {

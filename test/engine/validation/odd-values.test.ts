@@ -1,6 +1,6 @@
 // v1's validation of values that are of no use at all, as measured at the original server.
 import { describe, expect, test } from 'vitest';
-import { validateSteps } from '../../../src/engine/validation/validate-workflow.ts';
+import { findOutputs, validateOutputs } from '../../../src/engine/validation/validate-workflow.ts';
 import type { UnknownFile } from '../../../src/engine/validation/validate-node.ts';
 import { ALL_NODES } from '../../../src/nodes/library.ts';
 import { type Json, parseJson, stringifyJson } from '../../../src/protocol/json.ts';
@@ -15,7 +15,9 @@ const saved = (from = '1') => node('SaveImage', { images: [from, 0], filename_pr
 /** A refusal as v1 tells it. */
 function refused(graph: object, unknownFiles: readonly UnknownFile[] = []) {
   const workflow = parseJson(JSON.stringify(graph)) as unknown as Graph;
-  const result = runSteps(validateSteps(workflow, { nodes: ALL_NODES, unknownFiles }));
+  const options = { nodes: ALL_NODES, unknownFiles };
+  const found = findOutputs(workflow, ALL_NODES);
+  const result = found.ok ? runSteps(validateOutputs(workflow, found.value, options)) : found;
   if (result.ok) throw new Error('it was accepted');
   const { error, x_native: native } = JSON.parse(stringifyJson(result.error.details)) as {
     error: { message: string };

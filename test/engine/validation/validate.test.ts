@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { validateSteps } from '../../../src/engine/validation/validate-workflow.ts';
+import { findOutputs, validateOutputs } from '../../../src/engine/validation/validate-workflow.ts';
 import { ALL_NODES } from '../../../src/nodes/library.ts';
 import type { NodeDef } from '../../../src/nodes/node.ts';
 import { type Json, parseJson, stringifyJson } from '../../../src/protocol/json.ts';
@@ -11,7 +11,8 @@ const EMPTY = node('EmptyImage', { width: 16, height: 16, batch_size: 1, color: 
 const saved = (from: string) => node('SaveImage', { images: [from, 0], filename_prefix: 'x' });
 
 function validated(workflow: Graph, nodes: ReadonlyMap<string, NodeDef>) {
-  return runSteps(validateSteps(workflow, { nodes }));
+  const outputs = findOutputs(workflow, nodes);
+  return outputs.ok ? runSteps(validateOutputs(workflow, outputs.value, { nodes })) : outputs;
 }
 
 function judge(graph: unknown) {
@@ -64,7 +65,7 @@ describe('literals', () => {
     [{ width: { __value__: 5 } }, { width: 5 }],
   ])('%j becomes %j', (given, coerced) => {
     const result = judge(saving(given));
-    expect(result.ok && result.value.workflow['1']?.inputs).toMatchObject(coerced);
+    expect(result.ok && result.value['1']?.inputs).toMatchObject(coerced);
   });
 
   test('a text becomes true, whatever it says; a number becomes text', () => {
@@ -75,7 +76,7 @@ describe('literals', () => {
       '4': node('PreviewAny', { source: ['2', 0] }),
     };
     const result = judge(graph);
-    expect(result.ok && result.value.workflow).toMatchObject({
+    expect(result.ok && result.value).toMatchObject({
       '1': { inputs: { value: true } },
       '2': { inputs: { value: '5' } },
     });
@@ -204,8 +205,7 @@ describe('graphs made to be slow', () => {
   }
 
   test('one chain saved at every node is judged node by node', () => {
-    const result = judge(comb(EMPTY));
-    expect(result.ok && result.value.outputs).toHaveLength(COUNT);
+    expect(judge(comb(EMPTY)).ok).toBe(true);
   });
 
   test('every output that fails is named with a node that is to blame', () => {
@@ -232,7 +232,7 @@ describe('links in a wrapper', () => {
 
   test('are links', () => {
     const result = judge(preview(['1', 0]));
-    expect(result.ok && result.value.workflow['2']?.inputs).toEqual({ images: ['1', 0] });
+    expect(result.ok && result.value['2']?.inputs).toEqual({ images: ['1', 0] });
   });
 
   test.each([
