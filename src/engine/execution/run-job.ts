@@ -10,7 +10,7 @@ import {
   objectInOrder,
 } from '../../protocol/json.ts';
 import { pythonJson } from '../../protocol/python-json.ts';
-import type { Graph } from '../../protocol/v2.ts';
+import type { Graph, JobError } from '../../protocol/v2.ts';
 import type { NodeCache, NodeRecords } from './node-cache.ts';
 import { type CallContextOptions, createCallContext } from './call-context.ts';
 import { execute, NodeCallError } from './execute-plan.ts';
@@ -195,14 +195,17 @@ function runEndOf(error: unknown): RunEnd {
     return failed(jobError('node_execution_error', message));
   }
   if (error.cause instanceof Cancelled) return { kind: 'stopped' };
-  const inputs = describeInputs(error.inputs);
-  const { name: classType } = error.node.def;
+  const node = {
+    node_id: error.node.id,
+    class_type: error.node.def.name,
+    x_current_inputs: describeInputs(error.inputs),
+  };
   const { cause } = (error.cause ?? {}) as Error;
   const { code: systemCode } = (cause ?? {}) as NodeJS.ErrnoException;
-  const end = failed(toJobError(error.cause, { id: error.node.id, classType, inputs }));
+  const end = failed(toJobError(error.cause, node));
   return typeof systemCode === 'string' ? { ...end, systemCode } : end;
 }
 
-function failed(error: Parameters<typeof stringifyJson>[0] | object): RunEnd & { kind: 'failed' } {
-  return { kind: 'failed', errorJson: stringifyJson(error as Json) };
+function failed(error: JobError): RunEnd & { kind: 'failed' } {
+  return { kind: 'failed', errorJson: stringifyJson(error) };
 }

@@ -14,28 +14,18 @@ const MAX_FRAME_CHARS = 1000;
  * Turns a node's exception into the v2 error of its job. The last line of the traceback has the
  * exception class.
  */
-export function toJobError(
-  thrown: unknown,
-  node: {
-    readonly id: string;
-    readonly classType: string;
-    readonly inputs: JobError['x_current_inputs'];
-  },
-): JobError {
+export function toJobError(thrown: unknown, node: Partial<JobError>): JobError {
   const error = thrown instanceof Error ? thrown : new Error(String(thrown));
   const outOfMemory = isOutOfMemory(error);
-  const type = outOfMemory ? 'torch.OutOfMemoryError' : exceptionType(error);
+  const type = outOfMemory ? OUT_OF_MEMORY : exceptionType(error);
   const message = publicMessage(error).slice(0, MAX_MESSAGE_CHARS);
-  return {
-    code: outOfMemory ? 'out_of_memory' : 'node_execution_error',
-    message,
-    node_id: node.id,
-    class_type: node.classType,
-    traceback: `${stackFrames(error)}${type}: ${message.split('\n')[0]}`,
-    x_exception_type: type,
-    ...(node.inputs && { x_current_inputs: node.inputs }),
-  };
+  const code = outOfMemory ? 'out_of_memory' : 'node_execution_error';
+  const traceback = `${stackFrames(error)}${type}: ${message.split('\n')[0]}`;
+  return jobError(code, message, { ...node, traceback, x_exception_type: type });
 }
+
+/** The exception that Python's library for pictures throws. */
+export const OUT_OF_MEMORY = 'torch.OutOfMemoryError';
 
 /**
  * Returns the message for clients. Errors of the operating system contain paths of the host, which
@@ -46,24 +36,17 @@ export function publicMessage({ message, code }: NodeJS.ErrnoException): string 
   return isOfSystem ? `the engine could not do this: ${code}` : message;
 }
 
-/** Returns the error of a job that ended outside of any node. */
-export function jobError(
-  code: string,
-  message: string,
-  more: {
-    readonly exceptionType?: string;
-    readonly nodeId?: string | null;
-    readonly classType?: string | null;
-  } = {},
-): JobError {
-  const { exceptionType = 'RuntimeError', nodeId = null, classType = null } = more;
+/** Returns the error of a job; without `more`, of one that ended outside of any node. */
+export function jobError(code: string, message: string, more: Partial<JobError> = {}): JobError {
+  const { x_exception_type: type = 'RuntimeError' } = more;
   return {
     code,
     message,
-    node_id: nodeId,
-    class_type: classType,
-    traceback: `${exceptionType}: ${message}`,
-    x_exception_type: exceptionType,
+    node_id: null,
+    class_type: null,
+    traceback: `${type}: ${message}`,
+    x_exception_type: type,
+    ...more,
   };
 }
 

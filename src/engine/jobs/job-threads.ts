@@ -1,26 +1,12 @@
-import type { Clock } from '../../lib/clock.ts';
-import { readValue } from '../../lib/lazy-json.ts';
 import { packageUrl } from '../../lib/package-url.ts';
-import type { JobFiles } from '../assets/job-files.ts';
-import type { Logger } from '../../observability/log.ts';
-import type { EngineLimits, EngineOptions, NodeLibrary } from '../job-engine.ts';
+import type { EngineOptions } from '../job-engine.ts';
 import type { LiveJob } from './live-job.ts';
-import { resolveFiles } from './resolve-files.ts';
 import type { JobEnd } from './job-lifecycle.ts';
 import { type RunnerOptions, runOnWorker } from './run-on-worker.ts';
-import type { HandleWorkerRequest } from './worker-requests.ts';
 import { type WorkerThread, createWorkerThread } from './worker-thread.ts';
 
-export type JobThreadsOptions = {
-  readonly limits: EngineLimits;
-  readonly library: NodeLibrary;
-  readonly log: Logger;
-  readonly spans?: EngineOptions['spans'];
-  readonly clock: Clock;
-  readonly jobFiles: JobFiles;
-  readonly answer: HandleWorkerRequest;
-  readonly outputFiles: EngineOptions['outputFiles'];
-};
+export type JobThreadsOptions = RunnerOptions &
+  Pick<EngineOptions, 'library' | 'outputFiles' | 'spans'>;
 
 /** A worker thread, its current job, and the user of its previous job. */
 type Assignment = {
@@ -32,12 +18,11 @@ type Assignment = {
 /** The worker threads of this process. `limits.concurrency` jobs run at a time. */
 export class JobThreads {
   readonly #assignments: readonly Assignment[];
-  readonly #runner: RunnerOptions;
-  readonly #spans: EngineOptions['spans'];
+  readonly #options: JobThreadsOptions;
 
   constructor(options: JobThreadsOptions) {
-    const { limits, jobFiles, library } = options;
-    this.#spans = options.spans;
+    const { limits, library } = options;
+    this.#options = options;
     const setup = {
       nodesModule: library.nodesModule ?? packageUrl('dist/nodes/library.js').href,
       cacheBytes: limits.cacheBytes,
@@ -48,18 +33,6 @@ export class JobThreads {
       job: undefined,
       lastUser: undefined,
     }));
-    this.#runner = {
-      ...options,
-      timeLimitMs: limits.jobTimeMs,
-      memoryLimitBytes: limits.jobMemoryBytes,
-      stopGraceMs: limits.stopGraceMs,
-      syncFiles: (hashes) => jobFiles.blobs.sync(hashes),
-      resolve: ({ workflow, targets, user, reads }) =>
-        resolveFiles(
-          { workflow: readValue(workflow), targets },
-          jobFiles.fileLookupOf(user, reads),
-        ),
-    };
   }
 
   /** Runs the nodes of a job on a free thread. */
@@ -67,10 +40,10 @@ export class JobThreads {
     const assignment = this.#choose(job.user);
     if (!assignment) throw new Error('a job was taken although all workers are busy');
     assignment.job = job;
-    const endSpan = this.#spans?.began(job.traceparent);
+    const endSpan = this.#options.spans?.began(job.traceparent);
     let outcome = 'broken';
     try {
-      const end = await runOnWorker(job, assignment.thread, this.#runner);
+      const end = await runOnWorker(job, assignment.thread, this.#options);
       outcome = end.status;
       return end;
     } finally {

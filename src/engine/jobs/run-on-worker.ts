@@ -10,20 +10,19 @@ import type { FromWorker, RunRequest, StoredOutput } from './worker-protocol.ts'
 import type { HandleWorkerRequest } from './worker-requests.ts';
 import { createRunReporter, type RunReporter } from './run-reporter.ts';
 import type { ThreadEnd, WorkerThread } from './worker-thread.ts';
-import type { ResolvedWorkflow } from './resolve-files.ts';
+import { type ResolvedWorkflow, resolveFiles } from './resolve-files.ts';
+import { OUT_OF_MEMORY } from './job-error.ts';
+import type { JobFiles } from '../assets/job-files.ts';
+import type { Blobs } from '../../blobs/blobs.ts';
+import type { EngineLimits } from '../job-engine.ts';
 
 /** The grace period when the process is shutting down. */
 const SHUTDOWN_GRACE_MS = 1000;
 
 export type RunnerOptions = {
-  readonly timeLimitMs: number;
-  readonly memoryLimitBytes: number;
-  /** How long a job may take to react to a stop. */
-  readonly stopGraceMs: number;
+  readonly limits: EngineLimits;
   readonly clock: Clock;
-  resolve(job: LiveJob): Promise<ResolvedWorkflow>;
-  /** Makes the files with these hashes survive a power cut. */
-  readonly syncFiles: (hashes: readonly string[]) => Promise<void>;
+  readonly jobFiles: Pick<JobFiles, 'fileLookupOf'> & { readonly blobs: Pick<Blobs, 'sync'> };
   readonly answer: HandleWorkerRequest;
   readonly log: Logger;
 };
@@ -34,9 +33,10 @@ export async function runOnWorker(
   thread: WorkerThread,
   deps: RunnerOptions,
 ): Promise<JobEnd> {
-  const resolved = await deps.resolve(job);
+  const named = { workflow: readValue(job.workflow), targets: job.targets };
+  const resolved = await resolveFiles(named, deps.jobFiles.fileLookupOf(job.user, job.reads));
   if (resolved.missing.length + resolved.unknownFiles.length > 0) return missingAsset(resolved);
-  if (job.stop.reason !== undefined) return endOf({ kind: 'stopped' }, job, deps.timeLimitMs);
+  if (job.stop.reason !== undefined) return endOf({ kind: 'stopped' }, job, deps);
   const stopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   const reporter = createRunReporter(job, deps.clock);
   const release = enforceStop(job, { stopFlag, thread, ...deps });
@@ -46,16 +46,17 @@ export async function runOnWorker(
     const onDisk = syncOutputs(job, deps);
     job.filesOnDisk = () => onDisk;
     if (end.kind === 'succeeded') reporter.complete();
-    return endOf(end, { stop: job.stop, ...reporter.current() }, deps.timeLimitMs);
+    return endOf(end, job, deps, reporter.current());
   } finally {
     release();
   }
 }
 
 /** Makes the files of a job survive a power cut; `undefined` when it has none. */
-function syncOutputs(job: LiveJob, { syncFiles, log }: RunnerOptions): Promise<void> | undefined {
+function syncOutputs(job: LiveJob, { jobFiles, log }: RunnerOptions): Promise<void> | undefined {
   if (job.outputs.length === 0) return undefined;
-  return syncFiles(job.outputs.flatMap(({ hash }) => hash ?? [])).catch((error: unknown) => {
+  const hashes = job.outputs.flatMap(({ hash }) => hash ?? []);
+  return jobFiles.blobs.sync(hashes).catch((error: unknown) => {
     const facts = { event: 'job.files_not_synced', err: error, job: job.id };
     log.error(facts, 'files of a job could not be synced: a power cut may take them');
   });
@@ -107,7 +108,7 @@ async function exchangeMessages(
   return end;
 }
 
-type StopOptions = Pick<RunnerOptions, 'timeLimitMs' | 'stopGraceMs' | 'clock'> & {
+type StopOptions = Pick<RunnerOptions, 'limits' | 'clock'> & {
   readonly stopFlag: Int32Array;
   readonly thread: WorkerThread;
 };
@@ -117,8 +118,9 @@ type StopOptions = Pick<RunnerOptions, 'timeLimitMs' | 'stopGraceMs' | 'clock'> 
  * period it terminates the thread. Call the returned function when the run has ended.
  */
 function enforceStop(job: LiveJob, options: StopOptions): () => void {
-  const { stopFlag, thread, timeLimitMs, stopGraceMs, clock } = options;
-  const cancelTimeLimit = clock.callAfter(timeLimitMs, () => job.stop.request('timeout'));
+  const { stopFlag, thread, clock } = options;
+  const { jobTimeMs, stopGraceMs } = options.limits;
+  const cancelTimeLimit = clock.callAfter(jobTimeMs, () => job.stop.request('timeout'));
   let cancelTermination: (() => void) | undefined;
   const onStop = (): void => {
     Atomics.store(stopFlag, 0, 1);
@@ -137,7 +139,7 @@ function enforceStop(job: LiveJob, options: StopOptions): () => void {
 async function toRunRequest(
   job: LiveJob,
   { workflow, files }: ResolvedWorkflow,
-  { stopFlag, memoryLimitBytes }: Pick<RunRequest, 'stopFlag' | 'memoryLimitBytes'>,
+  { stopFlag, limits }: Pick<StopOptions, 'stopFlag' | 'limits'>,
 ): Promise<RunRequest> {
   const isUnchanged = workflow === readValue(job.workflow);
   return {
@@ -147,37 +149,36 @@ async function toRunRequest(
     targets: job.targets,
     files,
     provenanceJson: job.provenance && (await writeJson(job.provenance)),
-    memoryLimitBytes,
+    memoryLimitBytes: limits.jobMemoryBytes,
     stopFlag,
   };
 }
 
-type EndedJob = Pick<LiveJob, 'stop'> & {
-  readonly nodeId?: string | null;
-  readonly classType?: string | null;
-};
-
-function endOf(end: ThreadEnd, job: EndedJob, timeLimitMs: number): JobEnd {
-  const { reason } = job.stop;
+/** `node`: the node that ran last. */
+function endOf(
+  end: ThreadEnd,
+  { stop: { reason } }: LiveJob,
+  { limits }: RunnerOptions,
+  node: Partial<JobError> = {},
+): JobEnd {
   if (reason === 'canceled') return { status: 'canceled' };
   if (end.kind === 'succeeded') return { status: 'succeeded' };
   if (end.kind === 'failed')
     return { status: 'failed', error: parseJson(end.errorJson) as unknown as JobError };
   if (reason === 'shutdown') return { status: 'interrupted' };
-  const { nodeId = null, classType = null } = job;
   if (reason === 'timeout') {
-    const message = `the job ran longer than its limit of ${timeLimitMs / 1000} seconds`;
-    return failedEnd('timeout', message, { exceptionType: 'TimeoutError', nodeId, classType });
+    const message = `the job ran longer than its limit of ${limits.jobTimeMs / 1000} seconds`;
+    return failedEnd('timeout', message, { ...node, x_exception_type: 'TimeoutError' });
   }
   const lost = end.kind === 'lost' ? end : { reason: 'it stopped unasked', outOfMemory: false };
   const message = `the worker running this job was lost: ${lost.reason}`;
-  const code = lost.outOfMemory ? 'out_of_memory' : 'worker_lost';
-  const exceptionType = lost.outOfMemory ? 'torch.OutOfMemoryError' : 'RuntimeError';
-  return failedEnd(code, message, { exceptionType, nodeId, classType });
+  return lost.outOfMemory
+    ? failedEnd('out_of_memory', message, { ...node, x_exception_type: OUT_OF_MEMORY })
+    : failedEnd('worker_lost', message, node);
 }
 
 function missingAsset({ missing, unknownFiles }: ResolvedWorkflow): JobEnd {
   const names = [...missing, ...unknownFiles.map((file) => file.value)].join(', ');
   const message = `files of this workflow no longer exist: ${names}`;
-  return failedEnd('missing_asset', message, { exceptionType: 'FileNotFoundError' });
+  return failedEnd('missing_asset', message, { x_exception_type: 'FileNotFoundError' });
 }

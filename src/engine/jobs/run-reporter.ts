@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { parseJson, setMember } from '../../protocol/json.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
-import type { NodeUi, Progress } from '../../protocol/v2.ts';
+import type { JobError, NodeUi, Progress } from '../../protocol/v2.ts';
 import { showOutput } from '../job-links.ts';
 import type { LiveJob } from './live-job.ts';
 import type { FromWorker, ShownResult, StoredOutput } from './worker-protocol.ts';
@@ -14,7 +14,7 @@ export interface RunReporter {
   readonly output: (stored: StoredOutput) => void;
   /** Emits the last progress of a job when all its nodes are done. */
   complete(): void;
-  readonly current: () => { readonly nodeId: string | null; readonly classType: string | null };
+  readonly current: () => Pick<JobError, 'node_id' | 'class_type'>;
 }
 
 type State = {
@@ -82,7 +82,10 @@ export function createRunReporter(job: LiveJob, clock: Clock): RunReporter {
       state.node = null;
       progress();
     },
-    current: () => ({ nodeId: null, classType: null, ...state.node }),
+    current: () => ({
+      node_id: state.node?.nodeId ?? null,
+      class_type: state.node?.classType ?? null,
+    }),
   };
 }
 

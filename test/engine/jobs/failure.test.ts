@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { toJobError } from '../../../src/engine/jobs/job-error.ts';
 import { NodeFailure } from '../../../src/nodes/node.ts';
 
-const NODE = { id: '1', classType: 'LoadImage', inputs: undefined };
+const NODE = { node_id: '1', class_type: 'LoadImage' };
 
 test('an error of the system does not say where the host keeps its files', async () => {
   const gone = await readFile('/host/canary/blobs/ab/abc').catch((error: unknown) => error);

@@ -1,5 +1,7 @@
 // A job on a worker thread that does what the test says, on a clock that the test advances.
 import { expect, test } from 'vitest';
+import type { Blobs } from '../../../src/blobs/blobs.ts';
+import { DEFAULT_LIMITS } from '../../../src/engine/job-engine.ts';
 import { createLazyJson } from '../../../src/lib/lazy-json.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { newJob } from '../../../src/engine/jobs/live-job.ts';
@@ -9,6 +11,9 @@ import type {
   RunRequest,
   StoredOutput,
 } from '../../../src/engine/jobs/worker-protocol.ts';
+import type { NodeDef } from '../../../src/nodes/node.ts';
+import type { Graph } from '../../../src/protocol/v2.ts';
+import { graph } from '../../support/app/jobs.ts';
 import type { ThreadEnd, WorkerThread } from '../../../src/engine/jobs/worker-thread.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 
@@ -43,7 +48,18 @@ function fakeThread() {
   return { thread, state };
 }
 
-function start(options: Partial<RunnerOptions> = {}) {
+/** The files of a job: none exists. */
+const fileLookup = {
+  nodes: new Map([['Load', { fileInputs: ['file'] } as unknown as NodeDef]]),
+  byId: async () => undefined,
+  byPath: async () => undefined,
+};
+
+function start(
+  options: Partial<RunnerOptions> & { readonly sync?: Blobs['sync'] } = {},
+  workflow: Graph = {},
+) {
+  const { sync = async () => {} } = options;
   const clock = createFakeClock();
   const { thread, state } = fakeThread();
   const job = newJob({
@@ -52,27 +68,18 @@ function start(options: Partial<RunnerOptions> = {}) {
     order: 0,
     createdAtMs: 0,
     expiresAtMs: 0,
-    workflow: createLazyJson({}),
-    targets: [],
+    workflow: createLazyJson(workflow),
+    targets: Object.keys(workflow),
     provenance: null,
     metadata: null,
     reads: new Set(),
   });
   const end = runOnWorker(job, thread, {
-    timeLimitMs: 60_000,
-    memoryLimitBytes: 1,
-    stopGraceMs: 10_000,
+    limits: { ...DEFAULT_LIMITS, jobTimeMs: 60_000, stopGraceMs: 10_000 },
     clock,
     log: silentLogger(),
-    resolve: async () => ({
-      workflow: {},
-      files: new Map(),
-      assetIds: new Set(),
-      missing: [],
-      unknownFiles: [],
-    }),
+    jobFiles: { blobs: { sync }, fileLookupOf: () => fileLookup },
     answer: async () => null as never,
-    syncFiles: async () => {},
     ...options,
   });
   return { clock, job, end, state };
@@ -144,16 +151,8 @@ test('requests are answered in the order of the messages, and a failure is a rep
 });
 
 test('a job whose files are gone does not reach the worker', async () => {
-  const missing = { nodeId: '1', input: 'image', value: 'gone.png' };
-  const { end, state } = start({
-    resolve: async () => ({
-      workflow: {},
-      files: new Map(),
-      assetIds: new Set(),
-      missing: [],
-      unknownFiles: [missing],
-    }),
-  });
+  const workflow = graph({ 1: ['Load', { file: 'gone.png' }] });
+  const { end, state } = start({}, workflow);
   expect(await end).toMatchObject({ status: 'failed', error: { code: 'missing_asset' } });
   expect(state.request).toBeUndefined();
 });
@@ -161,18 +160,18 @@ test('a job whose files are gone does not reach the worker', async () => {
 test.each([
   ['are synced', async () => {}],
   ['that cannot be synced do not fail it', () => Promise.reject(new Error('EIO'))],
-])('the files of a job that has ended %s', async (_, sync) => {
+])('the files of a job that has ended %s', async (_, end) => {
   const synced: string[] = [];
-  const syncFiles = (hashes: readonly string[]): Promise<void> => {
+  const sync = (hashes: readonly string[]): Promise<void> => {
     synced.push(...hashes);
-    return sync();
+    return end();
   };
-  const { clock, end, job, state } = start({ syncFiles });
+  const { clock, end: ended, job, state } = start({ sync });
   await clock.advance(0);
   job.outputs.push({ id: 'o', hash: 'blake3:1' } as StoredOutput);
   expect(synced).toEqual([]);
   state.end({ kind: 'succeeded' });
-  expect(await end).toEqual({ status: 'succeeded' });
+  expect(await ended).toEqual({ status: 'succeeded' });
   await expect(job.filesOnDisk?.()).resolves.toBeUndefined();
   expect(synced).toEqual(['blake3:1']);
 });
