@@ -6,16 +6,19 @@ const END: IteratorResult<JobEvent, undefined> = { value: undefined, done: true 
 /** The feed that the subscriber leaves at its end. */
 type SubscribedFeed = { remove(subscriber: EventSubscriber): void };
 
-/** Holds the unread events of a slow subscriber, as many as `UnreadEvents` keeps. */
+/**
+ * Holds the unread events of a slow subscriber, as many as `UnreadEvents` keeps. One that is too far
+ * behind ends with the events that it holds. It may subscribe again.
+ */
 export class EventSubscriber implements AsyncIterableIterator<JobEvent> {
   readonly #unread = new UnreadEvents();
-  readonly #feed: SubscribedFeed | undefined;
+  readonly #feed: SubscribedFeed;
   readonly #signal: AbortSignal;
   /** Resolves the read of a reader that waits for an event. */
   #deliver: ((result: IteratorResult<JobEvent, undefined>) => void) | undefined;
   #isEnded = false;
 
-  constructor(signal: AbortSignal, feed?: SubscribedFeed) {
+  constructor(signal: AbortSignal, feed: SubscribedFeed) {
     this.#feed = feed;
     this.#signal = signal;
     signal.addEventListener('abort', this);
@@ -24,19 +27,15 @@ export class EventSubscriber implements AsyncIterableIterator<JobEvent> {
   push(event: JobEvent): void {
     const deliver = this.#deliver;
     this.#deliver = undefined;
-    if (deliver) deliver({ value: event, done: false });
-    else this.#unread.push(event);
-  }
-
-  /** True when it is so far behind that it should end with the events it holds. */
-  isOverLimit(): boolean {
-    return this.#unread.isOverLimit();
+    if (deliver) return deliver({ value: event, done: false });
+    this.#unread.push(event);
+    if (this.#unread.isOverLimit()) this.end();
   }
 
   end(): void {
     this.#isEnded = true;
     this.#signal.removeEventListener('abort', this);
-    this.#feed?.remove(this);
+    this.#feed.remove(this);
     this.#deliver?.(END);
     this.#deliver = undefined;
   }

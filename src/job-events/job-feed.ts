@@ -80,11 +80,6 @@ export class JobFeed {
     if (isRemoved && this.#subscribers.size === 0 && !this.#isEnded) this.#onEmpty();
   }
 
-  /** Ends subscribers that are too far behind. They may subscribe again. */
-  endSlowSubscribers(): void {
-    for (const subscriber of this.#subscribers) if (subscriber.isOverLimit()) subscriber.end();
-  }
-
   /** Ends the feed. Subscribers end when they have read their remaining events. */
   end(): void {
     this.#isEnded = true;

@@ -5,7 +5,6 @@ import { yieldEvery } from '../lib/event-loop.ts';
 import type { JobEvent } from '../protocol/job-api.ts';
 import { type Json, stringifyJson } from '../protocol/json.ts';
 import { IS_TERMINAL } from '../protocol/v2.ts';
-import { EventSubscriber } from '../job-events/event-subscriber.ts';
 
 /** A comment line, which shows proxies and readers that the stream is alive. */
 const KEEP_ALIVE = ': keep-alive\n\n';
@@ -27,25 +26,23 @@ export type StreamOptions = {
 
 /**
  * Writes the events of a job until its terminal status, until the events end, or until the reader
- * disconnects. A slow reader gets only the newest previews. A reader that accepts nothing is
- * disconnected and reads the job instead.
+ * disconnects. The events wait in their subscription: a slow reader gets only the newest previews. A
+ * reader that accepts nothing is disconnected and reads the job instead.
  */
 export async function streamEvents(
   response: ServerResponse,
   events: AsyncIterable<JobEvent>,
   options: StreamOptions,
 ): Promise<void> {
-  const backlog = new EventSubscriber(options.signal);
   response.write(KEEP_ALIVE);
   const ended = new AbortController();
   void sendKeepAlives(response, options, ended.signal);
-  const [filling, writing] = await Promise.allSettled([
-    fillBacklog(backlog, events, response),
-    writeBacklog(response, backlog, options),
-  ]);
-  ended.abort();
-  response.end();
-  for (const part of [filling, writing]) if (part.status === 'rejected') throw part.reason;
+  try {
+    await writeEvents(response, events, options);
+  } finally {
+    ended.abort();
+    response.end();
+  }
 }
 
 /** Writes a comment line at every interval until the stream has ended. */
@@ -76,34 +73,17 @@ function dataOf(event: JobEvent): Json {
   return { ...job, ...status };
 }
 
-async function fillBacklog(
-  backlog: EventSubscriber,
+async function writeEvents(
+  response: ServerResponse,
   events: AsyncIterable<JobEvent>,
-  response: ServerResponse,
-): Promise<void> {
-  const pause = yieldEvery(EVENTS_PER_TURN);
-  try {
-    for await (const event of events) {
-      backlog.push(event);
-      if (backlog.isOverLimit()) return void response.destroy();
-      await pause();
-      if (event.event === 'status' && IS_TERMINAL[event.data.status]) return;
-    }
-  } finally {
-    backlog.end();
-  }
-}
-
-async function writeBacklog(
-  response: ServerResponse,
-  backlog: EventSubscriber,
   options: StreamOptions,
 ): Promise<void> {
   const pause = yieldEvery(EVENTS_PER_TURN);
-  for await (const event of backlog) {
+  for await (const event of events) {
     if (options.signal.aborted) return;
     if (!response.write(eventText(event))) await waitForDrain(response, options);
     else await pause();
+    if (event.event === 'status' && IS_TERMINAL[event.data.status]) return;
   }
 }
 

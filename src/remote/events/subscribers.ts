@@ -27,8 +27,9 @@ export class Subscribers {
     if (event.event === 'output' && !this.#isNewOutput(event.data.id)) return;
     if (event.event === 'progress' && isEmptyProgress(event.data)) return;
     // One server never sends `running`: any event of a queued job shows that it runs.
-    if (this.status() === 'queued') this.#send({ event: 'status', data: { status: 'running' } });
-    this.#send(event);
+    if (this.status() === 'queued')
+      this.#feed.emit({ event: 'status', data: { status: 'running' } });
+    this.#feed.emit(event);
   }
 
   /**
@@ -68,7 +69,7 @@ export class Subscribers {
 
   #publishStatus(event: StatusEvent): void {
     const latest = this.#feed.status();
-    if (!latest || !isSameStatus(latest, event.data)) this.#send(event);
+    if (!latest || !isSameStatus(latest, event.data)) this.#feed.emit(event);
   }
 
   #isNewOutput(id: string): boolean {
@@ -76,11 +77,6 @@ export class Subscribers {
     if (this.#publishedOutputs.has(id) || this.#publishedOutputs.size >= MAX_OUTPUTS) return false;
     this.#publishedOutputs.add(id);
     return true;
-  }
-
-  #send(event: JobEvent): void {
-    this.#feed.emit(event);
-    this.#feed.endSlowSubscribers();
   }
 }
 

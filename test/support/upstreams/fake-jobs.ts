@@ -14,6 +14,7 @@ import {
   ok,
   refuse,
 } from '../../../src/protocol/job-api.ts';
+import { EventSubscriber } from '../../../src/job-events/event-subscriber.ts';
 import type { Asset, Graph, Job } from '../../../src/protocol/v2.ts';
 
 export const JOB_ID = '11111111-2222-4333-8444-555555555555';
@@ -195,40 +196,24 @@ function subscribe(
   signal: AbortSignal,
   notify: () => void,
 ): AsyncIterable<JobEvent> {
-  const waiting: JobEvent[] = [];
-  const state: { ended: boolean; error?: Error } = { ended: false };
-  let wake = (): void => {};
-  const subscription: Subscription = {
-    push(event) {
-      waiting.push(event);
-      wake();
-    },
-    end(error) {
-      state.ended = true;
-      if (error) state.error = error;
-      wake();
-    },
-  };
-  signal.addEventListener('abort', () => {
-    subscription.end();
+  let failure: Error | undefined;
+  const remove = (): void => {
     all.delete(subscription);
     notify();
-  });
+  };
+  const events = new EventSubscriber(signal, { remove });
+  const subscription: Subscription = {
+    push: (event) => events.push(event),
+    end(error) {
+      failure = error;
+      events.end();
+    },
+  };
   all.add(subscription);
   notify();
   async function* read(): AsyncGenerator<JobEvent> {
-    try {
-      for (;;) {
-        const event = waiting.shift();
-        if (event) yield event;
-        else if (state.error) throw state.error;
-        else if (state.ended) return;
-        else await new Promise<void>((resolve) => (wake = resolve));
-      }
-    } finally {
-      all.delete(subscription);
-      notify();
-    }
+    yield* events;
+    if (failure) throw failure;
   }
   return read();
 }
