@@ -5,6 +5,7 @@ import { type StreamCandidate, RANK } from './stream-slots.ts';
 import { type FollowOptions, type FollowedJob, JobReads } from './job-reads.ts';
 import { type SilenceWatch, watchSilence } from './silence-watch.ts';
 import { type StreamAttempt, readStreamOnce } from './read-stream.ts';
+import { Subscribers } from './subscribers.ts';
 import { InterruptibleSleep } from './interruptible-sleep.ts';
 
 /**
@@ -15,6 +16,7 @@ import { InterruptibleSleep } from './interruptible-sleep.ts';
 export class JobFollower implements StreamCandidate {
   readonly #options: FollowOptions;
   readonly #job: FollowedJob;
+  readonly #subscribers: Subscribers;
   readonly #pause = new InterruptibleSleep();
   readonly #reads: JobReads;
   #stream: AbortController | undefined;
@@ -30,15 +32,24 @@ export class JobFollower implements StreamCandidate {
   /** True when the stream has reported the end of the job alone. */
   #isEndStreamed = false;
 
-  constructor(options: FollowOptions, job: FollowedJob) {
+  /** `onAbandoned` is called when the last subscriber leaves before the end. */
+  constructor(options: FollowOptions, job: FollowedJob, onAbandoned: () => void) {
     this.#options = options;
     this.#job = job;
+    this.#subscribers = new Subscribers(() => {
+      this.stop();
+      onAbandoned();
+    });
     this.#reads = new JobReads(options, job, () => this.rank());
     this.#reconnectMs = options.limits.reconnectMs.first;
   }
 
+  subscribe(signal: AbortSignal): AsyncIterable<JobEvent> {
+    return this.#subscribers.subscribe(signal);
+  }
+
   rank(): number {
-    const isRunning = this.#job.subscribers.status() === 'running';
+    const isRunning = this.#subscribers.status() === 'running';
     return (this.#isWatched() ? 0 : RANK.unwatched) + (isRunning ? 0 : RANK.queued);
   }
 
@@ -62,7 +73,7 @@ export class JobFollower implements StreamCandidate {
       if (!this.#isStopped) throw error;
     } finally {
       this.#options.sharing.streamSlots.remove(this);
-      this.#job.subscribers.end();
+      this.#subscribers.end();
     }
   }
 
@@ -123,7 +134,7 @@ export class JobFollower implements StreamCandidate {
 
   /** Shows the job. True when it has ended. */
   #show(job: Job): boolean {
-    this.#job.subscribers.publishSnapshot(job);
+    this.#subscribers.publishSnapshot(job);
     return IS_TERMINAL[job.status];
   }
 
@@ -132,15 +143,14 @@ export class JobFollower implements StreamCandidate {
    * arrives before it.
    */
   async #readAndShow(): Promise<boolean> {
-    const { subscribers } = this.#job;
     const eventsBefore = this.#events;
     const read = await this.#reads.read();
     if (read === undefined) return false;
     if (!read.ok) return isGone(read.error);
     if (this.#events !== eventsBefore && !IS_TERMINAL[read.value.status]) return false;
-    const before = subscribers.status();
+    const before = this.#subscribers.status();
     const hasEnded = this.#show(read.value);
-    if (subscribers.status() !== before) this.#polls = 0;
+    if (this.#subscribers.status() !== before) this.#polls = 0;
     return hasEnded;
   }
 
@@ -149,17 +159,17 @@ export class JobFollower implements StreamCandidate {
    * include the job.
    */
   #handleEvent(event: JobEvent): void {
-    const { account, jobId, subscribers } = this.#job;
+    const { account, jobId } = this.#job;
     this.#events++;
-    if (event.event !== 'status') return subscribers.publish(event);
+    if (event.event !== 'status') return this.#subscribers.publish(event);
     this.#options.snapshots.invalidate(account, jobId);
     const { status, job } = event.data;
-    if (!IS_TERMINAL[status]) return subscribers.publish(event);
+    if (!IS_TERMINAL[status]) return this.#subscribers.publish(event);
     // `expired` is checked: one server sends it for a job that it moves between two lists.
     if (job?.id === jobId && status !== 'expired') this.#options.snapshots.store(account, job);
     else {
       this.#isEndStreamed = true;
-      subscribers.publishEnding();
+      this.#subscribers.publishEnding();
     }
   }
 
@@ -252,7 +262,7 @@ export class JobFollower implements StreamCandidate {
   }
 
   #nextPollMs(): number {
-    const status = this.#job.subscribers.status() ?? 'queued';
+    const status = this.#subscribers.status() ?? 'queued';
     const polls = this.#polls++;
     return pollDelayMs(this.#options.limits, { status, isWatched: this.#isWatched(), polls });
   }

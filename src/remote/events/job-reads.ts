@@ -6,7 +6,6 @@ import type { RemoteClient } from '../calls/calls.ts';
 import { retryAfterMs } from '../calls/errors.ts';
 import type { Snapshots } from './snapshots.ts';
 import type { StreamSlots } from './stream-slots.ts';
-import type { Subscribers } from './subscribers.ts';
 
 export type FollowOptions = RemoteClient & {
   readonly snapshots: Snapshots;
@@ -27,7 +26,6 @@ export type FollowedJob = {
   /** The user who may watch the job. */
   readonly user: string;
   readonly jobId: string;
-  readonly subscribers: Subscribers;
 };
 
 /** How much later a read is due for each rank. */

@@ -10,7 +10,6 @@ export class Subscribers {
   readonly #feed: JobFeed;
   /** Created when needed: thousands of jobs wait at a time. */
   #publishedOutputs: Set<string> | undefined;
-  #isOver = false;
 
   constructor(onEmpty: () => void) {
     this.#feed = new JobFeed(undefined, onEmpty);
@@ -22,7 +21,6 @@ export class Subscribers {
 
   /** Publishes an event of the stream. */
   publish(event: JobEvent): void {
-    if (this.#isOver) return;
     if (event.event === 'status') return this.#publishStatus(event);
     if (event.event === 'output' && !this.#isNewOutput(event.data.id)) return;
     if (event.event === 'progress' && isEmptyProgress(event.data)) return;
@@ -56,7 +54,6 @@ export class Subscribers {
 
   /** Ends the subscriptions. */
   end(): void {
-    this.#isOver = true;
     this.#feed.end();
   }
 
