@@ -116,7 +116,7 @@ function createAssetCalls(services: RemoteServices): AssetCalls {
       accounts.with(caller, (account) => assets.remove(account, assetId)),
     content: (caller, assetId, range) =>
       accounts.with(caller, (account) =>
-        openRemoteContent({ ...client, ...files }, { account, assetId, ...(range && { range }) }),
+        openRemoteContent({ ...client, ...files }, { account, assetId, range }),
       ),
   };
 }

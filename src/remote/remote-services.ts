@@ -12,7 +12,7 @@ import { createLinks } from './calls/upstream-links.ts';
 import { createUploadPaths } from './files/upload-paths.ts';
 import { createConnections } from './calls/connections.ts';
 import { createJobSearch } from './job-search.ts';
-import { createOutputIds } from './files/output-ids.ts';
+import { createOutputReader } from './files/output-ids.ts';
 import { createStreamSlots } from './events/stream-slots.ts';
 import { Snapshots } from './events/snapshots.ts';
 import { createSharedStreams } from './events/shared-streams.ts';
@@ -60,7 +60,7 @@ export function createRemoteServices(options: RemoteOptions) {
   const snapshots = new Snapshots(client);
   const streamSlots = createStreamSlots({ max: Math.min(limits.maxStreams, MAX_STREAMS), clock });
   const readTurns = createTurnQueue({ perSecond: limits.readsPerSecond, clock });
-  const outputIds = createOutputIds({ snapshots, capabilities });
+  const readOutput = createOutputReader({ snapshots, capabilities });
   return {
     client,
     connections,
@@ -71,11 +71,11 @@ export function createRemoteServices(options: RemoteOptions) {
     isAccepted: createCredentialCheck(client),
     jobSearch: createJobSearch(client, snapshots),
     files: {
-      outputIds,
+      readOutput,
       foreignLinks: createForeignLinks(links.origin, limits, {
         hosts: service.redirectHosts ?? [],
       }),
-      assets: createAssets(client, outputIds),
+      assets: createAssets(client, readOutput),
       uploadPaths: createUploadPaths(options.uploadPathSecret),
     },
     events: {

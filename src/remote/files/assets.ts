@@ -6,7 +6,6 @@ import {
   type StartedUpload,
   type UploadStart,
   type V2Error,
-  isGone,
   ok,
   refuse,
   type JobApi,
@@ -18,7 +17,7 @@ import { tooLargePart } from '../calls/connections.ts';
 import { tooLargeAnswer, unreachable, type ServiceReply, invalidAnswer } from '../calls/errors.ts';
 import { type MultipartBody, uploadBody } from './multipart-body.ts';
 import { startUpload } from './started-upload.ts';
-import type { OutputIds } from './output-ids.ts';
+import type { ReadOutput } from './output-ids.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import { readAsset } from '../schemas.ts';
 
@@ -45,7 +44,7 @@ type UploadForm = MultipartBody & {
 };
 
 /** The assets of one upstream, by account. */
-export function createAssets(client: RemoteClient, outputIds: OutputIds) {
+export function createAssets(client: RemoteClient, readOutput: ReadOutput) {
   const { calls, links, limits, clock, capabilities } = client;
 
   async function read(account: Account, assetId: string): Promise<Result<Asset>> {
@@ -166,13 +165,8 @@ export function createAssets(client: RemoteClient, outputIds: OutputIds) {
     create: async (account: Account, upload: AssetUpload): Promise<Result<Asset>> =>
       hasExpectedHash(upload) ? finishOrCreate(account, upload) : mismatch(),
     /** Returns the record, under another id if the upstream has given the same file a new one. */
-    async get(account: Account, assetId: string): Promise<Result<Asset>> {
-      const known = outputIds.current(account, assetId);
-      const asset = await read(account, known);
-      if (asset.ok || !isGone(asset.error)) return asset;
-      const renewed = await outputIds.renew(account, known);
-      return renewed === undefined ? asset : read(account, renewed);
-    },
+    get: (account: Account, assetId: string): Promise<Result<Asset>> =>
+      readOutput(account, assetId, (currentId) => read(account, currentId)),
     async remove(account: Account, assetId: string): Promise<Result<null>> {
       const path = links.target('assets', assetId);
       const answer = await calls.callIdempotent(account, { method: 'DELETE', path });

@@ -12,7 +12,7 @@ export type OpenAnswer = Extract<HttpAnswer, { ok: true }>;
 type BytesRequest = {
   readonly range?: ByteRange | undefined;
   /** Requests a part of exactly the same bytes again. */
-  readonly refetch: (headers: Readonly<Record<string, string>>) => Promise<OpenAnswer | undefined>;
+  readonly fetch: (headers: Readonly<Record<string, string>>) => Promise<Result<OpenAnswer>>;
 };
 
 type BytePart = ByteRange & { readonly totalBytes: number };
@@ -46,11 +46,11 @@ export function contentBytes(
   const meta = { kind: 'bytes', contentType, ...(etag !== undefined && { etag }) } as const;
   if (part === undefined) return ok({ ...meta, stream: body, totalBytes: Infinity });
   const { totalBytes, start, end } = part;
-  const stream = resumingStream(client, answer, { part, refetch: request.refetch });
+  const stream = resumingStream(client, answer, { part, fetch: request.fetch });
   return ok({ ...meta, stream, totalBytes, ...(status === 206 && { range: { start, end } }) });
 }
 
-type ResumablePart = { readonly part: BytePart; readonly refetch: BytesRequest['refetch'] };
+type ResumablePart = { readonly part: BytePart; readonly fetch: BytesRequest['fetch'] };
 
 /**
  * Returns a stream that resumes. Only a strong validator shows that the rest belongs to the same
@@ -59,7 +59,7 @@ type ResumablePart = { readonly part: BytePart; readonly refetch: BytesRequest['
 function resumingStream(
   { limits, clock }: RemoteClient,
   { headers, body }: OpenAnswer,
-  { part, refetch }: ResumablePart,
+  { part, fetch }: ResumablePart,
 ): Readable {
   const { etag, 'content-length': length } = headers;
   const validator = etag?.startsWith('"') ? etag : undefined;
@@ -70,8 +70,9 @@ function resumingStream(
   async function reopen(start: number, cause: unknown): Promise<Readable> {
     while (!stream.destroyed && triesLeft-- > 0) {
       await clock.sleep(limits.readRetryMs);
-      const answer = await refetch({ ...rangeHeader({ start, end: part.end }), ...condition });
-      if (!answer) continue;
+      const fetched = await fetch({ ...rangeHeader({ start, end: part.end }), ...condition });
+      if (!fetched.ok) continue;
+      const answer = fetched.value;
       const received = answer.status === 206 ? contentRange(answer.headers) : undefined;
       if (received?.start === start && received.totalBytes === part.totalBytes) return answer.body;
       answer.body.destroy();

@@ -15,59 +15,51 @@ import { type OpenAnswer, contentBytes, rangeHeader } from './content-bytes.ts';
 import { AddressRefused, type ForeignLinks } from './foreign-links.ts';
 import { invalidAnswer, tooLargeAnswer, unreachable, readRefusal } from '../calls/errors.ts';
 import { redirectTarget } from '../calls/upstream-links.ts';
-import type { OutputIds } from './output-ids.ts';
+import type { ReadOutput } from './output-ids.ts';
 
 type ContentOptions = RemoteClient & {
   readonly foreignLinks: ForeignLinks;
-  readonly outputIds: OutputIds;
+  readonly readOutput: ReadOutput;
 };
 
 type ContentRequest = {
   readonly account: Account;
   readonly assetId: string;
-  readonly range?: ByteRange;
+  readonly range?: ByteRange | undefined;
 };
 
 type Headers = Readonly<Record<string, string>>;
 
 /** Returns the bytes, or a link to them. The key is sent to the upstream itself only. */
-export async function openRemoteContent(
+export function openRemoteContent(
   options: ContentOptions,
   request: ContentRequest,
 ): Promise<Result<Content>> {
-  const { account } = request;
-  const assetId = options.outputIds.current(account, request.assetId);
-  const content = await openById(options, { ...request, assetId });
-  if (content.ok || !isGone(content.error)) return content;
-  const renewed = await options.outputIds.renew(account, assetId);
-  // Renewed once: a service may state another id each time.
-  return renewed === undefined ? content : openById(options, { ...request, assetId: renewed });
+  return options.readOutput(request.account, request.assetId, (assetId) =>
+    openById(options, { ...request, assetId }),
+  );
 }
 
 async function openById(
   options: ContentOptions,
   request: ContentRequest,
 ): Promise<Result<Content>> {
-  const { account, assetId, range } = request;
-  const answer = await fetchContent(options, request, range && rangeHeader(range));
-  if (!answer.ok) return answer;
-  const head = answer.value;
-  if (head.status >= 300) return redirectContent(options, request, head);
-  const refetch = async (headers: Headers) => {
-    const next = await fetchContent(options, request, headers);
-    return next.ok && next.value.status < 300 ? next.value : undefined;
-  };
-  const bytes = contentBytes(options, head, { range, refetch });
+  const { range } = request;
+  const fetch = (headers: Headers) => fetchContent(options, request, headers);
+  const head = await fetch(range ? rangeHeader(range) : {});
+  if (!head.ok) return head;
+  if (head.value.status >= 300) return redirectContent(options, request, head.value);
+  const bytes = contentBytes(options, head.value, { range, fetch });
   if (bytes) return bytes;
   // Some servers answer a part with an invalid one. Then all bytes are requested.
-  return range ? openById(options, { account, assetId }) : invalidAnswer();
+  return range ? openById(options, { ...request, range: undefined }) : invalidAnswer();
 }
 
 /** Makes one request. The answer is the bytes, or a redirect to them. */
 async function fetchContent(
   { calls, links, limits, clock }: ContentOptions,
   { account, assetId }: ContentRequest,
-  headers: Headers = {},
+  headers: Headers,
 ): Promise<Result<OpenAnswer>> {
   const path = contentPath(links, assetId);
   let answer: Result<OpenAnswer> = { ok: false, error: unreachable() };
@@ -125,10 +117,7 @@ function redirectContent(
   });
 }
 
-type LinkRequest = Omit<ContentRequest, 'range'> & {
-  readonly location: string;
-  readonly range: ByteRange | undefined;
-};
+type LinkRequest = ContentRequest & { readonly location: string };
 
 /** Reads the target of a link. An expired link is requested once more. */
 async function openLink(
@@ -168,11 +157,7 @@ async function openLink(
 
   const head = await fetchLinkOrRenew(range ? rangeHeader(range) : {});
   if (!head.ok) return head;
-  const refetch = async (headers: Headers) => {
-    const next = await fetchLinkOrRenew(headers);
-    return next.ok ? next.value : undefined;
-  };
-  const bytes = contentBytes(options, head.value, { range, refetch });
+  const bytes = contentBytes(options, head.value, { range, fetch: fetchLinkOrRenew });
   if (bytes) return bytes;
   return range ? openLink(options, { ...request, location, range: undefined }) : invalidAnswer();
 }
