@@ -179,11 +179,7 @@ async function openRemote(
   // Tests fix the way in which labels are written.
   const { labels, ...limits } = upstream.limits as Partial<RemoteLimits> & RemoteOptions['format'];
   const remote = createRemoteJobs({
-    service: {
-      baseUrl: url,
-      credential: key === undefined ? { mode: 'pass-through' } : { mode: 'fixed', key },
-      redirectHosts,
-    },
+    service: { baseUrl: url, key, redirectHosts },
     uploadPathSecret: store.dir.secret,
     log,
     format: { assetMode, ...(labels && { labels }) },

@@ -94,10 +94,7 @@ async function submissionOf(prompt: ConvertiblePrompt, context: ConvertContext):
   const graph = requestedPart(prompt, info);
   const { key, url: baseUrl, assetMode } = target;
   const jobs = createRemoteJobs({
-    service: {
-      baseUrl,
-      credential: key === undefined ? { mode: 'pass-through' } : { mode: 'fixed', key },
-    },
+    service: { baseUrl, key },
     log: silentLogger(),
   });
   try {

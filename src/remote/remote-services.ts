@@ -1,7 +1,7 @@
 import { type Clock, monotonicClock } from '../lib/clock.ts';
 import { createTurnQueue } from '../lib/rate-limiter.ts';
 import type { Logger } from '../observability/log.ts';
-import { Accounts, type Credential } from './calls/accounts.ts';
+import { Accounts } from './calls/accounts.ts';
 import { createCredentialCheck } from './calls/credential-check.ts';
 import { createAssets } from './files/assets.ts';
 import { type RemoteClient, createCalls } from './calls/calls.ts';
@@ -21,7 +21,8 @@ export type RemoteOptions = {
   readonly service: {
     /** The base URL. `/api/v2` is added unless it is there. */
     readonly baseUrl: string;
-    readonly credential: Credential;
+    /** The one key for all callers. Absent: each caller's own key is sent. */
+    readonly key?: string | undefined;
     /** The private hosts to which the service may redirect, beside itself. */
     readonly redirectHosts?: readonly RedirectHost[];
   };
@@ -64,9 +65,10 @@ export function createRemoteServices(options: RemoteOptions) {
   return {
     client,
     connections,
-    accounts: new Accounts(service.credential, {
+    accounts: new Accounts({
       clock,
       maxConcurrentSubmissions: limits.submitsAtOnce,
+      key: service.key,
     }),
     isAccepted: createCredentialCheck(client),
     jobSearch: createJobSearch(client, snapshots),

@@ -4,11 +4,6 @@ import type { Clock } from '../../lib/clock.ts';
 import { type Semaphore, createSemaphore } from '../../lib/concurrency.ts';
 import { type Caller, type Result, type V2Error, refuse } from '../../protocol/job-api.ts';
 
-/** The key of calls: the caller's own, or one key for all callers. */
-export type Credential =
-  | { readonly mode: 'pass-through' }
-  | { readonly mode: 'fixed'; readonly key: string };
-
 /**
  * The state of one upstream account. The limits of the upstream apply to the account, not to the
  * caller.
@@ -41,7 +36,6 @@ const HEADER_VALUE = /^[\x21-\x7e]+$/;
 
 /** The accounts of the upstream, by the keys of the callers. */
 export class Accounts {
-  readonly #credential: Credential;
   readonly #options: AccountOptions;
   readonly #secret = randomBytes(32);
   readonly #accounts = new LRUCache<string, Account>({
@@ -49,8 +43,7 @@ export class Accounts {
     sizeCalculation: ({ key = '' }) => ACCOUNT_BYTES + 2 * key.length,
   });
 
-  constructor(credential: Credential, options: AccountOptions) {
-    this.#credential = credential;
+  constructor(options: AccountOptions) {
     this.#options = options;
   }
 
@@ -64,7 +57,7 @@ export class Accounts {
   }
 
   of(caller: Caller): Result<Account> {
-    const key = this.#credential.mode === 'fixed' ? this.#credential.key : caller.credential;
+    const key = this.#options.key ?? caller.credential;
     if (key !== undefined && !HEADER_VALUE.test(key)) {
       return refuse(401, 'unauthorized', 'This key has characters that a header cannot carry.');
     }
@@ -83,7 +76,12 @@ export class Accounts {
   }
 }
 
-type AccountOptions = { readonly clock: Clock; readonly maxConcurrentSubmissions: number };
+type AccountOptions = {
+  readonly clock: Clock;
+  readonly maxConcurrentSubmissions: number;
+  /** The one key for all callers. Absent: each caller's own key is sent. */
+  readonly key: string | undefined;
+};
 
 /** Waiting calls continue spread over a fifth of the wait, not all at once. */
 const JITTER = 0.2;

@@ -125,6 +125,5 @@ describe('credentials', () => {
 
 test('an upstream that is no URL is reported at once', () => {
   const deps = { log: silentLogger() };
-  const credential = { mode: 'pass-through' } as const;
-  expect(() => createRemoteJobs({ ...deps, service: { credential, baseUrl: 'nope' } })).toThrow();
+  expect(() => createRemoteJobs({ ...deps, service: { baseUrl: 'nope' } })).toThrow();
 });

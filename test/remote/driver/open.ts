@@ -52,7 +52,7 @@ export async function openRemote(
   const upstream = await openHostileV2({ mount });
   const { baseUrl = upstream.url } = options;
   const remote = createRemoteJobs({
-    service: { baseUrl, credential: { mode: 'pass-through' } },
+    service: { baseUrl },
     log: silentLogger(),
     ...deps,
     limits: { ...FAST, ...limits },

@@ -14,8 +14,7 @@ import { growing } from '../../support/graphs/workflows.ts';
 const SCRIPT = fileURLToPath(new URL('../../support/scripts/tiny-v2.mjs', import.meta.url));
 
 function connect(baseUrl: string): RemoteJobs {
-  const credential = { mode: 'pass-through' } as const;
-  return createRemoteJobs({ service: { baseUrl, credential }, log: silentLogger() });
+  return createRemoteJobs({ service: { baseUrl }, log: silentLogger() });
 }
 
 /** Callers of the suite present no key; upstream they are told apart by theirs alone. */
