@@ -26,15 +26,9 @@ export function createJobCalls(services: RemoteServices): JobCalls {
         return submit(services, account, { ...rest, workflow });
       }),
     search: (caller, lost) =>
-      accounts.with(caller, async (account) => {
-        const searched = await jobSearch.search(account, {
-          ...lost,
-          workflow: uploadPaths.rewriteWorkflow(lost.workflow, caller.user),
-        });
-        if (!searched.ok || !searched.value.job) return searched;
-        const secrets = Object.values(lost.extraData ?? {});
-        const job = snapshots.storeSecrets(account, searched.value.job, secrets);
-        return ok({ kind: 'found', job });
+      accounts.with(caller, (account) => {
+        const workflow = uploadPaths.rewriteWorkflow(lost.workflow, caller.user);
+        return jobSearch.search(account, { ...lost, workflow });
       }),
     get: (caller, jobId) => accounts.with(caller, (account) => snapshots.get(account, jobId)),
     list: (caller, query) => accounts.with(caller, (account) => jobSearch.list(account, query)),
@@ -85,9 +79,8 @@ async function submit(
     { ...client, snapshots, jobSearch },
     { account, request, format },
   );
-  const secrets = Object.values(request.extraData);
-  if (!submitted.ok) return { ok: false, error: redactError(submitted.error, secrets) };
-  return ok(snapshots.storeSecrets(account, submitted.value, secrets));
+  if (submitted.ok) return submitted;
+  return { ok: false, error: redactError(submitted.error, Object.values(request.extraData)) };
 }
 
 async function submitFormatFor(

@@ -135,8 +135,10 @@ export function createJobSearch(client: RemoteClient, snapshots: Snapshots): Rem
       if (isForeign || !(isLabelled || (await hasWorkflow(account, job, lost)))) continue;
       if (isOfOther(job.id, metadata) || (await lost.isClaimed?.(job.id)) === true) continue;
       claim(job.id, metadata);
-      const snapshot = await snapshots.refresh(account, job.id);
-      return ok({ kind: 'found', job: snapshot.ok ? snapshot.value : job });
+      snapshots.noteSecrets(account, job.id, Object.values(lost.extraData ?? {}));
+      const read = await snapshots.refresh(account, job.id);
+      const found = read.ok ? read.value : redactJob(job, snapshots.secretsOf(account, job.id));
+      return ok({ kind: 'found', job: found });
     }
     return ok({ kind: coversTime(read.value, lost) ? 'not listed' : 'not seen' });
   }

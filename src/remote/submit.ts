@@ -119,10 +119,11 @@ function accept(
   job: Job,
 ): Result<Job> {
   jobSearch.claim(job.id, request.metadata);
-  snapshots.store(account, job);
+  snapshots.noteSecrets(account, job.id, Object.values(request.extraData));
+  const shown = snapshots.store(account, job);
   // An ended job is read once more: some servers answer a submission with an incomplete job.
   if (IS_TERMINAL[job.status]) snapshots.invalidate(account, job.id);
-  return ok(job);
+  return ok(shown);
 }
 
 function tooBusy(pauseMs: number): V2Error {

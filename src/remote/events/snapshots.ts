@@ -99,10 +99,6 @@ export class Snapshots {
     return this.#jobs.get(nameOf(account, jobId));
   }
 
-  #set(account: Account, jobId: string, { value, readAtMs }: JobSnapshot): void {
-    this.#jobs.set(nameOf(account, jobId), { value: withoutWorkflow(value), readAtMs });
-  }
-
   /** Returns the texts that must be removed from everything that the service says about a job. */
   secretsOf(account: Account, jobId: string): Secrets {
     const { secrets = [] } = this.#find(account, jobId) ?? {};
@@ -114,19 +110,15 @@ export class Snapshots {
     const latest = this.latest(account, job.id);
     const isOlder = latest !== undefined && isOutdated(latest, job);
     const value = isOlder ? latest : redactJob(job, this.secretsOf(account, job.id));
-    this.#set(account, job.id, { value, readAtMs: this.#client.clock.now() });
+    const snapshot = { value: withoutWorkflow(value), readAtMs: this.#client.clock.now() };
+    this.#jobs.set(nameOf(account, job.id), snapshot);
     if (IS_TERMINAL[value.status]) this.#onEnd(account, job.id);
     return value;
   }
 
-  /** Stores a job whose prompt was sent with keys of its own. */
-  storeSecrets(account: Account, job: Job, secrets: Secrets): Job {
-    const entry = this.#entryOf(account, job.id);
-    if (secrets.length > 0) entry.secrets = secrets;
-    const value = redactJob(job, this.secretsOf(account, job.id));
-    const snapshot = this.#snapshotOf(account, job.id);
-    if (snapshot) this.#set(account, job.id, { ...snapshot, value });
-    return value;
+  /** Notes the keys that the prompt of a job was sent with, before the job is stored. */
+  noteSecrets(account: Account, jobId: string, secrets: Secrets): void {
+    if (secrets.length > 0) this.#entryOf(account, jobId).secrets = secrets;
   }
 
   #isFresh({ readAtMs }: { readonly readAtMs: number }): boolean {
