@@ -6,7 +6,7 @@ import { parseWithinLimits } from '../http/json-body.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import type { ProxyExchange, CallObserver } from './proxy-exchange.ts';
 import { type JsonObject, isJsonObject } from '../protocol/json.ts';
-import { decodedPart } from '../protocol/request-target.ts';
+import { isJobsTarget, jobOfTarget } from './target.ts';
 import { IS_TERMINAL, type JobStatus } from '../protocol/v2.ts';
 
 /** A successful call about a job: it submitted the job, asked for its end, or got its result. */
@@ -39,10 +39,6 @@ const MAX_COPY_BYTES = {
 const MAX_ID_CHARS = 300;
 /** The request bodies that are copied at a time, of all callers. Further ones are not copied. */
 const MAX_OPEN_COPY_BYTES = 16 * MAX_COPY_BYTES.body;
-
-const JOBS_PATH = /\/api\/v2\/jobs\/?$/;
-const JOB_PATH = /\/api\/v2\/jobs\/([^/]+)$/;
-const CANCEL_PATH = /\/api\/v2\/jobs\/([^/]+)\/cancel$/;
 
 const DECODERS = {
   identity: async (bytes: Buffer): Promise<Buffer> => bytes,
@@ -94,15 +90,10 @@ export function createJobCallObserver(onJobCall: (call: JobCall) => void) {
    */
   return (exchange: ProxyExchange, target: string, caller: Caller): CallObserver | undefined => {
     const { method } = exchange.req;
-    if (method !== 'POST' && method !== 'GET') return undefined;
-    const path = target.split('?', 1)[0] ?? '';
-    if (method === 'GET') {
-      const jobId = decodedPart(JOB_PATH.exec(path)?.[1]);
-      return jobId === undefined ? undefined : observeRead(exchange, caller, jobId);
-    }
-    if (JOBS_PATH.test(path)) return observeSubmission(exchange, caller);
-    const jobId = decodedPart(CANCEL_PATH.exec(path)?.[1]);
-    if (jobId === undefined) return undefined;
+    if (method === 'POST' && isJobsTarget(target)) return observeSubmission(exchange, caller);
+    const { jobId = '', operation } = jobOfTarget(target) ?? {};
+    if (method === 'GET' && operation === '') return observeRead(exchange, caller, jobId);
+    if (method !== 'POST' || operation !== '/cancel') return undefined;
     return {
       onAnswer({ status }) {
         if (isSuccess(status)) onJobCall({ kind: 'cancelled', caller, jobId });

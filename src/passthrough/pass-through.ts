@@ -21,8 +21,7 @@ import {
   type TargetOf,
   withJobId,
   hasDotSegments,
-  isJobTarget,
-  jobIdOfTarget,
+  jobOfTarget,
   mountOf,
   modelTargetOf,
   partnerTargetOf,
@@ -99,7 +98,7 @@ function createForward(options: PassThroughOptions, relay: Relay) {
     const observer = api === 'v2' ? observerFor?.(exchange, path, caller) : undefined;
     const headers = requestHeaders(req, { host, key });
     const request = { path, headers, addHeaders, observer };
-    const isJobRead = api === 'v2' && req.method === 'GET' && isJobTarget(path);
+    const isJobRead = api === 'v2' && req.method === 'GET' && jobOfTarget(path)?.operation === '';
     const outcome = await (isJobRead ? readJob(exchange, request) : relay.send(exchange, request));
     if (outcome === 'answered' || outcome === 'doubtful') return { caller };
     return { caller, failure: outcome };
@@ -118,7 +117,7 @@ function createForward(options: PassThroughOptions, relay: Relay) {
 
   /** Replaces a prompt's id in the target: the service knows a job only by its own id. */
   async function withServiceJobId(target: string, { user }: Caller): Promise<string> {
-    const id = jobIdOfTarget(target);
+    const id = jobOfTarget(target)?.jobId;
     if (id === undefined || options.jobIdOf === undefined) return target;
     // A caller that uses the service's id must not fail because of this lookup.
     const jobId = await options.jobIdOf(user, id).catch(() => undefined);

@@ -84,16 +84,17 @@ export function createProxyCall({
     proxyRequest.observer?.onAnswer({ status, coding, body });
     body.on('error', abortAnswer);
     res.on('error', () => res.destroy());
-    res.once('finish', () => {
-      end('answered');
-      if (!req.complete) drainRequest(req);
-    });
     if (req.method === 'HEAD' || status === 204 || status === 304) res.end();
     else body.pipe(res);
   }
   // The library notices a client that disconnects only while its request is still arriving.
   if (res.destroyed) end('answered');
-  else res.once('close', () => end('answered'));
+  else
+    res.once('close', () => {
+      if (stage === 'over') return;
+      end('answered');
+      if (res.writableFinished && !req.complete) drainRequest(req);
+    });
 
   return {
     /** Called when the call has got a connection, a new one or one that was used before. */

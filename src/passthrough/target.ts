@@ -27,23 +27,28 @@ export function v2TargetOf(mount: string): TargetOf {
   };
 }
 
-const JOB_TARGET = /^([^?]*?\/api\/v2\/jobs\/)([^/?]+)(.*)/s;
+const JOB_TARGET = /^([^?]*?\/api\/v2\/jobs\/)([^/?]+)([^?]*)/;
 
-/** Returns the id of the job that a v2 call is about; `undefined`: it is not about a job. */
-export function jobIdOfTarget(target: string): string | undefined {
-  return decodedPart(JOB_TARGET.exec(target)?.[2]);
+/** The job that a v2 call is about. `operation` follows the id in the path: `''` is the job itself. */
+type JobOfTarget = { readonly jobId: string; readonly operation: string };
+
+/** Returns the job that a v2 call is about; `undefined`: it is not about a job. */
+export function jobOfTarget(target: string): JobOfTarget | undefined {
+  const [, , id, operation = ''] = JOB_TARGET.exec(target) ?? [];
+  const jobId = decodedPart(id);
+  return jobId === undefined ? undefined : { jobId, operation };
 }
 
-/** True for the target of a job itself, which a `GET` reads. */
-export function isJobTarget(target: string): boolean {
-  return /^(?:\?|$)/.test(JOB_TARGET.exec(target)?.[3] ?? '/');
+/** True for the target of all jobs, to which a `POST` submits one. */
+export function isJobsTarget(target: string): boolean {
+  return /^[^?]*\/api\/v2\/jobs\/?(?:\?|$)/.test(target);
 }
 
 /** Returns the target of the same call for another job. */
 export function withJobId(target: string, jobId: string): string {
   return target.replace(
     JOB_TARGET,
-    (_all, before, _id, after) => before + encodeURIComponent(jobId) + after,
+    (_all, before, _id, operation) => before + encodeURIComponent(jobId) + operation,
   );
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   withJobId,
   hasDotSegments,
-  jobIdOfTarget,
+  jobOfTarget,
   v2TargetOf,
 } from '../../src/passthrough/target.ts';
 import { readTarget } from '../../src/protocol/request-target.ts';
@@ -38,7 +38,7 @@ test.each([
   ['/d/1/api/v2/jobs/mine/cancel', 'mine', '/d/1/api/v2/jobs/j%201/cancel'],
   ['/api/v2/jobs/mine?at=/api/v2/jobs/yours', 'mine', '/api/v2/jobs/j%201?at=/api/v2/jobs/yours'],
 ])('%s is about the job %s, and can be about another', (target, id, other) => {
-  expect(jobIdOfTarget(target)).toBe(id);
+  expect(jobOfTarget(target)?.jobId).toBe(id);
   expect(withJobId(target, 'j 1')).toBe(other);
 });
 
@@ -50,7 +50,7 @@ test.each([
   '/api/v2/assets/mine',
   '/api/v2/assets?of=/api/v2/jobs/mine',
 ])('%s is about no job', (target) => {
-  expect(jobIdOfTarget(target)).toBeUndefined();
+  expect(jobOfTarget(target)).toBeUndefined();
 });
 
 test.each([
