@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import { LRUCache } from 'lru-cache';
 import { LONG_HEAD_MESSAGE, MAX_HEADERS, headFault } from '../http/head-limits.ts';
 import { type PublicAddresses, readHost } from '../http/public-address.ts';
 import { targetHasControlCharacter } from '../protocol/control-characters.ts';
@@ -72,8 +71,8 @@ type GuardOptions = Pick<HostOptions, 'ownHosts' | 'allowedHosts'> & {
   /** The origin of CORS mode, which replaces the origin check, as on the v1 server. */
   readonly corsOrigin: string | undefined;
   /** The address of the server as its operator gives it. */
-  readonly publicOrigin?: string | undefined;
-  readonly addresses?: PublicAddresses;
+  readonly publicOrigin: string | undefined;
+  readonly addresses: PublicAddresses;
 };
 
 /** The pages to which other sites may link. */
@@ -122,10 +121,6 @@ const PORT_OF_SCHEME: ReadonlyMap<string, string> = new Map([
  */
 export function createGuard(options: GuardOptions): Guard {
   const { ownHosts, allowedHosts, corsOrigin, addresses } = options;
-  const hosts: Hosts = new LRUCache({
-    max: MAX_KNOWN_HOSTS,
-    memoMethod: (text) => ({ url: readHost(text) }),
-  });
   const publicUrl = options.publicOrigin === undefined ? undefined : new URL(options.publicOrigin);
   const isAcceptedHost = createHostCheck({
     ownHosts,
@@ -140,8 +135,8 @@ export function createGuard(options: GuardOptions): Guard {
       const { message, ...refusal } = refusalOf('credential_too_long');
       return { ...refusal, message: `${message}: ${longKey}.` };
     }
-    const host = readSingleHost(request, hosts);
-    const forwardedHost = addresses?.forwardedHostOf(request);
+    const host = readSingleHost(request);
+    const forwardedHost = addresses.forwardedHostOf(request);
     const calledHost = forwardedHost === undefined ? host : readHost(forwardedHost);
     if (host === undefined || calledHost === undefined) return refusalOf('invalid_host');
     const { url = '' } = request;
@@ -224,18 +219,11 @@ function showsFile(url: string, headers: IncomingMessage['headers']): boolean {
   return isShown && (FILES.has(readTarget(url).path) || isSignedContent(url));
 }
 
-/** Most clients name the same few hosts, and to parse an address takes time. */
-type Hosts = LRUCache<string, { readonly url: URL | undefined }>;
-const MAX_KNOWN_HOSTS = 100;
-
-function readSingleHost(
-  { headers, rawHeaders, httpVersion }: IncomingMessage,
-  hosts: Hosts,
-): URL | undefined {
+function readSingleHost({ headers, rawHeaders, httpVersion }: IncomingMessage): URL | undefined {
   const { host } = headers;
   // Health checks of proxies send no host in HTTP/1.0; a browser always sends it.
   if (host === undefined && httpVersion === '1.0') return WITHOUT_HOST;
-  return host !== undefined && hasSingleHost(rawHeaders) ? hosts.memo(host).url : undefined;
+  return host !== undefined && hasSingleHost(rawHeaders) ? readHost(host) : undefined;
 }
 
 /** True when there is one `Host`: of several, Node shows the first. */

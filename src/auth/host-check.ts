@@ -12,8 +12,8 @@ export type OwnHosts = 'loopback' | 'private' | 'any';
 
 export type HostOptions = {
   readonly ownHosts: OwnHosts;
-  readonly allowedHosts?: readonly AllowedHost[] | undefined;
-  readonly publicHostname?: string | undefined;
+  readonly allowedHosts: readonly AllowedHost[];
+  readonly publicHostname: string | undefined;
 };
 
 /** A host without a port may be on either port: the scheme outside is not known here. */
@@ -42,7 +42,7 @@ const PRIVATE_SUFFIX = /\.(localhost|local|lan|home\.arpa|internal|svc)$/;
  */
 export function createHostCheck({
   ownHosts,
-  allowedHosts = [],
+  allowedHosts,
   publicHostname,
 }: HostOptions): (host: URL, request: IncomingMessage) => boolean {
   const machineName = hostname().toLowerCase();

@@ -3,7 +3,6 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Config } from '../config/config.ts';
 import { readHost } from '../http/public-address.ts';
-import type { Caller } from '../protocol/job-api.ts';
 
 /** Says if a caller is the operator, and why it is not. */
 export type OperatorAccess =
@@ -12,8 +11,8 @@ export type OperatorAccess =
 
 type OperatorRequest = RequestHead & { readonly socket: Socket; readonly httpVersion: string };
 
-/** Checks if an authenticated caller is the operator. */
-export type OperatorCheck = (request: OperatorRequest, caller: Caller) => OperatorAccess;
+/** Checks if the authenticated caller of a request is the operator. */
+export type OperatorCheck = (request: OperatorRequest) => OperatorAccess;
 
 /**
  * Headers that proxies add: a call with one of them did not come directly. Two `X-` headers are

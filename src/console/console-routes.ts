@@ -88,7 +88,7 @@ export function consoleRoutes(
       const body = plainError('unauthorized', 'A valid key is needed.');
       throw new V1Error(401, body, { headers: { 'WWW-Authenticate': 'Bearer' } });
     }
-    const access = checkOperator(ctx.req, caller);
+    const access = checkOperator(ctx.req);
     const query = new URLSearchParams(ctx.querystring);
     const body = await handler({ ctx, caller, access, query });
     if (body !== undefined) sendJson(ctx, body as Json);
