@@ -1,12 +1,23 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-/** Signs the claims of one kind of link. A signature of another `kind` is never valid. */
-export function createLinkSignature(secret: Buffer, kind: string) {
-  const sign = (claims: string): string =>
-    createHmac('sha256', secret).update(`${kind}\0${claims}`).digest('base64url');
-  const isGenuine = (claims: string, signature: string): boolean =>
-    isSameText(signature, sign(claims));
-  return { sign, isGenuine };
+type SignatureOptions = {
+  readonly secret: Buffer;
+  /** A signature of another kind of link is never valid. */
+  readonly kind: string;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+};
+
+/** Signs the claims of links, which name in `expires` the second until which the link works. */
+export function createLinkSignature({ secret, kind, now }: SignatureOptions) {
+  const sign = (claims: URLSearchParams): string =>
+    createHmac('sha256', secret).update(`${kind}\0${claims.toString()}`).digest('base64url');
+  return {
+    sign,
+    /** True when these claims were signed, and have not expired. */
+    isValid: (claims: URLSearchParams, signature: string | null): boolean =>
+      isSameText(signature ?? '', sign(claims)) && now() < Number(claims.get('expires')) * 1000,
+  };
 }
 
 function isSameText(given: string, expected: string): boolean {

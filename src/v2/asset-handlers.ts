@@ -1,11 +1,9 @@
 import { withReceivedForm } from '../http/received-form.ts';
 import { type Result, type V2Error, ok, refuse } from '../protocol/job-api.ts';
-import type { Json } from '../protocol/json.ts';
 import type { Asset } from '../protocol/v2.ts';
 import { readIdempotencyKey, readObject, refuseBody } from './read-body.ts';
 import { sendContent } from './send-content.ts';
-import type { LinkRewriter } from './link-rewriter.ts';
-import type { HandlerReply, Handlers, V2RouteOptions } from './reply.ts';
+import { type Handlers, type V2RouteOptions, replyWith } from './reply.ts';
 import { readFromHash, readUpload } from './read-upload.ts';
 
 /** The maximum number of form fields. Tags are sent as repeated fields. */
@@ -14,8 +12,6 @@ const MAX_FORM_FIELDS = 64;
 /** The handlers of the asset operations, by the names of their routes. */
 export function createAssetHandlers(options: V2RouteOptions): Handlers {
   const { jobs, bodies } = options;
-  const assetReply = (status: 200 | 201, asset: Asset, links: LinkRewriter): Result<HandlerReply> =>
-    ok({ status, json: links.asset(asset) as Json });
   return {
     async 'POST /assets'({ ctx, caller, links }) {
       const key = readIdempotencyKey(ctx);
@@ -36,8 +32,8 @@ export function createAssetHandlers(options: V2RouteOptions): Handlers {
           },
         },
       );
-      if (!created.ok) return created;
-      return assetReply(created.value.created_new === false ? 200 : 201, created.value, links);
+      const isKnown = created.ok && created.value.created_new === false;
+      return replyWith(created, links.asset, isKnown ? 200 : 201);
     },
     async 'POST /assets/from-hash'({ ctx, caller, links }) {
       const key = readIdempotencyKey(ctx);
@@ -49,16 +45,14 @@ export function createAssetHandlers(options: V2RouteOptions): Handlers {
       const keyed = { ...request.value, ...key.value };
       const created = await jobs.assetFromHash(caller, keyed);
       // 201: "Asset minted over the existing blob." `created_new` is false: it speaks of the blob.
-      return created.ok ? assetReply(201, created.value, links) : asBlobNotFound(created);
+      return created.ok ? replyWith(created, links.asset, 201) : asBlobNotFound(created);
     },
     async 'HEAD /assets/by-hash/:hash'({ caller, params: { hash = '' } }) {
       const exists = await jobs.hasBlob(caller, hash);
       return exists.ok ? ok({ status: exists.value ? 200 : 404 }) : exists;
     },
-    async 'GET /assets/:id'({ caller, params: { id = '' }, links }) {
-      const asset = await jobs.asset(caller, id);
-      return asset.ok ? ok({ status: 200, json: links.asset(asset.value) as Json }) : asset;
-    },
+    'GET /assets/:id': async ({ caller, params: { id = '' }, links }) =>
+      replyWith(await jobs.asset(caller, id), links.asset),
     async 'DELETE /assets/:id'({ caller, params: { id = '' } }) {
       const removed = await jobs.deleteAsset(caller, id);
       return removed.ok ? ok({ status: 204 }) : removed;

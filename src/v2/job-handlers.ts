@@ -2,15 +2,14 @@ import { disconnectSignal } from '../http/client-connection.ts';
 import { systemClock } from '../lib/clock.ts';
 import type Koa from 'koa';
 import { ByUser } from '../sockets/by-user.ts';
-import { type JobEvent, type Result, type V2Error, ok, refuse } from '../protocol/job-api.ts';
-import type { Json } from '../protocol/json.ts';
+import { type JobEvent, type Result, ok, refuse } from '../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../protocol/v2.ts';
 import { readIdempotencyKey, readObject } from './read-body.ts';
 import { toListItem, readListQuery } from './list-query.ts';
 import { type EarlyEvents, createEarlyEvents } from './early-events.ts';
 import { jobAtStatus } from './job-at-status.ts';
 import type { LinkRewriter } from './link-rewriter.ts';
-import type { Handler, HandlerReply, Handlers, V2RouteOptions } from './reply.ts';
+import { type Handler, type Handlers, type V2RouteOptions, replyWith } from './reply.ts';
 import { readJobSubmission } from './read-submission.ts';
 import { streamEvents } from './event-stream.ts';
 
@@ -47,13 +46,13 @@ export function createJobHandlers(options: V2RouteOptions): Handlers {
           response,
         });
       }
-      return reply(submitted, links.job, 201);
+      return replyWith(submitted, links.job, 201);
     },
     async 'GET /jobs'({ ctx, caller, links }) {
       const query = readListQuery(ctx.querystring);
       if (!query.ok) return query;
       const page = await jobs.list(caller, query.value);
-      return reply(page, (value) => ({
+      return replyWith(page, (value) => ({
         ...value,
         jobs: value.jobs.map((job) => toListItem(links.job(job))),
       }));
@@ -65,12 +64,12 @@ export function createJobHandlers(options: V2RouteOptions): Handlers {
         earlyEvents.forget(caller, { jobId, reader: readerOf(ctx) });
         options.observer?.onFetch({ caller, jobId, request: ctx.req });
       }
-      return reply(job, links.job);
+      return replyWith(job, links.job);
     },
     'GET /jobs/:id/workflow': async ({ caller, params: { id = '' } }) =>
-      reply(await jobs.workflow(caller, id), (workflow) => workflow),
+      replyWith(await jobs.workflow(caller, id), (workflow) => workflow),
     'POST /jobs/:id/cancel': async ({ caller, params: { id = '' }, links }) =>
-      reply(await jobs.cancel(caller, id), links.job),
+      replyWith(await jobs.cancel(caller, id), links.job),
     /** The embedded engine captures no logs, so the list of every job is empty. */
     async 'GET /jobs/:id/logs'({ caller, params: { id = '' } }) {
       const job = await jobs.get(caller, id);
@@ -139,14 +138,6 @@ async function* clientEvents(
     const shown = read?.ok ? jobAtStatus(read.value, event.data.status) : undefined;
     yield shown ? { ...event, data: { ...event.data, job: links.job(shown) } } : event;
   }
-}
-
-function reply<T>(
-  answer: Result<T>,
-  show: (value: T) => unknown,
-  status = 200,
-): { ok: false; error: V2Error } | Result<HandlerReply> {
-  return answer.ok ? ok({ status, json: show(answer.value) as Json }) : answer;
 }
 
 /** A Holdover in front of this one follows a job as well as its clients do. */

@@ -10,6 +10,7 @@ import {
   type JobApi,
   type Result,
   type V2Error,
+  ok,
   refuse,
 } from '../protocol/job-api.ts';
 import { type Json, isJsonObject, stringifyJson } from '../protocol/json.ts';
@@ -87,6 +88,15 @@ export function badRequest<T>(message: string): Result<T> {
 /** Refuses a field whose value violates the contract. */
 export function badField<T>(message: string): Result<T> {
   return refuse(422, 'invalid_request', message);
+}
+
+/** Answers with the value as JSON, as the client sees it. */
+export function replyWith<T>(
+  result: Result<T>,
+  show: (value: T) => unknown,
+  status = 200,
+): Result<HandlerReply> {
+  return result.ok ? ok({ status, json: show(result.value) as Json }) : result;
 }
 
 /** Writes a handler's answer. */

@@ -2,7 +2,7 @@ import Router from '@koa/router';
 import type Koa from 'koa';
 import { presentsKey } from '../auth/identity.ts';
 import { storageProblem } from '../lib/storage-errors.ts';
-import { type Caller, type Result, type V2Error, ok, v2Error } from '../protocol/job-api.ts';
+import { type Caller, type Result, type V2Error, v2Error } from '../protocol/job-api.ts';
 import { isSignedContent, isV2Path } from '../protocol/v2-paths.ts';
 import { createAssetHandlers } from './asset-handlers.ts';
 import { createJobHandlers } from './job-handlers.ts';
@@ -11,6 +11,7 @@ import {
   type Handler,
   type HandlerReply,
   type V2RouteOptions,
+  replyWith,
   sendV2Error,
   sendReply,
 } from './reply.ts';
@@ -67,8 +68,7 @@ function createRouter(options: V2RouteOptions): Router {
   }
   // Health needs no authentication.
   router.register(`${PREFIX}/health`, ['GET', 'HEAD'], async (routed) => {
-    const health = await options.jobs.health();
-    const reply = health.ok ? ok<HandlerReply>({ status: 200, json: health.value }) : health;
+    const reply = replyWith(await options.jobs.health(), (health) => health);
     render(routed as unknown as Koa.Context, reply);
   });
   return router;

@@ -72,7 +72,7 @@ export async function createTestApp({ uploads, ...change }: TestServices = {}): 
     view: 'stream',
     links: {
       addresses: createPublicAddresses(),
-      signer: createViewSigner({ secret: Buffer.from('test secret'), lifetimeMs: 60_000, now }),
+      signer: createViewSigner({ secret: Buffer.from('test secret'), now }),
     },
     pictures: createPictures(drawPicture),
     catalog: undefined,
