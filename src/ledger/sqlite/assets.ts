@@ -30,17 +30,13 @@ export function assetStore(db: Database, writer: Writer, lists: FileListCache): 
     const values = KEYS.values({ user, key, fingerprint, assetId, createdNew, claimedAtMs });
     return sql.claim.run(...values).changes === 1 ? undefined : claimed(user, key);
   };
-  const insertClaimed = (asset: AssetRow, claim: AssetClaim): Promise<ClaimedAsset | undefined> =>
-    writer.write(() => {
-      const holder = claimKey(asset, claim);
-      if (!holder) sql.insert.run(...SQL.values(asset));
-      return holder;
-    });
   return {
     insert: (asset, claim, durability) =>
-      claim
-        ? insertClaimed(asset, claim)
-        : writer.writeOne(() => void sql.insert.run(...SQL.values(asset)), durability),
+      writer.write(() => {
+        const holder = claim && claimKey(asset, claim);
+        if (!holder) sql.insert.run(...SQL.values(asset));
+        return holder;
+      }, durability),
     get: async (id) => row(sql.get.get(id)),
     byHash: async (user, hash) => row(sql.byHash.get(hash, user)),
     byFilePath: async (user, filePath) => row(sql.byPath.get(user, filePath)),
@@ -97,7 +93,7 @@ export function keyStore(db: Database, writer: Writer): KeyStore {
   const inserts = { jobKeys: insertKey(db, 'jobKeys'), assetKeys: insertKey(db, 'assetKeys') };
   return {
     ofAsset: async (user, key) => ofAsset(user, key),
-    put: (kind, row) => writer.writeOne(() => inserts[kind](row)),
+    put: (kind, row) => writer.write(() => inserts[kind](row)),
     expire: (beforeMs) =>
       writer.write(() => {
         ofJobs.run(beforeMs);

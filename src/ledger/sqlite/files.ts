@@ -23,7 +23,7 @@ export function fileStore(db: Database, writer: Writer, lists: FileListCache): F
     AND asset_id <> '' ORDER BY modified_at_ms DESC, rowid DESC`);
   const remove = db.prepare(`DELETE FROM files WHERE ${named}`);
   const write = <T>(apply: () => T, of: ListKey, durability?: Durability): Promise<T> =>
-    lists.change(() => writer.writeOne(apply, durability), of);
+    lists.change(() => writer.write(apply, durability), of);
   return {
     put: (row, durability) => write(() => void put.run(...SQL.values(row)), row, durability),
     claim: (row, durability) =>

@@ -35,15 +35,14 @@ export function jobStore(db: Database, writer: Writer): JobStore {
     key: string | undefined,
     durability?: Durability,
   ): Promise<boolean> =>
-    // A key that equals the id of its job needs no row of its own: the id is unique.
-    key === row.id
-      ? writer.writeOne(() => sql.insertNew.run(...SQL.values(row)).changes === 1, durability)
-      : writer.write(() => {
-          const isFree =
-            key === undefined || sql.claim.run(row.user, key, row.createdAtMs).changes === 1;
-          if (isFree) sql.insert.run(...SQL.values(row));
-          return isFree;
-        }, durability);
+    writer.write(() => {
+      // A key that equals the id of its job needs no row of its own: the id is unique.
+      if (key === row.id) return sql.insertNew.run(...SQL.values(row)).changes === 1;
+      const isFree =
+        key === undefined || sql.claim.run(row.user, key, row.createdAtMs).changes === 1;
+      if (isFree) sql.insert.run(...SQL.values(row));
+      return isFree;
+    }, durability);
   return {
     async insert(row, key, durability) {
       if (!texts.isLong(row, LONG_COLUMNS)) return await insert(row, key, durability);
@@ -54,7 +53,7 @@ export function jobStore(db: Database, writer: Writer): JobStore {
       return isFree;
     },
     update: (id, patch, durability, files) =>
-      writer.writeOne(() => update(id, patch), durability, files),
+      writer.write(() => update(id, patch), durability, files),
     get: async (id) => withTexts(sql.get.get(id)),
     list: async (user, { limit, before }) =>
       rows(

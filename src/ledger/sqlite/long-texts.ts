@@ -60,7 +60,7 @@ export class LongTexts {
     const referenced = new Set(Object.values(row ?? {}));
     for (const { name } of names.all(owner) as { name: string }[]) {
       if (!referenced.has(REFERENCE_PREFIX + name))
-        await this.#writer.writeOne(() => void drop.run(owner, name));
+        await this.#writer.write(() => void drop.run(owner, name));
     }
   }
 
@@ -76,7 +76,7 @@ export class LongTexts {
     for (let start = 0; start < text.length;) {
       const end = endOfPart(text, start);
       const piece = text.slice(start, end);
-      await this.#writer.writeOne(() => void insert.run(owner, name, part, piece));
+      await this.#writer.write(() => void insert.run(owner, name, part, piece));
       start = end;
       part++;
       await yieldToEventLoop();

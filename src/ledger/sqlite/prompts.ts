@@ -60,7 +60,7 @@ function liveStore({ db, writer, texts, dropReplaced }: Parts) {
   const writing = (sql: string) => {
     const statement = db.prepare(sql);
     return (values: readonly SqlValue[], durability?: Durability) =>
-      writer.writeOne(() => void statement.run(...values), durability);
+      writer.write(() => void statement.run(...values), durability);
   };
   const insert = writing(`INSERT INTO prompts ${SQL.insert}`);
   const setPlan = writing(`UPDATE prompts SET state = ?, intent_json = ?, targets_json = ?
@@ -149,7 +149,7 @@ function historyStore({ db, writer, dropReplaced }: Parts) {
     async finish(key, { shortened, ...outcome }, durability) {
       const { graphJson = null, extraDataJson = null } = shortened ?? {};
       const values = { key, ...NO_END, ...outcome, graphJson, extraDataJson };
-      await writer.writeOne(() => void sql.finish.run(values), durability).catch(onFailure);
+      await writer.write(() => void sql.finish.run(values), durability).catch(onFailure);
       if (shortened) await dropReplaced(key);
     },
     outlines: outlines.of,

@@ -3,12 +3,9 @@ import type { Durability, FilesOnDisk } from '../../lib/durability.ts';
 import type { Database } from './database.ts';
 import type { LogSync } from './log-sync.ts';
 
-type WriteOptions = {
+type PendingWrite = {
   readonly durability: Durability;
-  readonly files?: FilesOnDisk | undefined;
-};
-
-type PendingWrite = WriteOptions & {
+  readonly files: FilesOnDisk | undefined;
   readonly settle: () => void;
   readonly reject: (cause: unknown) => void;
 };
@@ -33,22 +30,22 @@ export class Writer {
     this.#commit = db.prepare('COMMIT');
   }
 
-  /** Applies a write at once, so that later reads see it. Resolves when it has the requested durability. */
-  write<T>(apply: () => T, durability: Durability = 'fsync'): Promise<T> {
-    const inSavepoint = (): T => {
-      this.#db.exec('SAVEPOINT one');
-      const value = apply();
-      this.#db.exec('RELEASE one');
-      return value;
-    };
-    return this.#enqueue(inSavepoint, { durability }, () => {
-      if (this.#db.isOpen && this.#db.isTransaction) this.#db.exec('ROLLBACK TO one; RELEASE one');
+  /**
+   * Applies a write at once, wholly or not at all, so that later reads see it. Resolves when it has the requested
+   * durability. With `files`, it is not synced before these files are on the disk.
+   */
+  write<T>(apply: () => T, durability: Durability = 'fsync', files?: FilesOnDisk): Promise<T> {
+    return new Promise((resolve, reject) => {
+      try {
+        this.#beginOnce();
+        const value = this.#inSavepoint(apply);
+        this.#batch.push({ durability, files, settle: () => resolve(value), reject });
+      } catch (cause) {
+        reject(writeFailure(cause));
+        // A refused row fails only its own write. A full disk ends the transaction, and fails all writes in it.
+        if (this.#db.isOpen && !this.#db.isTransaction) rejectAll(this.#takeBatch(), cause);
+      }
     });
-  }
-
-  /** Like `write`, for a single statement, which SQLite itself applies wholly or not at all. */
-  writeOne<T>(apply: () => T, durability: Durability = 'fsync', files?: FilesOnDisk): Promise<T> {
-    return this.#enqueue(apply, { durability, files }, () => {});
   }
 
   /** Commits the pending writes. */
@@ -64,19 +61,16 @@ export class Writer {
     this.#settleCommitted(waiting);
   }
 
-  #enqueue<T>(apply: () => T, options: WriteOptions, undo: () => void): Promise<T> {
-    return new Promise((resolve, reject) => {
-      try {
-        this.#beginOnce();
-        const value = apply();
-        this.#batch.push({ ...options, settle: () => resolve(value), reject });
-      } catch (cause) {
-        reject(writeFailure(cause));
-        undo();
-        // A refused row fails only its own write. A full disk ends the transaction, and fails all writes in it.
-        if (this.#db.isOpen && !this.#db.isTransaction) rejectAll(this.#takeBatch(), cause);
-      }
-    });
+  #inSavepoint<T>(apply: () => T): T {
+    this.#db.exec('SAVEPOINT one');
+    try {
+      const value = apply();
+      this.#db.exec('RELEASE one');
+      return value;
+    } catch (cause) {
+      if (this.#db.isTransaction) this.#db.exec('ROLLBACK TO one; RELEASE one');
+      throw cause;
+    }
   }
 
   #beginOnce(): void {
