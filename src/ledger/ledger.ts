@@ -11,7 +11,6 @@ import type {
   PromptEnd,
   PromptOutline,
   PromptRow,
-  PromptState,
   ReplayRow,
 } from './columns.ts';
 
@@ -52,27 +51,20 @@ export type PromptOutcome = PromptEnd & {
 /** The size limits of each user's history; the newest entry is always retained. */
 export type HistoryLimits = { readonly count: number; readonly bytes: number };
 
-/** The properties that a prompt gets when its job is linked. */
-export type LinkedJob = {
-  readonly promptId: string;
-  readonly jobId: string;
-  readonly targetsJson: string;
-  readonly graphJson?: string;
-};
-
-/** The stored plan of a prompt: the content of its submission without the graph. */
-export type StoredPlan = { readonly intentJson: string; readonly targetsJson: string };
+/** Which prompts a change is for; all other prompts stay as they are. `unlinked`: unfinished, and without a job. */
+export type ChangedPrompts = 'unfinished' | 'unlinked' | 'live';
 
 /** Only the leader of a prompt may write its progress; writes of other processes are refused. */
 export interface PromptStore {
   insert(row: PromptRow, durability?: Durability): Promise<void>;
-  /** For a prompt without a job: changes its state, and how it is submitted. */
-  setPlan(key: string, plan: StoredPlan & { readonly state: PromptState }): Promise<void>;
+  /** Changes a prompt if it is one of these. Properties that are `undefined` stay. */
+  update(
+    key: string,
+    only: ChangedPrompts,
+    change: Partial<Omit<PromptRow, 'key' | 'user'>>,
+    durability?: Durability,
+  ): Promise<void>;
   askCancel(key: string, atMs: number): Promise<void>;
-  /** Links a v2 job: the prompt becomes `live`. It keeps its graph when the patch has none. */
-  linkJob(key: string, patch: LinkedJob, durability?: Durability): Promise<void>;
-  /** For a job that is lost and never began: the prompt becomes `outbox` again, with this plan. */
-  unlinkJob(key: string, plan: StoredPlan): Promise<void>;
   /**
    * Records when the v2 job began, with the durability `soon`; only the first call has an effect. A job that has begun is
    * never sent again.

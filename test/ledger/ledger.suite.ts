@@ -103,6 +103,10 @@ export function asset(id: string, more: Partial<AssetRow> = {}): AssetRow {
   };
 }
 
+function linkedTo(jobId: string) {
+  return { state: 'live', jobId, targetsJson: '["2"]' } as const;
+}
+
 function keysOf(rows: readonly { readonly key: string }[]): string[] {
   return rows.map(({ key }) => key);
 }
@@ -128,12 +132,12 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
       test('how a prompt is submitted may change until it has a job', async () => {
         const intent = { intentJson: '{"key":"a.1"}', targetsJson: '["1"]' };
         await ledger.prompts.insert(prompt('a'));
-        await ledger.prompts.setPlan('a', { ...intent, state: 'sent' });
+        await ledger.prompts.update('a', 'unlinked', { ...intent, state: 'sent' });
         expect(await ledger.prompts.get('a')).toEqual(prompt('a', { ...intent, state: 'sent' }));
-        await ledger.prompts.setPlan('unknown', { ...intent, state: 'sent' });
+        await ledger.prompts.update('unknown', 'unlinked', { ...intent, state: 'sent' });
         expect(await ledger.prompts.get('unknown')).toBeUndefined();
-        await ledger.prompts.linkJob('a', { promptId: 'a', jobId: 'j1', targetsJson: '["2"]' });
-        await ledger.prompts.setPlan('a', { ...intent, state: 'sent' });
+        await ledger.prompts.update('a', 'unfinished', linkedTo('j1'));
+        await ledger.prompts.update('a', 'unlinked', { ...intent, state: 'sent' });
         const { state, targetsJson } = (await ledger.prompts.get('a')) ?? {};
         expect([state, targetsJson]).toEqual(['live', '["2"]']);
       });
@@ -142,15 +146,14 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
         await ledger.prompts.insert(prompt('a'));
         expect(await ledger.prompts.live('ann')).toEqual([prompt('a')]);
         const patch = {
+          state: 'live' as const,
           promptId: 'told',
           jobId: 'j1',
           graphJson: '{"1":{}}',
           targetsJson: '["1"]',
         };
-        await ledger.prompts.linkJob('a', patch);
-        expect(await ledger.prompts.live('ann')).toEqual([
-          prompt('a', { ...patch, state: 'live' }),
-        ]);
+        await ledger.prompts.update('a', 'unfinished', patch);
+        expect(await ledger.prompts.live('ann')).toEqual([prompt('a', patch)]);
         await ledger.prompts.finish('a', OUTCOME);
         expect(await ledger.prompts.live('ann')).toEqual([]);
         const done = prompt('a', { ...patch, ...OUTCOME, state: 'done' });
@@ -167,19 +170,19 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
       });
 
       test('a prompt whose job is gone waits again, for another submission', async () => {
-        const intent = { intentJson: '{"key":"a.again1"}', targetsJson: '["1"]' };
+        const plan = { intentJson: '{"key":"a.again1"}', targetsJson: '["1"]' };
+        const intent = { ...plan, state: 'outbox', jobId: null } as const;
         await ledger.prompts.insert(prompt('a'));
-        await ledger.prompts.unlinkJob('a', intent);
+        await ledger.prompts.update('a', 'live', intent);
         expect(await ledger.prompts.get('a')).toEqual(prompt('a'));
-        await ledger.prompts.linkJob('a', { promptId: 'p-a', jobId: 'j1', targetsJson: '["1"]' });
-        await ledger.prompts.unlinkJob('a', intent);
-        const waiting = { ...prompt('a', intent), state: 'outbox', jobId: null };
-        expect(await ledger.prompts.get('a')).toEqual(waiting);
+        await ledger.prompts.update('a', 'unfinished', linkedTo('j1'));
+        await ledger.prompts.update('a', 'live', intent);
+        expect(await ledger.prompts.get('a')).toEqual(prompt('a', intent));
         expect(await ledger.prompts.findByJob('ann', 'j1')).toBeUndefined();
         expect(await ledger.prompts.hasJob('j1')).toBe(false);
         expect(keysOf(await ledger.prompts.live())).toEqual(['a']);
         await ledger.prompts.finish('a', OUTCOME);
-        await ledger.prompts.unlinkJob('a', intent);
+        await ledger.prompts.update('a', 'live', intent);
         expect((await ledger.prompts.get('a'))?.state).toBe('done');
       });
 
@@ -218,7 +221,7 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
       test('a job counts as linked while a prompt of any user has it, live or done', async () => {
         await ledger.prompts.insert(prompt('none'));
         await ledger.prompts.insert(prompt('live', { user: 'bob' }));
-        await ledger.prompts.linkJob('live', { promptId: 'j1', jobId: 'j1', targetsJson: '[]' });
+        await ledger.prompts.update('live', 'unfinished', linkedTo('j1'));
         await ledger.prompts.insert(prompt('done', { user: 'cyd', jobId: 'j2' }));
         await ledger.prompts.finish('done', OUTCOME);
         expect(await ledger.prompts.hasJob('j1')).toBe(true);

@@ -44,7 +44,7 @@ test('a long graph, its change, its end and its removal', async () => {
     prompt('a', { graphJson: LONG, extraDataJson: LONG }),
   );
   const graphJson = `${LONG} `;
-  await ledger.prompts.linkJob('a', { promptId: 'p', jobId: 'j', targetsJson: '[]', graphJson });
+  await ledger.prompts.update('a', 'unfinished', { state: 'live', jobId: 'j', graphJson });
   const end = { entryJson: '{}', statusWord: 'x', startedAtMs: 1, endedAtMs: 2 };
   await ledger.prompts.finish('a', end);
   const done = await ledger.prompts.get('a');

@@ -260,7 +260,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
       const patch = { promptId: 'p', jobId: 'j', graphJson: '{}', targetsJson: '[]' };
       await ledger.prompts.insert(prompt('a'));
       lossy.loseNextAnswer(() => using((other) => other.prompts.finish('a', OUTCOME)));
-      await ledger.prompts.linkJob('a', patch);
+      await ledger.prompts.update('a', 'unfinished', { ...patch, state: 'live' });
       expect(await ledger.prompts.live()).toEqual([]);
       expect(await ledger.prompts.get('a')).toMatchObject({ state: 'done', jobId: 'j' });
     });

@@ -29,14 +29,14 @@ const endOf = (word: string) => ({
   startedAtMs: 1100,
   endedAtMs: 1200,
 });
-const JOB = { promptId: 'p', jobId: 'j', graphJson: '{}', targetsJson: '["9"]' };
+const JOB = { state: 'live', jobId: 'j', targetsJson: '["9"]' } as const;
 const INTENT = { state: 'outbox', intentJson: '{"key":"k"}', targetsJson: '["1"]' } as const;
 
 /** The writes of a prompt's leader, and the record each of them leaves. */
 const ACTS: readonly [string, (prompts: PromptStore) => Promise<void>, unknown][] = [
   ['finish', (prompts) => prompts.finish(KEY, endOf('error')), like(endOf('error'))],
-  ['attach', (prompts) => prompts.linkJob(KEY, JOB), like({ ...JOB, state: 'live' })],
-  ['setPlan', (prompts) => prompts.setPlan(KEY, INTENT), like(INTENT)],
+  ['attach', (prompts) => prompts.update(KEY, 'unfinished', JOB), like(JOB)],
+  ['setPlan', (prompts) => prompts.update(KEY, 'unlinked', INTENT), like(INTENT)],
   ['remove', (prompts) => prompts.remove(KEY), undefined],
 ];
 

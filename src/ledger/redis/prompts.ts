@@ -31,11 +31,6 @@ export function promptStore(
     const reply = await lua[act]<unknown>(key, token, ...args);
     if (reply === NOT_LEADER) throw writeTokens().refused(key, token);
   };
-  const update = (
-    key: string,
-    only: 'unfinished' | 'unlinked' | 'live',
-    change: Partial<PromptRow>,
-  ): Promise<void> => writeAsLeader('update', key, only, ...table.fields(change));
   async function insert(row: PromptRow): Promise<void> {
     const token = newToken();
     const leader = writeTokens().token(row.key);
@@ -48,12 +43,9 @@ export function promptStore(
   }
   return {
     insert,
-    setPlan: (key, { state, intentJson, targetsJson }) =>
-      update(key, 'unlinked', { state, intentJson, targetsJson }),
-    unlinkJob: (key, plan) => update(key, 'live', { state: 'outbox', jobId: null, ...plan }),
+    update: (key, only, change) => writeAsLeader('update', key, only, ...table.fields(change)),
     begin: (key, atMs) => writeAsLeader('begin', key, atMs),
     askCancel: (key, atMs) => lua.change(key, ...table.fields({ cancelAskedAtMs: atMs })),
-    linkJob: (key, patch) => update(key, 'unfinished', { ...patch, state: 'live' }),
     remove: (key) => writeAsLeader('remove', key),
     finish: (key, { shortened, ...outcome }) => {
       const row = { ...outcome, ...shortened, state: 'done' as const };

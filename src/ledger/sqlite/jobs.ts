@@ -4,7 +4,6 @@ import type { Durability } from '../../lib/durability.ts';
 import type { JobRow, JobStore } from '../ledger.ts';
 import { LongTexts } from './long-texts.ts';
 import type { Writer } from './writer.ts';
-import type { StatementSyncInstance } from '@photostructure/sqlite';
 import type { Database } from './database.ts';
 
 const SQL = sqlColumns<JobRow>(JOB_COLUMNS);
@@ -24,7 +23,7 @@ function ownerOf(jobId: string): string {
 export function jobStore(db: Database, writer: Writer): JobStore {
   const texts = new LongTexts(db, writer);
   const sql = statements(db);
-  const update = createUpdate(db);
+  const update = SQL.updater(db, 'jobs');
   const withTexts = (found: unknown): JobRow | undefined => {
     const row = found as JobRow | undefined;
     return row && texts.withTexts(ownerOf(row.id), row, LONG_COLUMNS);
@@ -53,7 +52,7 @@ export function jobStore(db: Database, writer: Writer): JobStore {
       return isFree;
     },
     update: (id, patch, durability, files) =>
-      writer.write(() => update(id, patch), durability, files),
+      writer.write(() => update(patch, 'id = ?', id), durability, files),
     get: async (id) => withTexts(sql.get.get(id)),
     list: async (user, { limit, before }) =>
       rows(
@@ -62,18 +61,6 @@ export function jobStore(db: Database, writer: Writer): JobStore {
     unfinished: async () => rows(sql.unfinished.all()),
     expiredBy: async (nowMs) => rows(sql.expired.all(nowMs)),
     remove: (id) => writer.write(() => void sql.remove.run(id)),
-  };
-}
-
-/** Prepares one statement for each combination of columns; the engine changes few combinations. */
-function createUpdate(db: Database) {
-  const prepared = new Map<string, StatementSyncInstance>();
-  return (id: string, patch: Partial<JobRow>): void => {
-    const { sql, values } = SQL.assignments(patch);
-    if (values.length === 0) return;
-    const statement = prepared.get(sql) ?? db.prepare(`UPDATE jobs SET ${sql} WHERE id = ?`);
-    prepared.set(sql, statement);
-    statement.run(...values, id);
   };
 }
 

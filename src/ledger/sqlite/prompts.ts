@@ -1,6 +1,6 @@
 import { END_NAMES, OUTLINE_NAMES, PROMPT_COLUMNS, type PromptEnd } from '../columns.ts';
 import type { Durability } from '../../lib/durability.ts';
-import type { LinkedJob, PromptOutline, PromptRow, PromptStore } from '../ledger.ts';
+import type { ChangedPrompts, PromptOutline, PromptRow, PromptStore } from '../ledger.ts';
 import { createOutlineCache } from '../outline-cache.ts';
 import type { Database } from './database.ts';
 import { LongTexts } from './long-texts.ts';
@@ -55,47 +55,41 @@ type Parts = {
   readonly dropReplaced: (key: string) => Promise<void>;
 };
 
+const CONDITIONS = {
+  unfinished: `state <> 'done'`,
+  unlinked: `job_id IS NULL AND state <> 'done'`,
+  live: `state = 'live'`,
+} as const satisfies { readonly [only in ChangedPrompts]: string };
+
 /** The functions that change prompts that have not ended. */
 function liveStore({ db, writer, texts, dropReplaced }: Parts) {
-  const writing = (sql: string) => {
-    const statement = db.prepare(sql);
-    return (values: readonly SqlValue[], durability?: Durability) =>
-      writer.write(() => void statement.run(...values), durability);
-  };
-  const insert = writing(`INSERT INTO prompts ${SQL.insert}`);
-  const setPlan = writing(`UPDATE prompts SET state = ?, intent_json = ?, targets_json = ?
-    WHERE key = ? AND job_id IS NULL AND state <> 'done'`);
-  const askCancel = writing(`UPDATE prompts SET cancel_asked_at_ms = ? WHERE key = ?`);
-  const linkJob = writing(`UPDATE prompts SET state = 'live', prompt_id = ?, job_id = ?,
-    graph_json = coalesce(?, graph_json), targets_json = ? WHERE key = ?`);
-  const unlinkJob = writing(`UPDATE prompts SET state = 'outbox', job_id = NULL, intent_json = ?,
-    targets_json = ? WHERE key = ? AND state = 'live'`);
-  const remove = writing(`DELETE FROM prompts WHERE key = ?`);
-  const begin = writing(`UPDATE prompts SET started_at_ms = ? WHERE key = ?
-    AND started_at_ms IS NULL AND state <> 'done'`);
-  const link = (key: string, patch: LinkedJob, durability: Durability | undefined) => {
-    const { promptId, jobId, graphJson, targetsJson } = patch;
-    return linkJob([promptId, jobId, graphJson ?? null, targetsJson, key], durability);
-  };
-  const withoutLongTexts = (row: PromptRow): PromptRow | Promise<PromptRow> =>
-    texts.isLong(row, LONG_COLUMNS) ? texts.put(row.key, row, LONG_COLUMNS) : row;
+  const insert = db.prepare(`INSERT INTO prompts ${SQL.insert}`);
+  const remove = db.prepare(`DELETE FROM prompts WHERE key = ?`);
+  const apply = SQL.updater(db, 'prompts');
+  const update = (
+    key: string,
+    change: Partial<PromptRow>,
+    condition: string,
+    durability?: Durability,
+  ): Promise<void> =>
+    writer.write(() => apply(change, `key = ? AND ${condition}`, key), durability);
   return {
     async insert(row, durability) {
-      const stored = withoutLongTexts(row);
+      const isLong = texts.isLong(row, LONG_COLUMNS);
       // A row without long texts is written at once: the next read sees it, even if this call is not awaited.
-      await insert(SQL.values(stored instanceof Promise ? await stored : stored), durability);
+      const stored = isLong ? await texts.put(row.key, row, LONG_COLUMNS) : row;
+      await writer.write(() => void insert.run(...SQL.values(stored)), durability);
     },
-    setPlan: (key, { state, intentJson, targetsJson }) =>
-      setPlan([state, intentJson, targetsJson, key]),
-    askCancel: (key, atMs) => askCancel([atMs, key]),
-    async linkJob(key, patch, durability) {
-      if (!texts.isLong(patch, ['graphJson'])) return await link(key, patch, durability);
-      await link(key, await texts.put(key, patch, ['graphJson']), durability);
-      await dropReplaced(key);
+    async update(key, only, change, durability) {
+      const isLong = texts.isLong(change, LONG_COLUMNS);
+      const stored = isLong ? await texts.put(key, change, LONG_COLUMNS) : change;
+      await update(key, stored, CONDITIONS[only], durability);
+      if (isLong) await dropReplaced(key);
     },
-    unlinkJob: (key, { intentJson, targetsJson }) => unlinkJob([intentJson, targetsJson, key]),
-    begin: (key, atMs) => begin([atMs, key], 'soon'),
-    remove: (key) => remove([key]),
+    askCancel: (key, atMs) => update(key, { cancelAskedAtMs: atMs }, 'TRUE'),
+    begin: (key, atMs) =>
+      update(key, { startedAtMs: atMs }, `started_at_ms IS NULL AND state <> 'done'`, 'soon'),
+    remove: (key) => writer.write(() => void remove.run(key)),
   } satisfies Partial<PromptStore>;
 }
 

@@ -1,4 +1,6 @@
+import type { StatementSyncInstance } from '@photostructure/sqlite';
 import type { Columns } from '../columns.ts';
+import type { Database } from './database.ts';
 
 export type SqlValue = string | number | Uint8Array | null;
 
@@ -24,12 +26,20 @@ export function sqlColumns<Row>(columns: Columns<Row>) {
     /** `(columns) VALUES (?, …)`, for an `INSERT` that runs with `values(row)`. */
     insert: `(${sqlNames.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
     values: (row: Row): SqlValue[] => valuesOf(row, names),
-    /** `column = ?, …` for an `UPDATE`, and its values. Properties that are `undefined` are not changed. */
-    assignments(patch: Partial<Row>) {
-      const given = names.filter((name) => patch[name] !== undefined);
-      return {
-        sql: given.map((name) => `${columns[name].sql} = ?`).join(', '),
-        values: valuesOf(patch, given),
+    /**
+     * Returns a function that changes the rows for which `where` holds. Properties that are `undefined` stay. It prepares
+     * one statement for each combination of columns; callers change few combinations.
+     */
+    updater(db: Database, table: string) {
+      const prepared = new Map<string, StatementSyncInstance>();
+      return (patch: Partial<Row>, where: string, ...of: SqlValue[]): void => {
+        const given = names.filter((name) => patch[name] !== undefined);
+        if (given.length === 0) return;
+        const set = given.map((name) => `${columns[name].sql} = ?`).join(', ');
+        const sql = `UPDATE ${table} SET ${set} WHERE ${where}`;
+        const statement = prepared.get(sql) ?? db.prepare(sql);
+        prepared.set(sql, statement);
+        statement.run(...valuesOf(patch, given), ...of);
       };
     },
     /** Converts the flags of a selected row to booleans. */

@@ -1,3 +1,4 @@
+import type { PromptRow } from '../../ledger/ledger.ts';
 import { runInSteps } from '../../lib/event-loop.ts';
 import { applyCoercionsSteps } from '../../translate/file-mentions.ts';
 import type { Json } from '../../protocol/json.ts';
@@ -32,13 +33,14 @@ export async function linkJob(
   const isChanged = graph !== plan.graph;
   const graphJson = isChanged ? await runInSteps(stringifySteps(graph as Json)) : undefined;
   if (graphJson !== undefined) rememberJson(prompt.lazy.graph, graph, graphJson);
-  const link = {
+  const link: Partial<PromptRow> = {
+    state: 'live',
     promptId: prompt.promptId,
     jobId: job.id,
     ...(graphJson !== undefined && { graphJson }),
     targetsJson: JSON.stringify(plan.outputs),
   };
-  await records.prompts.linkJob(prompt.key, link, policy.durability);
+  await records.prompts.update(prompt.key, 'unfinished', link, policy.durability);
   await follower.follow(prompt);
   // Not awaited: a link that fails is tried again, and this one is complete.
   if (prompt.cancelRequested) jobCanceller.cancelInBackground(prompt);

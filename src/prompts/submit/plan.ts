@@ -1,4 +1,4 @@
-import type { PromptRow, StoredPlan } from '../../ledger/ledger.ts';
+import type { PromptRow } from '../../ledger/ledger.ts';
 import { pruneTo } from '../../translate/graph.ts';
 import {
   type PartnerCredentials,
@@ -131,7 +131,7 @@ export function workflowOf({ graph, placed, isWhole, outputs }: SubmissionPlan):
 }
 
 /** Returns the part of the plan that the ledger has to store before the plan is sent. */
-export function toStoredPlan(plan: SubmissionPlan): StoredPlan {
+export function toStoredPlan(plan: SubmissionPlan): Pick<PromptRow, 'intentJson' | 'targetsJson'> {
   const { idempotencyKey: key, placed, isWhole, outputs, secrets, traceparent } = plan;
   const ownKeys = plan.ownSecrets;
   const hasSecrets = plan.lacksSecrets || Object.keys(secrets).length > 0;

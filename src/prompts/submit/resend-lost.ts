@@ -62,7 +62,8 @@ export function createReplaceLostJob(ports: PromptPorts, submissions: Submission
     if (!(await isJobGone(prompt, row.jobId))) return 'not yet';
     if (countDropped(prompt, missing) > MAX_DROPS) return 'final';
     const plan = withNewKey(lastPlan);
-    await prompts.unlinkJob(prompt.key, toStoredPlan(plan));
+    const waiting = { state: 'outbox', jobId: null, ...toStoredPlan(plan) } as const;
+    await prompts.update(prompt.key, 'live', waiting);
     reached('after-detach');
     const { promptId } = prompt;
     const facts = { event: 'prompt.resent', user: row.user, promptId, jobId: row.jobId };

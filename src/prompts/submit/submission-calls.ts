@@ -25,7 +25,7 @@ export class SubmissionCalls {
     plan: SubmissionPlan,
   ): Promise<void> {
     const { prompts } = this.#ports.records;
-    await prompts.setPlan(plan.promptKey, { state, ...toStoredPlan(plan) });
+    await prompts.update(plan.promptKey, 'unlinked', { state, ...toStoredPlan(plan) });
     Object.assign(submission, { state, plan });
   }
 

@@ -21,7 +21,7 @@ test('a prompt that was cancelled while it was sent is linked when the cancel of
   const live = prompt as unknown as LivePrompt;
   const ports = fakePorts({
     jobs: { api: { cancel } },
-    records: { prompts: { linkJob: async () => void events.push('link') } },
+    records: { prompts: { update: async () => void events.push('link') } },
     frames: { livePrompts: new Set([live]) },
     policy: { clock, deadlineClock: clock },
   });

@@ -1,5 +1,4 @@
 import { createLazyJson } from '../../../src/lib/lazy-json.ts';
-import type { LinkedJob } from '../../../src/ledger/ledger.ts';
 import { NEW_PROMPT, type PromptRow } from '../../../src/ledger/columns.ts';
 import type { JobSearch, Result, SubmitRequest } from '../../../src/protocol/job-api.ts';
 import { ok } from '../../../src/protocol/job-api.ts';
@@ -319,11 +318,18 @@ export class Server {
     const { rows } = this.#world;
     return {
       insert: (row: PromptRow) => this.#write(row.key, () => row),
-      setPlan: (key: string, { state, ...plan }: Pick<PromptRow, 'state' | 'intentJson'>) => {
-        this.#world.note(`record ${key} ${state} ${(JSON.parse(plan.intentJson) as Keyed).key}`);
+      update: (
+        key: string,
+        _only: string,
+        change: Pick<PromptRow, 'state'> & Partial<PromptRow>,
+      ) => {
+        const step = change.state === 'live' ? 'link' : change.state;
+        if (change.intentJson !== undefined)
+          this.#world.note(`record ${key} ${step} ${(JSON.parse(change.intentJson) as Keyed).key}`);
         return this.#write(key, () => {
-          this.#world.failIfFull(key, state);
-          return { ...rowIn(rows, key), state, ...plan };
+          this.#world.failIfFull(key, step);
+          if (step === 'link') this.#world.end(key, step);
+          return { ...rowIn(rows, key), ...change };
         });
       },
       remove: (key: string) =>
@@ -331,12 +337,6 @@ export class Server {
           this.#world.failIfFull(key, 'remove');
           this.#world.end(key, 'remove');
           return undefined;
-        }),
-      linkJob: (key: string, link: LinkedJob) =>
-        this.#write(key, () => {
-          this.#world.failIfFull(key, 'link');
-          this.#world.end(key, 'link');
-          return { ...rowIn(rows, key), state: 'live', ...link };
         }),
       get: async (key: string) => rows.get(key),
       hasJob: async (id: string) => [...rows.values()].some(({ jobId }) => jobId === id),
