@@ -132,6 +132,15 @@ export async function fileByHash(
   return undefined;
 }
 
+/** Finds the newest file of a name in any folder of the user. */
+export async function newestNamed(
+  files: FileStore,
+  user: string,
+  { type, filename }: Pick<FileRow, 'type' | 'filename'>,
+): Promise<FileRow | undefined> {
+  return (await files.list(user, type)).find((row) => row.filename === filename);
+}
+
 async function indexOf(
   user: string,
   rows: readonly FileRow[],

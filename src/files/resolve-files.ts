@@ -19,7 +19,7 @@ import type { Caller } from '../protocol/job-api.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
 import type { AssetRef, Graph } from '../protocol/v2.ts';
 import type { DialectRules } from '../dialects/dialect.ts';
-import { fileByHash } from './asset-catalog.ts';
+import { fileByHash, newestNamed } from './asset-catalog.ts';
 import { uploadPathOf } from './safe-name.ts';
 
 /** An input of a graph that names a file of its user, and the asset behind the name. */
@@ -100,7 +100,7 @@ async function rowOf(
     (await uploadByContentName(files, user, mention)) ??
     (await fileByHash(files, user, mention.filename));
   if (row !== undefined || subfolder !== 'ignored') return row;
-  return await files.newestNamed(user, mention);
+  return await newestNamed(files, user, mention);
 }
 
 /**

@@ -105,9 +105,7 @@ export interface FileStore {
   claim(row: FileRow, durability?: Durability): Promise<boolean>;
   get(user: string, name: FilePlace): Promise<FileRow | undefined>;
   byAsset(user: string, assetId: string): Promise<FileRow | undefined>;
-  /** The newest file of that name in any folder; among equally old files, the one that was recorded last. */
-  newestNamed(user: string, name: Omit<FilePlace, 'subfolder'>): Promise<FileRow | undefined>;
-  /** Newest first. */
+  /** Newest first; equally old files in the reverse of the order in which they were recorded. */
   list(user: string, type: FileType): Promise<readonly FileRow[]>;
   remove(user: string, name: FilePlace): Promise<void>;
 }

@@ -84,7 +84,6 @@ export function createInputs(options: InputFolderOptions): Inputs {
   const store: Partial<FileStore> = {
     get: (_, name) => get(name),
     list,
-    newestNamed: async (_, { filename }) => (await list()).find((row) => row.filename === filename),
     async put(row) {
       const stats = await folder.look(row);
       // The folder already has this file, so only its record changes.

@@ -111,7 +111,6 @@ function withFolderStores(files: FileStore, user: string, stores: StoresByType):
     put: (row, durability) => storeFor(row.user, row.type).put(row, durability),
     claim: (row, durability) => storeFor(row.user, row.type).claim(row, durability),
     get: (owner, name) => storeFor(owner, name.type).get(owner, name),
-    newestNamed: (owner, name) => storeFor(owner, name.type).newestNamed(owner, name),
     list: (owner, type) => storeFor(owner, type).list(owner, type),
   };
 }

@@ -8,6 +8,7 @@ import type {
   Ledger,
   PromptRow,
 } from '../../src/ledger/ledger.ts';
+import { newestNamed } from '../../src/files/asset-catalog.ts';
 import { callStoreSuite } from './ledger-calls.suite.ts';
 import { modelStoresSuite } from './ledger-models.suite.ts';
 
@@ -465,7 +466,7 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
 
       test('the newest of a name in any folder, of its user and type, that has an asset', async () => {
         const newest = async (user: string, type: 'input' | 'output' = 'input') =>
-          (await ledger.files.newestNamed(user, { type, filename: 'n.png' }))?.subfolder;
+          (await newestNamed(ledger.files, user, { type, filename: 'n.png' }))?.subfolder;
         expect(await newest('ann')).toBeUndefined();
         const put = (subfolder: string, modifiedAtMs: number, more: object = {}) =>
           ledger.files.put(file('n.png', { subfolder, modifiedAtMs, ...more }));

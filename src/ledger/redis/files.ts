@@ -19,27 +19,23 @@ export function fileStore(connection: LedgerConnection): FileStore {
     sizeCalculation: ({ rows }) => rows.length + 1,
   });
   const { prefix, read, redis } = connection;
-  const list: FileStore['list'] = async (user, type) => {
-    const name = joinKey(user, type);
-    // Read the version before the list: then the next call reads a list again that changed in between.
-    const version = await read(() => redis.hget(`${prefix}files:versions`, name));
-    const cachedList = cached.get(name);
-    if (cachedList?.version === version) return cachedList.rows;
-    const members = await read(() => redis.zrevrange(`${prefix}files:list:${name}`, 0, -1));
-    const rows = await table.rows(idsOf(members));
-    cached.set(name, { version, rows });
-    return rows;
-  };
   const argsOf = (row: FileRow) => [idOf(row.user, row), newToken(), ...table.fields(row)] as const;
   return {
     put: async (row) => lua.put(...argsOf(row)),
     claim: async (row) => (await lua.claim<number>(...argsOf(row))) === 1,
     get: (user, name) => table.get(idOf(user, name)),
     byAsset: (user, assetId) => table.first(`files:asset:${joinKey(user, assetId)}`),
-    // There is no index of names. The list is cached, so it is seldom read from Redis.
-    newestNamed: async (user, { type, filename }) =>
-      (await list(user, type)).find((row) => row.filename === filename),
-    list,
+    async list(user, type) {
+      const name = joinKey(user, type);
+      // Read the version before the list: then the next call reads a list again that changed in between.
+      const version = await read(() => redis.hget(`${prefix}files:versions`, name));
+      const cachedList = cached.get(name);
+      if (cachedList?.version === version) return cachedList.rows;
+      const members = await read(() => redis.zrevrange(`${prefix}files:list:${name}`, 0, -1));
+      const rows = await table.rows(idsOf(members));
+      cached.set(name, { version, rows });
+      return rows;
+    },
     remove: (user, name) => lua.remove(idOf(user, name), newToken()),
   };
 }

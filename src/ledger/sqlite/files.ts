@@ -17,8 +17,6 @@ export function fileStore(db: Database, writer: Writer, lists: FileListCache): F
   const get = db.prepare(`SELECT ${COLUMNS} FROM files WHERE ${named}`);
   const byAsset = db.prepare(`SELECT ${COLUMNS} FROM files WHERE user = ? AND asset_id = ?
     ORDER BY rowid LIMIT 1`);
-  const newestNamed = db.prepare(`SELECT ${COLUMNS} FROM files WHERE user = ? AND type = ?
-    AND filename = ? AND asset_id <> '' ORDER BY modified_at_ms DESC, rowid DESC LIMIT 1`);
   const list = db.prepare(`SELECT ${COLUMNS} FROM files WHERE user = ? AND type = ?
     AND asset_id <> '' ORDER BY modified_at_ms DESC, rowid DESC`);
   const remove = db.prepare(`DELETE FROM files WHERE ${named}`);
@@ -31,8 +29,6 @@ export function fileStore(db: Database, writer: Writer, lists: FileListCache): F
     get: async (user, { type, subfolder, filename }) =>
       get.get(user, type, subfolder, filename) as FileRow | undefined,
     byAsset: async (user, assetId) => byAsset.get(user, assetId) as FileRow | undefined,
-    newestNamed: async (user, { type, filename }) =>
-      newestNamed.get(user, type, filename) as FileRow | undefined,
     list: async (user, type) =>
       lists.of(user, type, () => list.all(user, type) as unknown as FileRow[]),
     remove: (user, { type, subfolder, filename }) =>

@@ -31,8 +31,6 @@ export const SCHEMA = `
 
   ${tableOf('files', 'user, type, subfolder, filename')}
   CREATE INDEX files_by_asset ON files (user, asset_id);
-  -- Files are also searched by name in all folders.
-  CREATE INDEX files_by_name ON files (user, filename, type, modified_at_ms);
 
   ${tableOf('jobs', 'id')}
   CREATE INDEX jobs_by_user ON jobs (user);

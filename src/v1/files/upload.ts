@@ -20,6 +20,7 @@ import {
   type FileAsset,
   type FileLabels,
   tagsOf,
+  newestNamed,
 } from '../../files/asset-catalog.ts';
 import type { Drawing, Pictures } from '../../files/pictures.ts';
 import type { Form } from '../../http/multipart.ts';
@@ -120,7 +121,7 @@ async function findOriginal(
   const subfolder = withinRoot(posix.join(toLookupPath(ref.subfolder), path.folder));
   const named = { type, subfolder: subfolder ?? '', filename: path.name };
   const row = subfolder === undefined ? undefined : await files.get(user, named);
-  return row === undefined && ref.folderRule === 'ignored' ? files.newestNamed(user, named) : row;
+  return row === undefined && ref.folderRule === 'ignored' ? newestNamed(files, user, named) : row;
 }
 
 async function storeUpload(

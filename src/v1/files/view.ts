@@ -23,7 +23,7 @@ import {
   splitPath,
   withinRoot,
 } from '../../files/safe-name.ts';
-import { fileByHash } from '../../files/asset-catalog.ts';
+import { fileByHash, newestNamed } from '../../files/asset-catalog.ts';
 import { uploadByContentName } from '../../files/resolve-files.ts';
 import { isPageCall } from '../../auth/calling-client.ts';
 import { SIGNED_VIEW_PATH, type ViewGrant, type ViewSigner } from '../../auth/signed-view.ts';
@@ -155,7 +155,7 @@ async function findFile(
   const row = named ?? (await uploadByContentName(files, user, { type, filename }));
   if (row !== undefined) return row;
   const foundAnywhere = ignoresFolders
-    ? await files.newestNamed(user, { type, filename })
+    ? await newestNamed(files, user, { type, filename })
     : undefined;
   if (foundAnywhere !== undefined) return foundAnywhere;
   if (isPossibleName(filename) && isWellEncoded(ctx.querystring))

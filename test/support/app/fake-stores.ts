@@ -110,11 +110,6 @@ export function fakeFiles(): FileStore {
     async byAsset(user, assetId) {
       return [...rows.values()].find((row) => row.user === user && row.assetId === assetId);
     },
-    async newestNamed(user, { type, filename }) {
-      return [...rows.values()].findLast(
-        (row) => row.user === user && row.type === type && row.filename === filename,
-      );
-    },
     async list(user, type) {
       return [...rows.values()]
         .filter((row) => row.user === user && row.type === type)
