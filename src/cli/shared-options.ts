@@ -1,7 +1,7 @@
 import { type Command, CommanderError } from 'commander';
 import type { FILES_FLAGS } from '../config/files.ts';
 import { type LedgerSource, ledgerSource } from '../config/ledger.ts';
-import type { Flags } from '../config/flags.ts';
+import { type Flags, parseFlags } from '../config/flags.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
 import type { SharedRedis } from '../ledger/redis/open-shared.ts';
 import { withOpen } from './with-open.ts';
@@ -20,7 +20,7 @@ export async function runCommand(
   shown: (message: string) => string = printableName,
 ): Promise<number> {
   try {
-    command.exitOverride().parse([...argv], { from: 'user' });
+    parseFlags(command.exitOverride(), argv, process.env);
     return await run(command);
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { engineLimits, readLimits } from './limits.ts';
 import { MEBIBYTE, parseUrl } from './parse-values.ts';
-import { type Flags, OPTIONS } from './flags.ts';
+import { type Flags, OPTIONS, parseFlags } from './flags.ts';
 import { sharedDirectories } from './shared-folders.ts';
 import { ledgerSource } from './ledger.ts';
 import { deprecationSettings } from './deprecation.ts';
@@ -57,7 +57,7 @@ export function parseConfig(
   for (const option of OPTIONS) command.addOption(option);
   const exit = (code: number, shown: string) => ({ kind: 'exit', code, text: shown }) as const;
   try {
-    withEnvironment(env, () => command.parse([...argv], { from: 'user' }));
+    parseFlags(command, argv, env);
     return { kind: 'config', config: configFrom(command.opts<Flags>(), env) };
   } catch (error) {
     if (error instanceof InvalidSetting) return exit(2, `error: ${error.message}\n`);
@@ -181,25 +181,6 @@ function corsOrigin(text: Flags['enableCorsHeader']): string | undefined {
   throw new InvalidSetting(
     `option '--enable-cors-header' needs * or an origin such as http://localhost:3000, not '${text}'`,
   );
-}
-
-/** For commander a switch is on as soon as its variable exists, whatever that says. */
-const SWITCHES = new Set(['HOLDOVER_ALLOW_INSECURE_BIND', 'HOLDOVER_START_ANEW']);
-const FALSE_TEXT = /^(0|false|no|off)$/i;
-
-/** commander reads `process.env` only; tests and embedders bring their own. */
-function withEnvironment(env: NodeJS.ProcessEnv, run: () => void): void {
-  const savedEnv = process.env;
-  process.env = { ...env };
-  for (const [name, text = ''] of Object.entries(env)) {
-    const isOff = text === '' || (SWITCHES.has(name) && FALSE_TEXT.test(text));
-    if (name.startsWith('HOLDOVER_') && isOff) delete process.env[name];
-  }
-  try {
-    run();
-  } finally {
-    process.env = savedEnv;
-  }
 }
 
 /** A private key and the certificate chain that belongs to it, as PEM. */

@@ -198,3 +198,29 @@ export function addServerOptions(command: Command, names: readonly (keyof Flags)
   for (const option of OPTIONS) if (wanted.has(option.attributeName())) command.addOption(option);
   return command;
 }
+
+/** For commander a switch is on as soon as its variable exists, whatever that says. */
+const SWITCHES = new Set(
+  OPTIONS.filter((option) => option.isBoolean()).map(({ envVar }) => envVar),
+);
+const FALSE_TEXT = /^(0|false|no|off)$/i;
+
+/** Parses arguments and environment. An empty variable counts as absent. */
+export function parseFlags(
+  command: Command,
+  argv: readonly string[],
+  env: NodeJS.ProcessEnv,
+): void {
+  // commander reads `process.env` only; tests and embedders bring their own.
+  const savedEnv = process.env;
+  process.env = { ...env };
+  for (const [name, text = ''] of Object.entries(env)) {
+    const isOff = text === '' || (SWITCHES.has(name) && FALSE_TEXT.test(text));
+    if (name.startsWith('HOLDOVER_') && isOff) delete process.env[name];
+  }
+  try {
+    command.parse([...argv], { from: 'user' });
+  } finally {
+    process.env = savedEnv;
+  }
+}

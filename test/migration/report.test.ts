@@ -120,6 +120,12 @@ test('without a ledger, and with a wrong flag, it says so in one line', async ()
   expect(await runCommandHere(['report', '--jsn'])).toMatchObject({ code: 2, stdout: '' });
 });
 
+test('an empty variable counts as absent, as it does for the server', async () => {
+  const absent = { HOLDOVER_LEDGER: '', HOLDOVER_DATA_DIR: '' };
+  const { code, stderr } = await runCommandHere(['report', '--data-dir', dataDir], absent);
+  expect([code, stderr]).toEqual([0, '']);
+});
+
 test('of a database whose files have another ledger it names the flag', async () => {
   const former = await tempFolder('report');
   await openSqliteLedger({ path: join(former, 'holdover.db') }).close();
