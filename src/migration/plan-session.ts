@@ -1,7 +1,8 @@
 import { posix } from 'node:path';
 import type { FileInput, LocalFile, OutputRef, Plan, Step, WorkflowFile } from './session-plan.ts';
 import type { Session, SessionEvent } from './session.ts';
-import { type Json, LosslessNumber, isJsonObject, prettyJson } from '../protocol/json.ts';
+import { assetRefText } from '../protocol/asset-refs.ts';
+import { type Json, LosslessNumber, prettyJson } from '../protocol/json.ts';
 import type { Graph } from '../protocol/v2.ts';
 
 type EventOf<Kind> = SessionEvent & { readonly kind: Kind };
@@ -78,12 +79,12 @@ function createPlanner(session: Session) {
     return undefined;
   }
 
-  function sourceOf(info: ReferenceInfo): FileInput['from'] {
-    const place = outputRefOf(reuploads.get(info.id) ?? info.id);
+  function sourceOf(assetId: string, filePath = assetId): FileInput['from'] {
+    const place = outputRefOf(reuploads.get(assetId) ?? assetId);
     if (place) wait(place.jobId);
     if (place) return { kind: 'output', place };
-    const path = info.filePath?.replace(/^input\//, '') ?? info.id;
-    return { kind: 'file', file: addFile({ assetId: info.id, path, contentType: UNKNOWN_TYPE }) };
+    const path = filePath.replace(/^input\//, '');
+    return { kind: 'file', file: addFile({ assetId, path, contentType: UNKNOWN_TYPE }) };
   }
 
   function submit({ jobId, workflow: graph, ...more }: EventOf<'submit'>): void {
@@ -189,21 +190,18 @@ function safePath(path: string): string {
   return safe.join('/') || 'file';
 }
 
-/** The file that an asset reference in a workflow names. */
-type ReferenceInfo = { readonly id: string; readonly filePath: string | undefined };
-
 /** Returns the text of a workflow, with a placeholder in place of each file reference. */
 function workflowText(
   workflow: Graph,
-  sourceOf: (info: ReferenceInfo) => FileInput['from'],
+  sourceOf: (assetId: string, filePath: string | undefined) => FileInput['from'],
 ): Omit<WorkflowFile, 'path'> {
   const inputs: FileInput[] = [];
   const rewrittenNodes = Object.entries(workflow).map(([node, entry]) => {
     const rewrittenInputs = Object.entries(entry.inputs ?? {}).map(
       ([input, value]): [string, Json] => {
-        const info = assetReferenceIn(value);
-        if (!info) return [input, value];
-        const from = sourceOf(info);
+        const assetId = assetRefText(value, 'id');
+        if (assetId === undefined) return [input, value];
+        const from = sourceOf(assetId, assetRefText(value, 'file_path'));
         inputs.push({ node, input, from });
         return [input, placeholderOf(from)];
       },
@@ -219,14 +217,6 @@ function placeholderOf(from: FileInput['from']): string {
   if (from.kind === 'file') return `@${from.file.path}`;
   const { job, node, index } = from.place;
   return `@${job}/${node}/${index}`;
-}
-
-function assetReferenceIn(value: Json): ReferenceInfo | undefined {
-  if (!isJsonObject(value) || value['__type'] !== 'core/ASSET') return undefined;
-  const { info } = value;
-  if (!isJsonObject(info) || typeof info['id'] !== 'string') return undefined;
-  const filePath = info['file_path'];
-  return { id: info['id'], filePath: typeof filePath === 'string' ? filePath : undefined };
 }
 
 function hasExactNumbers(value: Json): boolean {

@@ -9,6 +9,8 @@ import {
   endedJob,
 } from './session.ts';
 import type { PortSubscriber } from '../observability/observed-port.ts';
+import { assetRefText, findAssetRefs } from '../protocol/asset-refs.ts';
+import type { Json, JsonObject } from '../protocol/json.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
 import type { Caller, Content, JobApi, Result } from '../protocol/job-api.ts';
 
@@ -143,7 +145,12 @@ export class SessionRecorder {
     }
     const { id: jobId } = answer.value as ValueOf<'submit'>;
     this.#jobs.set(jobId, caller);
-    for (const id of referencesIn(workflow)) this.#owners.set(id, this.#owners.get(id) ?? caller);
+    const references: JsonObject[] = [];
+    findAssetRefs(workflow as Json, references);
+    for (const reference of references) {
+      const id = assetRefText(reference, 'id') ?? '';
+      this.#owners.set(id, this.#owners.get(id) ?? caller);
+    }
     const hasExtraPngInfo = (provenance?.extraPngInfo ?? null) !== null;
     const names = secrets.map(([name]) => name);
     this.#events.push({ kind: 'submit', jobId, workflow, secrets: names, hasExtraPngInfo });
@@ -175,14 +182,6 @@ const NO_CALLER: Caller = { user: '' };
 
 function isUpload(event: SessionEvent, assetId: string): boolean {
   return event.kind === 'upload' && event.assetId === assetId;
-}
-
-function* referencesIn(workflow: object): Generator<string> {
-  for (const match of JSON.stringify(workflow).matchAll(
-    /"__type":"core\/ASSET","info":\{"id":"([^"]+)"/g,
-  )) {
-    yield match[1] ?? '';
-  }
 }
 
 function statusOf(error: unknown): number {

@@ -1,3 +1,4 @@
+import { isAssetRef } from '../protocol/asset-refs.ts';
 import { SecretRedactor } from '../observability/secret-redactor.ts';
 import {
   type Json,
@@ -52,7 +53,7 @@ function cleanGraph(graph: Graph, clean: CleanText): Graph {
     if (typeof value === 'string') return clean(value);
     if (Array.isArray(value)) return isLink(value) ? value : value.map(cleaned);
     if (!isJsonObject(value)) return value;
-    return value['__type'] === 'core/ASSET' ? cleanReference(value, clean) : cleanObject(value);
+    return isAssetRef(value) ? cleanReference(value, clean) : cleanObject(value);
   }
   const cleanObject = (value: JsonObject): JsonObject =>
     Object.fromEntries(Object.entries(value).map(([key, item]) => [key, cleaned(item)]));
