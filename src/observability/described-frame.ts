@@ -1,3 +1,4 @@
+import { FORMAT_TAG, FRAME_TYPE } from '../protocol/binary-frames.ts';
 import { type JsonObject, isJsonObject, parseObject } from '../protocol/json.ts';
 
 /** A frame of a v1 socket, without its WebSocket header. */
@@ -28,11 +29,6 @@ export type DescribedFrame = {
   readonly picture: { readonly format: string | undefined; readonly start: number } | undefined;
 };
 
-/** Binary frames of v1, by the number that they begin with. */
-const PREVIEW = 1;
-const TEXT = 3;
-const PREVIEW_WITH_METADATA = 4;
-const FORMATS: { readonly [number: number]: string } = { 1: 'image/jpeg', 2: 'image/png' };
 /** The number of the type, and that of the format or the length that follows it. */
 const HEADER_BYTES = 8;
 
@@ -67,13 +63,14 @@ function describeBinary(payload: Buffer): DescribedFrame {
   const base = { ...NOTHING, isBinary: true, type, bytes };
   if (bytes < HEADER_BYTES) return base;
   const number = payload.readUInt32BE(4);
-  if (kind === PREVIEW) {
-    return { ...base, picture: { format: FORMATS[number], start: HEADER_BYTES } };
+  if (kind === FRAME_TYPE.previewImage) {
+    const format = Object.entries(FORMAT_TAG).find(([, tag]) => tag === number)?.[0];
+    return { ...base, picture: { format, start: HEADER_BYTES } };
   }
   const head = payload.toString('utf8', HEADER_BYTES, HEADER_BYTES + number);
   const start = HEADER_BYTES + number;
-  if (kind === TEXT) return { ...base, nodeId: head, textStart: start };
-  if (kind !== PREVIEW_WITH_METADATA) return base;
+  if (kind === FRAME_TYPE.text) return { ...base, nodeId: head, textStart: start };
+  if (kind !== FRAME_TYPE.previewImageWithMetadata) return base;
   const metadata = parseObject(head);
   return {
     ...base,

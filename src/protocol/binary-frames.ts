@@ -2,10 +2,10 @@ import { pythonJson } from './python-json.ts';
 import type { NodeIds } from './v1.ts';
 
 /** Binary WebSocket frame types of v1; all integers are big-endian. */
-const FRAME_TYPE = { previewImage: 1, text: 3, previewImageWithMetadata: 4 } as const;
+export const FRAME_TYPE = { previewImage: 1, text: 3, previewImageWithMetadata: 4 } as const;
 
 /** v1's image format tag in a type 1 frame. */
-const FORMAT_TAG = { 'image/jpeg': 1, 'image/png': 2 } as const;
+export const FORMAT_TAG = { 'image/jpeg': 1, 'image/png': 2 } as const;
 
 /** The picture types v1 has a tag for. */
 export type PreviewMime = keyof typeof FORMAT_TAG;
