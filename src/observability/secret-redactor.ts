@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { REMOVED } from '../protocol/url-credentials.ts';
 
 /** A shorter text is no key, and may be a part of any word. */
 const MIN_SECRET_CHARS = 6;
@@ -63,7 +64,6 @@ function spellingsOf(secret: string | undefined): readonly string[] | undefined 
 
 /** A longer text is found by pieces of this length, so that a part of it is found, too. */
 const PIECE_CHARS = 32;
-const REMOVED = '[removed]';
 
 /** The pieces of one length. */
 type Pieces = {

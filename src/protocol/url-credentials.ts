@@ -13,7 +13,8 @@ const LOGIN_PARAMETER = 'token';
 const CREDENTIAL =
   /^(x[-_])?(.*(token|api[-_]?key|access[-_]?key|secret|passw(or)?d|credential|signature)(_id|_comfy_org|_service_org|id)?|key|sig|auth|authorization|policy|key-pair-id|session|sessionid|jwt|pwd|cookie|code)$/i;
 
-const REMOVED = '[removed]';
+/** The text in the place of a credential. */
+export const REMOVED = '[removed]';
 
 /**
  * The depth to which addresses inside addresses are read. Each level is read twice, as an address

@@ -84,11 +84,8 @@ export function healthRoutes({ jobs, parts, isStopping }: HealthServices): Koa.M
 
 async function reportOn({ kind, check, timeoutMs }: NeededPart): Promise<PartReport> {
   let problem: PartProblem | undefined;
-  // A check may also throw synchronously.
-  const checked = Promise.resolve()
-    .then(() => check())
-    .then((found) => void (problem = found));
   try {
+    const checked = check().then((found) => void (problem = found));
     if (!(await completesWithin(timeoutMs ?? CHECK_TIMEOUT_MS, checked)))
       return { status: 'failed', kind, reason: 'no_answer' };
   } catch {

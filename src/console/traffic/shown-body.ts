@@ -1,10 +1,10 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { decodedPart } from '../../protocol/request-target.ts';
-import { withoutCredentials } from '../../protocol/url-credentials.ts';
+import { REMOVED, withoutCredentials } from '../../protocol/url-credentials.ts';
 import type { TrafficBody } from '../api-types.ts';
 import type { RecordedEntry } from '../traffic-store.ts';
 import { type CapturedBody, MAX_BODY_BYTES, bytesOf, isCut } from './captured-body.ts';
-import { REMOVED, type ShowText, isSecretName } from './shown-text.ts';
+import { type ShowText, isSecretName } from './shown-text.ts';
 import {
   type Json,
   isJsonObject,

@@ -1,9 +1,10 @@
 import { textStart } from '../../observability/text-start.ts';
 import type { SecretRedactor } from '../../observability/secret-redactor.ts';
-import { isCredentialMember, withoutCredentialsIn } from '../../protocol/url-credentials.ts';
-
-/** The text that replaces a credential. */
-export const REMOVED = '[removed]';
+import {
+  REMOVED,
+  isCredentialMember,
+  withoutCredentialsIn,
+} from '../../protocol/url-credentials.ts';
 
 /** Returns a text without credentials, as the inspector shows it. */
 export type ShowText = (text: string) => string;

@@ -1,6 +1,7 @@
 import type { JobApi, JobEvent, Result, SubmitRequest } from '../../protocol/job-api.ts';
 import { jsonWeight } from '../../protocol/json-steps.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
+import { REMOVED } from '../../protocol/url-credentials.ts';
 import { type CapturedBody, bodyOf } from './captured-body.ts';
 import type { RecordedMessage } from './frames.ts';
 import { shownPictureType } from './recorded-call.ts';
@@ -30,7 +31,7 @@ const REQUEST_BODIES: { readonly [method in keyof JobApi]?: (args: readonly unkn
         ? `(${Object.keys(workflow).length} nodes, not recorded)`
         : (workflow as Json),
       ...(secretNames.length > 0 && {
-        extra_data: Object.fromEntries(secretNames.map((name) => [name, '[removed]'])),
+        extra_data: Object.fromEntries(secretNames.map((name) => [name, REMOVED])),
       }),
       ...(metadata && { metadata }),
       ...(idempotencyKey !== undefined && { 'Idempotency-Key': idempotencyKey }),

@@ -1,5 +1,6 @@
 import type { JobEvent, V2Error } from '../../protocol/job-api.ts';
 import { type Json, mapParts } from '../../protocol/json.ts';
+import { REMOVED } from '../../protocol/url-credentials.ts';
 import type { Job } from '../../protocol/v2.ts';
 
 /** Secrets that were sent with a call and may be repeated in its answers. */
@@ -11,7 +12,7 @@ const MIN_SECRET_CHARS = 4;
 function redactText(text: string, secrets: Secrets): string {
   return secrets.reduce(
     (clear, secret) =>
-      secret.length < MIN_SECRET_CHARS ? clear : clear.replaceAll(secret, '[removed]'),
+      secret.length < MIN_SECRET_CHARS ? clear : clear.replaceAll(secret, REMOVED),
     text,
   );
 }
