@@ -8,7 +8,8 @@ import type {
   StartUpload,
   StartedUpload,
 } from '../protocol/job-api.ts';
-import { type FilePart, type ReceivedForm, receiveMultipart } from './multipart.ts';
+import { type FilePart, type Form, type ReceivedForm, receiveMultipart } from './multipart.ts';
+import type { BodyRefusal } from './unpacked-body.ts';
 import type { UploadLimit } from './upload-limit.ts';
 
 /** The folder for the received files of a form, and their maximum size. */
@@ -22,16 +23,18 @@ export type FormLimits = {
   readonly startUpload?: StartUpload | undefined;
 };
 
-type FormWork<T> = {
+/** The handlers of a form. */
+export type FormWork<T> = {
   readonly maxFields?: number;
   /**
    * The media type under which a file is forwarded while it arrives; `undefined`: it is not
    * forwarded.
    */
   readonly sentAs?: ((part: FilePart) => string | undefined) | undefined;
+  readonly onRefused: (refusal: BodyRefusal) => T;
   /** `startedOf` returns the upload that was started with this file, if there is one. */
   readonly work: (
-    form: ReceivedForm,
+    form: Form,
     startedOf: (file: SpooledFile) => StartedUpload | undefined,
   ) => Promise<T>;
 };
@@ -43,7 +46,7 @@ type FormWork<T> = {
 export async function withReceivedForm<T>(
   { spoolDir: dir, durability, maxUploadBytes, limitUploads, startUpload }: FormLimits,
   { ctx, caller }: { readonly ctx: Koa.Context; readonly caller: Caller },
-  { maxFields, sentAs, work }: FormWork<T>,
+  { maxFields, sentAs, onRefused, work }: FormWork<T>,
 ): Promise<T> {
   let first: { readonly path: string; readonly started: StartedUpload } | undefined;
   let form: ReceivedForm | undefined;
@@ -57,7 +60,8 @@ export async function withReceivedForm<T>(
   const options = { dir, durability, maxFileBytes: maxUploadBytes, maxFields, follow };
   try {
     form = await limitUploads(caller.user, () => receiveMultipart(ctx.req, options));
-    return await work(form, ({ path }) => (first?.path === path ? first.started : undefined));
+    if (!form.ok) return onRefused(form);
+    return await work(form.value, ({ path }) => (first?.path === path ? first.started : undefined));
   } finally {
     first?.started.cancel();
     const files = form?.ok ? form.value.files : [];

@@ -21,12 +21,12 @@ export function createAssetHandlers(options: V2RouteOptions): Handlers {
         { ctx, caller },
         {
           maxFields: MAX_FORM_FIELDS,
+          onRefused(refusal) {
+            ctx.set('Connection', 'close');
+            return refuseBody(refusal);
+          },
           async work(form) {
-            if (!form.ok) {
-              ctx.set('Connection', 'close');
-              return refuseBody(form);
-            }
-            const upload = readUpload(form.value);
+            const upload = readUpload(form);
             if (!upload.ok) return upload;
             return await jobs.createAsset(caller, { ...upload.value, ...key.value });
           },

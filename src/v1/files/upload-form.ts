@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import type { FileStore, FileType } from '../../ledger/ledger.ts';
-import type { FilePart, Form } from '../../http/multipart.ts';
-import { type FormLimits, withReceivedForm } from '../../http/received-form.ts';
-import type { SpooledFile, StartedUpload } from '../../protocol/job-api.ts';
+import type { Form } from '../../http/multipart.ts';
+import { type FormLimits, type FormWork, withReceivedForm } from '../../http/received-form.ts';
+import type { SpooledFile } from '../../protocol/job-api.ts';
 import type { DialectRules } from '../../dialects/dialect.ts';
 import { toLookupPath } from '../../protocol/v1.ts';
 import { V1Error, plainError, requirePrintable } from '../../dialects/errors.ts';
@@ -33,32 +33,18 @@ const WINDOWS_FOLDER = /^.*\\/s;
 const LEADING_SLASHES = /^\/+/;
 const BLANKS_AT_END = /(?<! ) +$/;
 
-/** The handlers of a form. */
-type FormWork = {
-  /**
-   * The media type under which a file is forwarded while it arrives; `undefined`: it is not
-   * forwarded.
-   */
-  readonly sentAs?: (part: FilePart) => string | undefined;
-  readonly work: (
-    form: Form,
-    startedOf: (file: SpooledFile) => StartedUpload | undefined,
-  ) => Promise<void>;
-};
-
 /** Receives the form and passes it to `work`. */
 export async function withForm(
   limits: FormLimits,
   request: V1Request,
-  { work, sentAs }: FormWork,
+  work: Pick<FormWork<void>, 'work' | 'sentAs'>,
 ): Promise<void> {
   if (!request.ctx.is('multipart/form-data'))
     throw uploadError('The body must be multipart/form-data.');
   await withReceivedForm(limits, request, {
-    sentAs,
-    async work(received, startedOf) {
-      if (!received.ok) throw bodyError(received, 'invalid_upload');
-      await work(received.value, startedOf);
+    ...work,
+    onRefused(refusal) {
+      throw bodyError(refusal, 'invalid_upload');
     },
   });
 }
