@@ -1,4 +1,3 @@
-import type { IncomingMessage, RequestListener } from 'node:http';
 import { type Identify, createAuthenticate } from '../auth/identity.ts';
 import { Keyring } from '../auth/keyring.ts';
 import { type Config, isLoopback } from '../config/config.ts';
@@ -7,7 +6,7 @@ import type { SecretRedactor } from '../observability/secret-redactor.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import type { OpenedUpstream } from './upstream.ts';
 import { OWN_SEGMENTS } from '../config/proxy.ts';
-import { createPrefixRemover } from '../http/prefix.ts';
+import { PrefixRemover } from '../http/prefix.ts';
 import { createPublicAddresses } from '../http/public-address.ts';
 import { type CallChecks, createGuard } from '../auth/guard.ts';
 import type { OwnHosts } from '../auth/host-check.ts';
@@ -15,10 +14,7 @@ import { CONSOLE_PATHS } from '../console/console-routes.ts';
 import { pagePaths } from '../pages/home-page.ts';
 
 export interface Auth extends CallChecks {
-  readonly prefix: {
-    remove: (request: IncomingMessage) => 'removed' | 'slash_missing' | 'none';
-    before: (listener: RequestListener) => RequestListener;
-  };
+  readonly prefix: PrefixRemover;
   readonly identify: Identify;
   /** For APIs that accept every caller who can be identified. */
   readonly identifyAccepted: (request: Parameters<Identify>[0]) => Caller | undefined;
@@ -48,7 +44,7 @@ export function createAuth({ config, identify, secrets, runner }: AuthParts): Au
       publicOrigin: proxy.publicUrl?.origin,
       addresses,
     }),
-    prefix: createPrefixRemover({
+    prefix: new PrefixRemover({
       addresses,
       isOwnPath: (path, prefix) => ownPaths.has(path) || OWN_SEGMENTS.has(prefix.slice(1)),
     }),

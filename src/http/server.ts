@@ -20,7 +20,7 @@ import {
   serveInOrder,
 } from './client-connection.ts';
 import { MAX_PARSED_HEAD_BYTES, headFault } from './head-limits.ts';
-import { type DialectOf, earlyRefusal } from './unserved/early-refusal.ts';
+import { type DialectOf, type Refusal, earlyRefusal } from './unserved/early-refusal.ts';
 import { answerUnreadable } from './unserved/unreadable-request.ts';
 import type { Logger } from '../observability/log.ts';
 
@@ -121,12 +121,12 @@ function endStalledBodies(server: Server, options: BodyTimeouts): void {
 
 type BodyTimeouts = { readonly bodyIdleMs: number; readonly dialectOf: DialectOf };
 
-const STALLED = { status: 408, message: 'The rest of the body did not come in time.' } as const;
-const UNKNOWN_EXPECTATION = {
+const STALLED: Refusal = { status: 408, message: 'The rest of the body did not come in time.' };
+const UNKNOWN_EXPECTATION: Refusal = {
   status: 417,
   message: 'The only expectation that can be met is 100-continue.',
-} as const;
-const NO_TARGET = { status: 400, message: 'The address asked for is no address.' } as const;
+};
+const NO_TARGET: Refusal = { status: 400, message: 'The address asked for is no address.' };
 
 function endStalledRequest(
   request: IncomingMessage,
@@ -145,10 +145,7 @@ function endStalledRequest(
 }
 
 /** Returns a handler that answers every request with this refusal. */
-function createRefusal(
-  refusal: { readonly status: number; readonly message: string },
-  dialectOf: DialectOf,
-): RequestListener {
+function createRefusal(refusal: Refusal, dialectOf: DialectOf): RequestListener {
   return (request, response) => {
     const { headers, body } = earlyRefusal(request, refusal, dialectOf);
     const own = { 'X-Request-Id': randomUUID(), 'X-Content-Type-Options': 'nosniff' };

@@ -9,7 +9,8 @@ export type UnservedCall = Pick<IncomingMessage, 'method' | 'url' | 'headers'>;
 /** Returns the dialect of a v1 call by its form. */
 export type DialectOf = (call: UnservedCall) => Dialect;
 
-type Refusal = { readonly status: number; readonly message: string };
+/** Why a call reaches no handler. */
+export type Refusal = { readonly status: number; readonly message: string };
 
 /**
  * Returns the answer to a call that no handler sees, in the form of its API. v1's own server sends

@@ -5,9 +5,7 @@ import type { Duplex } from 'node:stream';
 import type { Logger } from '../../observability/log.ts';
 import { answerBeforeLast, closingAnswer, lastAnswer } from '../client-connection.ts';
 import { LONG_HEAD_MESSAGE } from '../head-limits.ts';
-import { type DialectOf, type UnservedCall, earlyRefusal } from './early-refusal.ts';
-
-type Refusal = { readonly status: number; readonly message: string };
+import { type DialectOf, type Refusal, type UnservedCall, earlyRefusal } from './early-refusal.ts';
 
 /** The refusals, with the statuses of Node's own answers. */
 const REFUSALS: { readonly [code: string]: Refusal } = {
