@@ -49,17 +49,13 @@ const TYPES = {
 
 type Type = keyof typeof TYPES;
 
-/** Other names of these reasons that services use. */
-const TYPE_ALIASES = {
-  required_input_missing: 'required_input_missing',
-  invalid_type: 'invalid_input_type',
-  invalid_input_type: 'invalid_input_type',
-  return_type_mismatch: 'return_type_mismatch',
-} as const satisfies Readonly<Record<string, Type>>;
-
+/** The types by the reasons that services give: that of v2, v1's own type, or `invalid_type`. */
 const BY_REASON: ReadonlyMap<string, Type> = new Map<string, Type>([
-  ...Object.entries(TYPE_ALIASES),
-  ...(Object.keys(TYPES) as Type[]).map((type): [string, Type] => [TYPES[type].reason, type]),
+  ['invalid_type', 'invalid_input_type'],
+  ...(Object.keys(TYPES) as Type[]).flatMap((type): [string, Type][] => [
+    [type, type],
+    [TYPES[type].reason, type],
+  ]),
 ]);
 
 /** v1 prints a count in place of a longer list of options. */
