@@ -16,7 +16,7 @@ const INDENT = '    ';
  * code.
  */
 export function pythonCode(plan: Plan, options: CodeOptions): string {
-  const steps = stepLines(plan, options, WRITERS);
+  const steps = stepLines({ ...plan, ...options }, WRITERS);
   const body = steps.length === 0 ? ['pass'] : steps;
   return `${head(plan, options)}${body.map((line) => `${INDENT}${line}\n`).join('')}`;
 }

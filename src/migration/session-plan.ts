@@ -66,22 +66,11 @@ export type CodeOptions = {
   readonly workflows: 'beside' | 'inside';
 };
 
-type Program = {
-  readonly usedSocket: Plan['usedSocket'];
-  readonly workflows: CodeOptions['workflows'];
-};
-type StepWriter<One> = (step: One, program: Program) => readonly string[];
+type StepWriter<One> = (step: One, program: Plan & CodeOptions) => readonly string[];
 /** Writes a step of each kind in one language. */
 export type StepWriters = { readonly [Kind in Step['kind']]: StepWriter<StepOf<Kind>> };
 
 /** Returns the lines of all steps. */
-export function stepLines(
-  { steps, usedSocket }: Plan,
-  { workflows }: CodeOptions,
-  writers: StepWriters,
-): readonly string[] {
-  return steps.flatMap((step) => {
-    const write = writers[step.kind] as StepWriter<Step>;
-    return write(step, { usedSocket, workflows });
-  });
+export function stepLines(program: Plan & CodeOptions, writers: StepWriters): readonly string[] {
+  return program.steps.flatMap((step) => (writers[step.kind] as StepWriter<Step>)(step, program));
 }

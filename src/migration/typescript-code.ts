@@ -11,7 +11,7 @@ import {
 
 /** Returns a session as a program for `@comfyorg/sdk`. */
 export function typescriptCode(plan: Plan, options: CodeOptions): string {
-  const steps = stepLines(plan, options, WRITERS);
+  const steps = stepLines({ ...plan, ...options }, WRITERS);
   return `${head(plan, options)}\n${steps.map((line) => `${line}\n`).join('')}`;
 }
 
