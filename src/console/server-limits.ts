@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises';
-import { totalmem } from 'node:os';
 import type { Config } from '../config/config.ts';
+import { totalMemoryBytes } from '../lib/memory.ts';
 import type { FigureSample, ServerAnswer } from './api-types.ts';
 
 export type Limit = ServerAnswer['limits'][number];
@@ -19,7 +19,7 @@ export async function limitsOf(
     counted('WebSockets', '--max-sockets', [current.sockets, config.maxSockets]),
     inBytes('Stored files', '--disk-budget', [storedBytes, engine.assetBudgetBytes]),
     ...(await diskOf(config.dataDir)),
-    inBytes('Memory', '', [current.memory_bytes, memoryLimit()]),
+    inBytes('Memory', '', [current.memory_bytes, totalMemoryBytes()]),
   ];
 }
 
@@ -42,10 +42,4 @@ async function diskOf(dataDir: string): Promise<readonly Limit[]> {
   } catch {
     return [];
   }
-}
-
-/** Returns the memory limit. A container may have less than the machine. */
-function memoryLimit(): number {
-  const constrained = process.constrainedMemory();
-  return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
 }

@@ -3,7 +3,8 @@ import type { Json, JsonObject } from '../protocol/json.ts';
 import { requirePrintable, sendJson } from '../dialects/errors.ts';
 import { type V1Request, routesFor } from './routes.ts';
 import { NODE_REPLACEMENTS } from '../translate/node-replacements.ts';
-import { freemem, totalmem } from 'node:os';
+import { freemem } from 'node:os';
+import { totalMemoryBytes } from '../lib/memory.ts';
 
 /** The answers to a front end that asks about the server when it starts. */
 export type ServerInfoOptions = {
@@ -66,7 +67,7 @@ const PACKAGE_VERSIONS: Json = Object.entries(V1_PACKAGES).map(([name, required]
  * line is left out, since it may hold a token.
  */
 function systemStats(version: string): JsonObject {
-  const total = Math.min(totalmem(), process.constrainedMemory() || Infinity);
+  const total = totalMemoryBytes();
   const free = Math.min(freemem(), total);
   return {
     system: {

@@ -1,5 +1,5 @@
-import { totalmem } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
+import { totalMemoryBytes } from '../../lib/memory.ts';
 
 /** The memory for bodies that this process has received and not finished. */
 export interface BodyMemory {
@@ -46,11 +46,9 @@ const RECHECK_MS = 100;
  * memory.
  */
 export function bodyMemoryBytes(): number {
-  const constrained = process.constrainedMemory() || Infinity;
-  const machine = Math.min(constrained, totalmem());
   const [nodeMajor] = process.versions.node.split('.');
   const young = Number(nodeMajor) < 24 ? YOUNG_OBJECTS_BYTES_BEFORE_24 : YOUNG_OBJECTS_BYTES;
-  const heap = Math.min(getHeapStatistics().heap_size_limit - young, machine * 0.75);
+  const heap = Math.min(getHeapStatistics().heap_size_limit - young, totalMemoryBytes() * 0.75);
   return Math.max(32 * 1024 * 1024, (heap - BASE_MEMORY_BYTES) * 0.75);
 }
 
