@@ -1,15 +1,13 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { StopRequest } from '../../src/job-events/stop-request.ts';
 import type {
   JobQueue,
   JobQueueWorkerOptions,
-  QueueStop,
   RunOutcome,
 } from '../../src/engine/jobs/job-queue.ts';
 
 type Run = {
   readonly id: string;
-  readonly stop: StopRequest<QueueStop>;
+  readonly stop: AbortSignal;
   end(outcome?: RunOutcome): void;
 };
 
@@ -26,7 +24,7 @@ export function jobQueueSuite(name: string, open: () => Promise<JobQueue>): void
         new Promise((resolve) => {
           begun.push(id);
           runs.push({ id, stop, end: (outcome = 'over') => resolve(outcome) });
-          stop.onRequest(() => resolve('interrupted'));
+          stop.addEventListener('abort', () => resolve('interrupted'));
         }),
       giveUp: async () => {},
     };

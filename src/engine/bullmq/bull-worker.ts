@@ -3,7 +3,6 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../lib/clock.ts';
 import type { Redis } from '../../redis/redis.ts';
 import type { Logger } from '../../observability/log.ts';
-import { StopRequest } from '../../job-events/stop-request.ts';
 import type { JobQueueWorkerOptions, QueueStop, RunOutcome } from '../jobs/job-queue.ts';
 import { QUEUE_NAME, type QueueKeys } from './redis-keys.ts';
 
@@ -100,8 +99,7 @@ export class BullWorker {
 
   async #runHere(id: string, signal: AbortSignal): Promise<RunOutcome> {
     this.#running.add(id);
-    const stop = stopRequestOf(signal);
-    return await this.#job.run(id, stop).finally(() => this.#running.delete(id));
+    return await this.#job.run(id, signal).finally(() => this.#running.delete(id));
   }
 
   /** Logs a failed run. Ends the job if BullMQ has given it up, after too many runs or deaths; otherwise BullMQ tries again. */
@@ -153,13 +151,4 @@ function workerOptions({ redis, keys, takeover }: BullWorkerOptions) {
 
 function retryDelayMs(failures: number): number {
   return Math.min(RETRY_DELAY_MS.first * 2 ** (failures - 1), RETRY_DELAY_MS.last);
-}
-
-/** Makes a stop request of BullMQ's signal; the reason of the signal is the reason to stop. */
-function stopRequestOf(signal: AbortSignal): StopRequest<QueueStop> {
-  const stop = new StopRequest<QueueStop>();
-  const request = (): void => stop.request(signal.reason as QueueStop);
-  if (signal.aborted) request();
-  signal.addEventListener('abort', request);
-  return stop;
 }

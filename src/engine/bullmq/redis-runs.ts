@@ -6,11 +6,10 @@ import { type JobStatus, IS_TERMINAL } from '../../protocol/v2.ts';
 import type { EndPatch, RunState } from './run-codec.ts';
 import type { Claim, RunStates } from './run-state.ts';
 import { workerLost } from '../jobs/job-lifecycle.ts';
-import type { JobQueue, QueueStop } from '../jobs/job-queue.ts';
+import type { JobQueue } from '../jobs/job-queue.ts';
 import { JobRun } from '../jobs/job-run.ts';
 import { type LiveJob, jobFromRow, jobStateOf, toPatch } from '../jobs/live-job.ts';
 import type { JobRuns, LiveJobs } from '../jobs/run-store.ts';
-import type { StopRequest } from '../../job-events/stop-request.ts';
 import type { EventMirrors } from './event-mirrors.ts';
 import { EventPublisher } from './event-publisher.ts';
 import { retry } from '../../lib/retry.ts';
@@ -49,7 +48,7 @@ export function createRedisRuns(options: RedisRunsOptions): JobRuns {
     return undefined;
   }
 
-  function startRun(queued: LiveJob, stop: StopRequest<QueueStop>, attempts: number): JobRun {
+  function startRun(queued: LiveJob, stop: AbortSignal, attempts: number): JobRun {
     const feed = new EventPublisher(runState, () => run);
     const begun = { status: 'running', startedAtMs: clock.now(), attempts } as const;
     const job: LiveJob = { ...queued, ...begun, feed };

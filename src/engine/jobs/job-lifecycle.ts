@@ -15,7 +15,7 @@ export function toEndedJob(
   job: LiveJob,
   at: { end: FinalEnd; atMs: number; retentionMs: number },
 ): LiveJob {
-  const isCanceled = job.stop.reason === 'canceled';
+  const isCanceled = job.stop.signal.reason === 'canceled';
   const end: FinalEnd = isCanceled ? { status: 'canceled' } : at.end;
   return {
     ...job,

@@ -1,4 +1,3 @@
-import type { StopRequest } from '../../job-events/stop-request.ts';
 import type { LiveJob } from './live-job.ts';
 
 /**
@@ -19,8 +18,8 @@ export type WorkerDeaths = { readonly deaths: number };
 export type JobQueueWorkerOptions = {
   /** The number of jobs that run at a time. */
   readonly concurrency: number;
-  /** Runs a job until it ends or has to stop. */
-  readonly run: (id: string, stop: StopRequest<QueueStop>) => Promise<RunOutcome>;
+  /** Runs a job until it ends or has to stop. The reason of the signal is a `QueueStop`. */
+  readonly run: (id: string, stop: AbortSignal) => Promise<RunOutcome>;
   /**
    * Called for a job that is not run again, because its runs failed or its workers died too often.
    */

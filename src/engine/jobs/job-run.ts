@@ -1,14 +1,14 @@
 import type { Logger } from '../../observability/log.ts';
-import type { StopRequest } from '../../job-events/stop-request.ts';
 import type { QueueStop } from './job-queue.ts';
-import type { LiveJob } from './live-job.ts';
+import type { LiveJob, StopReason } from './live-job.ts';
 
 /** `stale`: another process has the job. `cancel`: a client has asked to cancel it. */
 export type WriteResult = 'ok' | 'cancel' | 'stale';
 
 export type JobRunOptions = {
   readonly job: LiveJob;
-  readonly stop: StopRequest<QueueStop>;
+  /** Its reason is a `QueueStop`. */
+  readonly stop: AbortSignal;
   /** Resolves when all events so far were published, or never will be. */
   readonly drain: () => Promise<void>;
   readonly log: Logger;
@@ -25,7 +25,10 @@ export class JobRun {
   constructor(options: JobRunOptions) {
     this.job = options.job;
     this.#options = options;
-    options.stop.onRequest((reason) => this.#onStop(reason));
+    const { stop } = options;
+    const onStop = (): void => this.#onStop(stop.reason as QueueStop);
+    if (stop.aborted) onStop();
+    else stop.addEventListener('abort', onStop);
   }
 
   /** True when another process may have the job now. */
@@ -46,12 +49,12 @@ export class JobRun {
   #onStop(reason: QueueStop): void {
     if (reason === 'lost') this.onLeaseLost();
     else if (reason === 'canceled') this.#cancel();
-    else this.job.stop.request(reason);
+    else this.job.stop.abort(reason);
   }
 
   #cancel(): void {
     const { job } = this;
-    job.stop.request('canceled');
+    job.stop.abort('canceled' satisfies StopReason);
     if (job.status !== 'running' || this.#isEnding) return;
     job.status = 'canceling';
     job.feed.emit({ event: 'status', data: { ...job.feed.status(), status: 'canceling' } });
@@ -66,7 +69,7 @@ export class JobRun {
       );
     }
     this.#isLost = true;
-    this.job.stop.request('shutdown');
+    this.job.stop.abort('shutdown' satisfies StopReason);
   }
 
   /**
@@ -90,6 +93,6 @@ export class JobRun {
       'could not publish events of a job',
     );
     this.#isUnpublished = true;
-    this.job.stop.request('shutdown');
+    this.job.stop.abort('shutdown' satisfies StopReason);
   }
 }

@@ -4,11 +4,10 @@ import { isRedisAway } from '../../lib/storage-errors.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
 import { type FinalEnd, type JobEnd, failedEnd, toEndedJob, workerLost } from './job-lifecycle.ts';
-import type { QueueStop, RunOutcome, WorkerDeaths } from './job-queue.ts';
+import type { RunOutcome, WorkerDeaths } from './job-queue.ts';
 import type { JobRun, WriteResult } from './job-run.ts';
 import type { LiveJob } from './live-job.ts';
 import type { JobRuns } from './run-store.ts';
-import type { StopRequest } from '../../job-events/stop-request.ts';
 
 export type JobRunnerOptions = {
   readonly ledger: { readonly assets: Ledger['assets'] };
@@ -30,7 +29,7 @@ export class JobRunner {
     this.#options = options;
   }
 
-  async run(id: string, stop: StopRequest<QueueStop>): Promise<RunOutcome> {
+  async run(id: string, stop: AbortSignal): Promise<RunOutcome> {
     const claim = await this.#options.runs.claim(id, stop);
     if (claim.kind === 'run') return await this.#runClaimed(claim.run);
     if (claim.kind === 'end') await this.end(claim.job, claim.end);

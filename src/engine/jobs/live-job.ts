@@ -8,7 +8,6 @@ import {
   rememberJson,
   unload,
 } from '../../lib/lazy-json.ts';
-import { StopRequest } from '../../job-events/stop-request.ts';
 import type { SubmitRequest } from '../../protocol/job-api.ts';
 import { isJsonObject, type Json, parseJson, stringifyJson } from '../../protocol/json.ts';
 import { stringifySteps } from '../../protocol/json-steps.ts';
@@ -20,7 +19,7 @@ import type { StoredOutput } from './worker-protocol.ts';
 type Provenance = NonNullable<SubmitRequest['provenance']>;
 
 /** The reason to stop a job before its end. */
-type StopReason = 'canceled' | 'timeout' | 'shutdown';
+export type StopReason = 'canceled' | 'timeout' | 'shutdown';
 
 /** The state of a job, running or finished. */
 export type JobState = {
@@ -55,7 +54,8 @@ export type LiveJob = JobState & {
   /** The trace context of the call that submitted the job, where traces are made. */
   readonly traceparent?: string | undefined;
   readonly feed: JobFeed;
-  readonly stop: StopRequest<StopReason>;
+  /** Its reason is a `StopReason`. The signal takes memory only once it is read. */
+  readonly stop: AbortController;
   /**
    * The number of runs that a thread has begun. A job that crashes the process is not retried
    * without limit.
@@ -86,7 +86,7 @@ function unstarted() {
     cachedNodes: null,
     ui: {},
     feed: new JobFeed({ status: 'queued' }),
-    stop: new StopRequest<StopReason>(),
+    stop: new AbortController(),
     position: null,
   };
 }

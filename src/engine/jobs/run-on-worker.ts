@@ -5,7 +5,7 @@ import type { Logger } from '../../observability/log.ts';
 import { parseJson } from '../../protocol/json.ts';
 import type { JobError } from '../../protocol/v2.ts';
 import { type JobEnd, failedEnd } from './job-lifecycle.ts';
-import { type LiveJob, writeJson } from './live-job.ts';
+import { type LiveJob, type StopReason, writeJson } from './live-job.ts';
 import type { FromWorker, RunRequest, StoredOutput } from './worker-protocol.ts';
 import type { HandleWorkerRequest } from './worker-requests.ts';
 import { createRunReporter, type RunReporter } from './run-reporter.ts';
@@ -36,7 +36,7 @@ export async function runOnWorker(
   const named = { workflow: readValue(job.workflow), targets: job.targets };
   const resolved = await resolveFiles(named, deps.jobFiles.fileLookupOf(job.user, job.reads));
   if (resolved.missing.length + resolved.unknownFiles.length > 0) return missingAsset(resolved);
-  if (job.stop.reason !== undefined) return endOf({ kind: 'stopped' }, job, deps);
+  if (job.stop.signal.aborted) return endOf({ kind: 'stopped' }, job, deps);
   const stopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   const reporter = createRunReporter(job, deps.clock);
   const release = enforceStop(job, { stopFlag, thread, ...deps });
@@ -120,17 +120,20 @@ type StopOptions = Pick<RunnerOptions, 'limits' | 'clock'> & {
 function enforceStop(job: LiveJob, options: StopOptions): () => void {
   const { stopFlag, thread, clock } = options;
   const { jobTimeMs, stopGraceMs } = options.limits;
-  const cancelTimeLimit = clock.callAfter(jobTimeMs, () => job.stop.request('timeout'));
+  const { signal } = job.stop;
+  const cancelTimeLimit = clock.callAfter(jobTimeMs, () =>
+    job.stop.abort('timeout' satisfies StopReason),
+  );
   let cancelTermination: (() => void) | undefined;
   const onStop = (): void => {
     Atomics.store(stopFlag, 0, 1);
-    const isClosing = job.stop.reason === 'shutdown';
+    const isClosing = signal.reason === 'shutdown';
     const graceMs = isClosing ? Math.min(stopGraceMs, SHUTDOWN_GRACE_MS) : stopGraceMs;
     cancelTermination = clock.callAfter(graceMs, () => void thread.terminate());
   };
-  const forget = job.stop.onRequest(onStop);
+  signal.addEventListener('abort', onStop);
   return () => {
-    forget();
+    signal.removeEventListener('abort', onStop);
     cancelTimeLimit();
     cancelTermination?.();
   };
@@ -157,10 +160,11 @@ async function toRunRequest(
 /** `node`: the node that ran last. */
 function endOf(
   end: ThreadEnd,
-  { stop: { reason } }: LiveJob,
+  { stop }: LiveJob,
   { limits }: RunnerOptions,
   node: Partial<JobError> = {},
 ): JobEnd {
+  const { reason } = stop.signal;
   if (reason === 'canceled') return { status: 'canceled' };
   if (end.kind === 'succeeded') return { status: 'succeeded' };
   if (end.kind === 'failed')

@@ -1,9 +1,7 @@
 import type { FinalEnd } from './job-lifecycle.ts';
 import type { JobReaderOptions } from './job-reader.ts';
-import type { QueueStop } from './job-queue.ts';
 import type { JobRun, WriteResult } from './job-run.ts';
 import type { LiveJob } from './live-job.ts';
-import type { StopRequest } from '../../job-events/stop-request.ts';
 
 /** How a worker continues with a job that it took from the queue. */
 type Claim =
@@ -34,7 +32,7 @@ export type JobRuns = {
    */
   readonly isShared: boolean;
   /** Begins a run. */
-  claim(id: string, stop: StopRequest<QueueStop>): Promise<Claim>;
+  claim(id: string, stop: AbortSignal): Promise<Claim>;
   /** Takes a job from any worker in order to end it. `undefined`: the job is over. */
   seize(id: string): Promise<LiveJob | undefined>;
   /** Counts the attempt: the first node begins. Throws when another process has the job. */

@@ -1,4 +1,3 @@
-import { StopRequest } from '../../job-events/stop-request.ts';
 import { FairQueue } from '../jobs/fair-order.ts';
 import type {
   JobQueue,
@@ -13,7 +12,7 @@ import type {
 export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
   readonly #queue = new FairQueue<T>();
   readonly #onOrder: (waiting: readonly T[]) => void;
-  readonly #stops = new Map<string, StopRequest<QueueStop>>();
+  readonly #stops = new Map<string, AbortController>();
   #startWaitingJobs = (): void => {};
 
   /** `onOrder` is called after every change with all waiting jobs, in order. */
@@ -34,7 +33,7 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
   }
 
   async cancel(id: string): Promise<boolean> {
-    this.#stops.get(id)?.request('canceled');
+    this.#stops.get(id)?.abort('canceled' satisfies QueueStop);
     return this.#queue.has(id);
   }
 
@@ -73,7 +72,7 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
       },
       close: async () => {
         isOpen = false;
-        for (const id of running.keys()) this.#stops.get(id)?.request('shutdown');
+        for (const id of running.keys()) this.#stops.get(id)?.abort('shutdown' satisfies QueueStop);
         await Promise.all(running.values());
       },
     };
@@ -88,9 +87,9 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
   }
 
   async #run(job: T, { run, giveUp }: JobQueueWorkerOptions): Promise<void> {
-    const stop = new StopRequest<QueueStop>();
+    const stop = new AbortController();
     this.#stops.set(job.id, stop);
-    const outcome = await run(job.id, stop).catch(async (error: unknown) => {
+    const outcome = await run(job.id, stop.signal).catch(async (error: unknown) => {
       await giveUp(job.id, error as Error);
       return 'over' as const;
     });

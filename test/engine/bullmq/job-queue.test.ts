@@ -1,6 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { JobQueue, QueueStop } from '../../../src/engine/jobs/job-queue.ts';
-import type { StopRequest } from '../../../src/job-events/stop-request.ts';
+import type { JobQueue } from '../../../src/engine/jobs/job-queue.ts';
 import { redisMissing } from '../../support/processes/redis.ts';
 import { jobQueueSuite } from '../job-queue.suite.ts';
 import { openQueueSetup, openServices, useRedis } from './open.ts';
@@ -60,13 +59,13 @@ describe.skipIf(redisMissing() !== '')(`the queue of BullMQ${redisMissing()}`, (
         onReconnect: (recheck) => void (reconnect = recheck),
       },
     });
-    const stops: StopRequest<QueueStop>[] = [];
+    const stops: AbortSignal[] = [];
     const worker = queue.worker({
       concurrency: 2,
       run: (_id, stop) =>
         new Promise((resolve) => {
           stops.push(stop);
-          stop.onRequest(() => resolve('over'));
+          stop.addEventListener('abort', () => resolve('over'));
         }),
       giveUp: async () => {},
     });

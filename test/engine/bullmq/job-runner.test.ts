@@ -1,9 +1,7 @@
 // How a run of a job ends when other processes may have the job: without Redis, on a fake clock.
 import { expect, test } from 'vitest';
-import { StopRequest } from '../../../src/job-events/stop-request.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { createRedisRuns } from '../../../src/engine/bullmq/redis-runs.ts';
-import type { QueueStop } from '../../../src/engine/jobs/job-queue.ts';
 import type { JobRun, WriteResult } from '../../../src/engine/jobs/job-run.ts';
 import { JobRunner } from '../../../src/engine/jobs/job-runner.ts';
 import type { LiveJob } from '../../../src/engine/jobs/live-job.ts';
@@ -58,7 +56,7 @@ function open(answers: { readonly [act: string]: readonly (WriteResult | Error)[
   } as never;
   const log = silentLogger();
   const runs = createRedisRuns({ runState, clock, ledger, log });
-  const stop = new StopRequest<QueueStop>();
+  const stop = new AbortController();
   /** Runs the job; `nodes` stands for what its nodes do. */
   const run = async (nodes: (job: LiveJob) => Promise<JobEnd>) => {
     const runner = new JobRunner({
@@ -71,10 +69,10 @@ function open(answers: { readonly [act: string]: readonly (WriteResult | Error)[
       clock,
       log,
     });
-    return await runner.run('j', stop);
+    return await runner.run('j', stop.signal);
   };
   const begin = async (): Promise<JobRun> => {
-    const claim = await runs.claim('j', stop);
+    const claim = await runs.claim('j', stop.signal);
     if (claim.kind !== 'run') throw new Error(claim.kind);
     return claim.run;
   };
@@ -96,7 +94,7 @@ test('a job whose lease is lost is not requeued any more', async () => {
 
 test('a process that closes leaves a job it cannot requeue to others', async () => {
   const { run, stop } = open({ requeue: [new Error('OOM')] });
-  stop.request('shutdown');
+  stop.abort('shutdown');
   await expect(run(async () => ({ status: 'interrupted' }))).rejects.toThrow('OOM');
 });
 
@@ -104,7 +102,7 @@ test('a lost run removes the files it made, and no others', async () => {
   const { acts, run, stop } = open();
   const outcome = await run(async (job) => {
     job.outputs.push(output('mine'), { id: 'reused', job_id: 'other' } as never);
-    stop.request('lost');
+    stop.abort('lost');
     return { status: 'interrupted' };
   });
   expect(outcome).toBe('over');

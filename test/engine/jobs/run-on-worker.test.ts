@@ -97,7 +97,7 @@ test('a job that succeeds leaves no timer behind', async () => {
 test('a canceled job that stops in time keeps its thread', async () => {
   const { clock, end, job, state } = start();
   await clock.advance(0);
-  job.stop.request('canceled');
+  job.stop.abort('canceled');
   expect(state.isStopped()).toBe(true);
   state.end({ kind: 'stopped' });
   expect(await end).toEqual({ status: 'canceled' });
@@ -108,7 +108,7 @@ test('a canceled job that stops in time keeps its thread', async () => {
 test('a shutdown ends the thread sooner', async () => {
   const { clock, end, job, state } = start();
   await clock.advance(0);
-  job.stop.request('shutdown');
+  job.stop.abort('shutdown');
   await clock.advance(999);
   expect(state.terminations).toBe(0);
   await clock.advance(1);

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { StopRequest } from '../../../src/job-events/stop-request.ts';
 import type { JobRow } from '../../../src/ledger/ledger.ts';
 import { createKeyedMutex } from '../../../src/lib/concurrency.ts';
 import { createLazyJson } from '../../../src/lib/lazy-json.ts';
@@ -44,7 +43,7 @@ function open() {
   const end = (how: FinalEnd) =>
     runs.end(job, toEndedJob(job, { end: how, atMs: clock.now(), retentionMs: 1000 }));
   const claim = async () => {
-    const claimed = await runs.claim('j', new StopRequest());
+    const claimed = await runs.claim('j', new AbortController().signal);
     if (claimed.kind !== 'run') throw new Error(claimed.kind);
     return claimed.run;
   };
@@ -103,7 +102,7 @@ test('a job that is over is not written any more', async () => {
 
 test('a cancel during the last node still counts', () => {
   const { job } = open();
-  job.stop.request('canceled');
+  job.stop.abort('canceled');
   const ended = toEndedJob(job, { end: { status: 'succeeded' }, atMs: 7, retentionMs: 3 });
   expect(ended).toMatchObject({ status: 'canceled', completedAtMs: 7, expiresAtMs: 10 });
 });
