@@ -2,7 +2,7 @@ import { type NodeDef, type Pixels, type NodeContext, NodeFailure } from '../nod
 import { combo } from '../combo.ts';
 import { eachRow, newPixels } from '../tensor.ts';
 import { entryOf, typedNode } from '../typed-node.ts';
-import { convolve, gaussian, sharpening } from './convolve.ts';
+import { blur } from './convolve.ts';
 import { inverted, requireChannels } from '../image/region.ts';
 import { fitted } from '../resample/resample.ts';
 
@@ -99,11 +99,11 @@ const imageBlur = typedNode({
   },
   run({ image, blur_radius: radius, sigma }, context) {
     if (radius === 0) return { outputs: [image] };
-    return { outputs: [convolve(context, image, gaussian(radius, sigma))] };
+    return { outputs: [blur(context, image, { radius, sigma })] };
   },
 });
 
-/** Sharpens: adds the difference between the picture and its blur, and clips. */
+/** Sharpens: adds `alpha` times ten of what blurring removes, and clips. */
 const imageSharpen = typedNode({
   ...POSTPROCESSING,
   name: 'ImageSharpen',
@@ -116,9 +116,11 @@ const imageSharpen = typedNode({
   },
   run({ image, sharpen_radius: radius, sigma, alpha }, context) {
     if (radius === 0) return { outputs: [image] };
-    const result = convolve(context, image, sharpening(gaussian(radius, sigma), alpha));
+    const result = blur(context, image, { radius, sigma });
+    const gain = alpha * 10;
     for (let i = 0; i < result.data.length; i++) {
-      result.data[i] = Math.min(Math.max(result.data[i] as number, 0), 1);
+      const level = (image.data[i] as number) * (1 + gain) - (result.data[i] as number) * gain;
+      result.data[i] = Math.min(Math.max(level, 0), 1);
     }
     return { outputs: [result] };
   },
