@@ -30,7 +30,7 @@ const imageCompositeMasked = typedNode({
 });
 
 /** Pictures and masks are stretched to the sides of the other one. */
-const STRETCHED = { method: 'bilinear', crop: 'disabled' } as const;
+const STRETCHED = { method: 'bilinear' } as const;
 
 /**
  * Composes batches. A source or mask batch that is shorter than the target repeats; surplus

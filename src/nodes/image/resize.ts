@@ -1,11 +1,6 @@
 import { combo } from '../combo.ts';
 import type { InputSpec, NodeContext, NodeDef, Pixels } from '../node.ts';
-import {
-  RESAMPLE_METHODS,
-  type UpscaleOptions,
-  resampleMethod,
-  upscale,
-} from '../resample/resample.ts';
+import { RESAMPLE_METHODS, type UpscaleOptions, upscale } from '../resample/resample.ts';
 import { type Size, roundHalfEven } from '../tensor.ts';
 import { type ValueOf, typedNode } from '../typed-node.ts';
 import { cutOut } from './region.ts';
@@ -55,8 +50,7 @@ export const RESIZE_NODE: NodeDef = typedNode({
     scale_method: combo(RESAMPLE_METHODS, { default: 'area' }),
   },
   outputs: [{ type: 'COMFY_MATCHTYPE_V3', name: 'resized', matchType: 'input_type' }],
-  run({ input, resize_type: way, scale_method: word }, context) {
-    const method = resampleMethod(word);
+  run({ input, resize_type: way, scale_method: method }, context) {
     const target = targetOf(input, way);
     if (!target) return { outputs: [input] };
     const resized = upscale(context, input, { ...target, method });
@@ -74,35 +68,34 @@ type Target = Omit<UpscaleOptions, 'method'> & {
 /** Returns the size that the inputs ask for; `undefined` when the picture stays as it is. */
 function targetOf(image: Size, way: Way): Target | undefined {
   switch (way.choice) {
-    case 'scale dimensions':
-      return sides(image, way, way.crop === 'center' ? 'center' : 'disabled');
+    case 'scale dimensions': {
+      const size = sides(image, way);
+      return size && { ...size, crop: way.crop };
+    }
     case 'scale by multiplier':
-      return stretched(scaledSize(image, way.multiplier));
+      return scaledSize(image, way.multiplier);
     case 'scale longer dimension':
-      return stretched(fittedSize(image, way.longer_size));
+      return fittedSize(image, way.longer_size);
     case 'scale shorter dimension':
-      return stretched(shorterFitted(image, way.shorter_size));
+      return shorterFitted(image, way.shorter_size);
     case 'scale width':
       return sides(image, { width: way.width, height: 0 });
     case 'scale height':
       return sides(image, { width: 0, height: way.height });
     case 'scale total pixels':
-      return stretched(scaledSize(image, pixelsFactor(image, way.megapixels)));
+      return scaledSize(image, pixelsFactor(image, way.megapixels));
     case 'match size': {
       const { width, height } = way.match;
-      return { width, height, crop: way.crop === 'center' ? 'center' : 'disabled' };
+      return { width, height, crop: way.crop };
     }
     case 'scale to multiple':
       return covering(image, way.multiple);
   }
 }
 
-const stretched = ({ width, height }: Size): Target => ({ width, height, crop: 'disabled' });
-
 /** A side of 0 follows from the other one; without both, the picture stays. */
-function sides(image: Size, size: Size, crop: Target['crop'] = 'disabled'): Target | undefined {
-  if (size.width === 0 && size.height === 0) return undefined;
-  return { ...missingSide(image, size), crop };
+function sides(image: Size, size: Size): Size | undefined {
+  return size.width === 0 && size.height === 0 ? undefined : missingSide(image, size);
 }
 
 const shorterFitted = ({ width, height }: Size, shorter: number): Size => ({
@@ -121,7 +114,7 @@ function covering({ width, height }: Size, multiple: number): Target | undefined
   const factor = Math.max(cut.width / width, cut.height / height);
   const side = (length: number, least: number): number =>
     Math.max(least, Math.ceil(length * factor));
-  return { ...stretched({ width: side(width, cut.width), height: side(height, cut.height) }), cut };
+  return { width: side(width, cut.width), height: side(height, cut.height), cut };
 }
 
 function middleOf(context: NodeContext, image: Pixels, size: Size = image): Pixels {

@@ -1,4 +1,4 @@
-import { RESAMPLE_METHODS, resampleMethod, upscale } from '../resample/resample.ts';
+import { RESAMPLE_METHODS, upscale } from '../resample/resample.ts';
 import { combo } from '../combo.ts';
 import type { Pixels, NodeContext, NodeDef, NodeResult } from '../node.ts';
 import { type Size, roundHalfEven } from '../tensor.ts';
@@ -21,9 +21,7 @@ const imageScale = typedNode({
     height: ['INT', { default: 512, min: 0, max: 16384, step: 1 }],
     crop: [['disabled', 'center']],
   },
-  run({ image, upscale_method: word, width, height, crop: side }, context) {
-    const method = resampleMethod(word);
-    const crop = side === 'center' ? 'center' : 'disabled';
+  run({ image, upscale_method: method, width, height, crop }, context) {
     if (width === 0 && height === 0) return { outputs: [image] };
     const size = missingSide(image, { width, height });
     return { outputs: [upscale(context, image, { ...size, method, crop })] };
@@ -47,12 +45,9 @@ type Scaling = { readonly image: Pixels; readonly upscale_method: string };
 /** Scales to a size by the method that the inputs name. */
 const scaleTo = (
   context: NodeContext,
-  { image, upscale_method: word }: Scaling,
+  { image, upscale_method: method }: Scaling,
   size: Size,
-): NodeResult => {
-  const method = resampleMethod(word);
-  return { outputs: [upscale(context, image, { ...size, method, crop: 'disabled' })] };
-};
+): NodeResult => ({ outputs: [upscale(context, image, { ...size, method })] });
 
 const imageScaleBy = typedNode({
   ...COMMON,

@@ -76,7 +76,7 @@ const matchSize = (context: NodeContext, [first, second]: Pair, along: Axis): Pa
     along === 'width'
       ? { width: Math.trunc(first.height * ratio), height: first.height }
       : { width: first.width, height: Math.trunc(first.width / ratio) };
-  return [first, upscale(context, second, { ...size, method: 'lanczos', crop: 'disabled' })];
+  return [first, upscale(context, second, { ...size, method: 'lanczos' })];
 };
 
 /**

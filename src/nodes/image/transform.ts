@@ -4,7 +4,7 @@ import { OFFSET, SIDE, crop, place } from './region.ts';
 import { type Size, eachRow, newMask, newPixels } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 import { imageStitch } from './transform-stitch.ts';
-import { resampleMethod, upscale } from '../resample/resample.ts';
+import { upscale } from '../resample/resample.ts';
 
 const COMMON = {
   category: 'image/transform',
@@ -101,13 +101,12 @@ const resizeAndPadImage = typedNode({
     }),
   },
   run({ image, target_width: width, target_height: height, ...inputs }, context) {
-    const method = resampleMethod(inputs.interpolation);
     const factor = Math.min(width / image.width, height / image.height);
     const size = {
       width: Math.trunc(image.width * factor),
       height: Math.trunc(image.height * factor),
     };
-    const source = upscale(context, image, { ...size, method, crop: 'disabled' });
+    const source = upscale(context, image, { ...size, method: inputs.interpolation });
     const padded = newPixels(context, { ...image, width, height });
     if (inputs.padding_color !== 'black') padded.data.fill(1);
     const x = Math.floor((width - size.width) / 2);

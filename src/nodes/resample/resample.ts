@@ -3,6 +3,7 @@ import { resampleLanczos } from './lanczos.ts';
 import { scaleColumns, scaleRows } from './scale.ts';
 import { type NodeContext, NodeFailure, type Pixels } from '../node.ts';
 import { cutOut } from '../image/region.ts';
+import { entryOf } from '../typed-node.ts';
 import { type Size, frameOf, newPixels, roundHalfEven } from '../tensor.ts';
 
 /** Scales pictures or masks to exactly that size. */
@@ -25,38 +26,27 @@ export const resampleBy =
     return scaled;
   };
 
-const RESAMPLERS = {
+const RESAMPLERS: { readonly [method: string]: Resampler } = {
   'nearest-exact': resampleBy(nearestAxis),
   bilinear: resampleBy(bilinearAxis),
   area: resampleBy(areaAxis),
   bicubic: resampleBy(bicubicAxis),
   lanczos: resampleLanczos,
-} as const satisfies { readonly [method: string]: Resampler };
-
-export type ResampleMethod = keyof typeof RESAMPLERS;
+};
 
 /** v1's methods, in the order in which its nodes list them. */
-export const RESAMPLE_METHODS = Object.keys(RESAMPLERS) as ResampleMethod[];
+export const RESAMPLE_METHODS = Object.keys(RESAMPLERS);
 
-/** Returns the method of that name. In v1, unknown words can reach the node through links. */
-export const resampleMethod = (word: string): ResampleMethod => {
-  if (Object.hasOwn(RESAMPLERS, word)) return word as ResampleMethod;
-  throw new NodeFailure('NotImplementedError', `Unknown resampling method: ${word}`);
-};
+/** `crop`: with `center` a picture is first cut to the new proportions. */
+export type UpscaleOptions = Size & { readonly method: string; readonly crop?: string };
 
-export type UpscaleOptions = Size & {
-  readonly method: ResampleMethod;
-  readonly crop: 'disabled' | 'center';
-};
-
-/**
- * Scales a picture to exactly that size as v1 does. If asked, it is first cut to the new
- * proportions.
- */
+/** Scales a picture to exactly that size as v1 does. */
 export const upscale = (context: NodeContext, image: Pixels, options: UpscaleOptions): Pixels => {
+  const failure = ['NotImplementedError', 'Unknown resampling method:'] as const;
+  const resample = entryOf(RESAMPLERS, options.method, failure);
   const source = options.crop === 'center' ? cropToAspect(context, image, options) : image;
   requirePixels(source, options);
-  return RESAMPLERS[options.method](context, source, options);
+  return resample(context, source, options);
 };
 
 /** Only `area` makes pictures without pixels, and only `lanczos` reads them, as black. */
