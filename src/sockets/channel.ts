@@ -199,7 +199,7 @@ export class Channel {
     const groups = new Set<ReceiverGroup>();
     const phase = this.#hasStarted ? 'started' : 'before start';
     for (const connection of this.#options.connections()) {
-      if (!connection.isOpen() || this.#afterFetch?.has(connection)) continue;
+      if (!connection.isReceiving() || this.#afterFetch?.has(connection)) continue;
       const scope = this.#scopeOf(connection);
       const group = this.#groupOf(connection, scope);
       if (this.#delivery.hadBefore(group, position)) continue;
@@ -241,7 +241,7 @@ export class Channel {
     connection: SocketConnection,
     scope = this.#scopeOf(connection),
   ): ReceiverGroup | undefined {
-    if (scope !== 'everything' || connection.watches || !connection.isOpen()) return undefined;
+    if (scope !== 'everything' || connection.watches || !connection.isReceiving()) return undefined;
     // The client may have gone. It gets the frames that it missed when it returns.
     if (connection.isSilent()) return undefined;
     return connection.sid === this.address.clientId ? 'client' : 'hosted';

@@ -10,6 +10,7 @@ import {
 import { toPythonText } from '../protocol/python-json-text.ts';
 import type { FrameObserver } from '../observability/traffic-log.ts';
 import type { V1Message } from '../protocol/v1.ts';
+import { DelayedStart, type FirstSteps } from './delayed-start.ts';
 import { OutgoingFrames, type UpgradedSocket } from './outgoing-frames.ts';
 
 export type { UpgradedSocket } from './outgoing-frames.ts';
@@ -42,8 +43,6 @@ type SocketConnectionOptions = {
   readonly serverFlags: JsonObject;
   readonly now: () => number;
   readonly onClose: () => void;
-  /** Called when the frames of the new socket are not delayed any more. */
-  readonly onFirstSent?: () => void;
   /** Called when a preview was dropped: a newer one or the end of its node came first. */
   readonly onDrop?: () => void;
   /** Called with each text frame that comes in and each frame that goes out, while it is on. */
@@ -69,6 +68,7 @@ export class SocketConnection extends OutgoingFrames {
   readonly #ws: WebSocket;
   readonly #options: SocketConnectionOptions;
   readonly #mayBeSilent: boolean;
+  #start: DelayedStart | undefined;
   readonly #flood: { since: number; count: number };
   #negotiation: 'open' | 'without metadata' | 'with metadata' = 'open';
   #pingsWithoutAnswer = 0;
@@ -80,11 +80,10 @@ export class SocketConnection extends OutgoingFrames {
     options: SocketConnectionOptions,
   ) {
     const { user, sid, dialect, agent = '', watches = false, isBrowser = false } = opener;
-    const { now, onDrop, onFirstSent, frameObserver } = options;
+    const { now, onDrop, frameObserver } = options;
     super(upgraded, {
       now,
       onDrop,
-      onFirstSent,
       observer: frameObserver && {
         isOn: frameObserver.isOn,
         record: (payload) =>
@@ -110,6 +109,29 @@ export class SocketConnection extends OutgoingFrames {
   }
 
   /**
+   * True when frames can be written. A new socket receives none at first: if its client closes it
+   * then, the next one gets them.
+   */
+  isReceiving(): boolean {
+    return this.isOpen() && this.#start === undefined;
+  }
+
+  /** Takes the first steps of a new socket: at once, or after the delay. */
+  start(delayMs: number | undefined, { first, rest }: FirstSteps): void {
+    const receive = (): void => {
+      this.#start = undefined;
+      rest();
+    };
+    this.#start = new DelayedStart(delayMs ?? 0, { first, rest: receive });
+    if (delayMs === undefined) this.startNow();
+  }
+
+  /** Ends the delay: the client has read its 101 response. */
+  startNow(): void {
+    this.#start?.endNow();
+  }
+
+  /**
    * True when the client has negotiated `supports_preview_metadata`: it gets previews as type 4.
    */
   wantsMetadata(): boolean {
@@ -126,7 +148,7 @@ export class SocketConnection extends OutgoingFrames {
    * the last ping unanswered, unless its client may be silent.
    */
   ping(): void {
-    if (this.isHolding()) return;
+    if (this.#start) return;
     this.#lastPingAtMs = this.#options.now();
     if (this.#pingsWithoutAnswer > 0 && !this.#mayBeSilent) return this.#ws.terminate();
     this.#pingsWithoutAnswer += 1;
@@ -142,6 +164,7 @@ export class SocketConnection extends OutgoingFrames {
   }
 
   close(code: number): void {
+    this.startNow();
     this.flush();
     this.#ws.close(code);
     setTimeout(() => this.#ws.terminate(), CLOSE_TIMEOUT_MS).unref();
@@ -149,6 +172,7 @@ export class SocketConnection extends OutgoingFrames {
 
   /** Sends the close frame and does not wait for an answer. */
   closeAtOnce(code: number): void {
+    this.startNow();
     this.flush();
     this.#ws.close(code);
     this.#ws.terminate();
@@ -157,6 +181,7 @@ export class SocketConnection extends OutgoingFrames {
   #listen(): void {
     this.#ws.on('message', (data, isBinary) => {
       this.#pingsWithoutAnswer = 0;
+      this.startNow();
       if (isFlooding(this.#flood, this.#options.now())) return this.close(1008);
       if (isBinary) return;
       this.#observe(data as Buffer);
@@ -165,7 +190,7 @@ export class SocketConnection extends OutgoingFrames {
     this.#ws.on('pong', () => (this.#pingsWithoutAnswer = 0));
     this.#ws.on('error', ignoreError);
     this.#ws.on('close', () => {
-      this.discard();
+      this.#start?.cancel();
       this.#options.onClose();
     });
   }

@@ -71,7 +71,7 @@ export class Hub {
   readonly #options: HubOptions;
   readonly #now: () => number;
   readonly #connections = new ByUser<SocketConnection>();
-  /** The sockets whose first frames are delayed. */
+  /** The sockets that receive no frames yet. */
   readonly #newConnections = new ByUser<SocketConnection>();
   readonly #timer: NodeJS.Timeout;
   #droppedFrames = 0;
@@ -107,16 +107,20 @@ export class Hub {
         frameObserver: this.#options.frameObserver,
         now: this.#now,
         onClose: () => this.#removeConnection(user, connection),
-        onFirstSent: () => this.#newConnections.delete(user, connection),
         onDrop: () => this.#droppedFrames++,
       },
     );
-    if (connection.isHolding()) this.#newConnections.add(user, connection);
-    connection.sendCurrent(() => this.#statusText(user, sid));
-    if (notice !== undefined) sendNotification(connection, notice);
-    this.channels.replayTo(connection);
     if (!this.#connections.has(user)) this.#options.onPresenceChange?.(user, true);
     this.#connections.add(user, connection);
+    this.#newConnections.add(user, connection);
+    connection.start(upgraded.firstFrameDelayMs, {
+      first: () => connection.sendText(this.#statusText(user, sid)),
+      rest: () => {
+        this.#newConnections.delete(user, connection);
+        if (notice !== undefined) sendNotification(connection, notice);
+        this.channels.replayTo(connection);
+      },
+    });
   }
 
   /**
@@ -142,14 +146,12 @@ export class Hub {
     if (!this.#connections.has(user)) return;
     const text = this.#statusText(user);
     for (const connection of this.#connections.of(user)) {
-      if (!connection.isOpen()) continue;
-      if (connection.isHolding()) connection.sendCurrent(() => this.#statusText(user));
-      else connection.sendText(text);
+      if (connection.isReceiving()) connection.sendText(text);
     }
   }
 
   /**
-   * Sends the delayed frames of the user's new sockets: an answer to a call of the user was written,
+   * Starts the user's new sockets: an answer to a call of the user was written,
    * and clients that opened a socket before that call expect its `status` now, and no frame before
    * the answer. A busy client reads the connection first that became readable first.
    * `userOf` is called only if any socket is new.
@@ -157,13 +159,13 @@ export class Hub {
   sendFirstFrames(userOf: () => string | undefined): void {
     const user = this.#newConnections.size > 0 ? userOf() : undefined;
     if (user === undefined) return;
-    for (const connection of this.#newConnections.take(user)) connection.flush();
+    for (const connection of this.#newConnections.take(user)) connection.startNow();
   }
 
   /** Sends a message to the sockets of this id, if there are any. */
   sendTo(user: string, clientId: string, message: V1Message): void {
     for (const connection of this.#connections.of(user)) {
-      if (connection.sid !== clientId || !connection.isOpen()) continue;
+      if (connection.sid !== clientId || !connection.isReceiving()) continue;
       connection.sendText(encodeMessage(message));
     }
   }
@@ -227,7 +229,7 @@ export class Hub {
       if (this.#options.remaining(user) === 0) continue;
       for (const connection of this.#connections.of(user)) {
         const isQuiet = this.#now() - connection.lastTextAtMs >= STATUS_KEEP_ALIVE_MS;
-        if (connection.isOpen() && isQuiet) connection.sendText(this.#statusText(user));
+        if (connection.isReceiving() && isQuiet) connection.sendText(this.#statusText(user));
       }
     }
   }
@@ -252,6 +254,7 @@ export class Hub {
 
   #removeConnection(user: string, connection: SocketConnection): void {
     this.#connections.delete(user, connection);
+    this.#newConnections.delete(user, connection);
     if (!this.#connections.has(user)) this.#options.onPresenceChange?.(user, false);
   }
 
@@ -264,6 +267,6 @@ export class Hub {
 
 function sendNotification(connection: SocketConnection, value: string): void {
   const isSent = rulesOf(connection.dialect).notifications === 'sent';
-  if (!isSent || connection.watches || !connection.isOpen()) return;
+  if (!isSent || connection.watches || !connection.isReceiving()) return;
   connection.sendText(encodeMessage({ type: 'notification', data: { value } }));
 }

@@ -26,8 +26,6 @@ type OutgoingFramesOptions = {
   readonly now: () => number;
   /** Called when a preview was dropped: a newer one or the end of its node came first. */
   readonly onDrop?: (() => void) | undefined;
-  /** Called when frames are not delayed any more. */
-  readonly onFirstSent?: (() => void) | undefined;
   /** Called with each frame that is written, while it is on. */
   readonly observer?:
     | { readonly isOn: () => boolean; readonly record: (payload: string | Buffer) => void }
@@ -42,49 +40,31 @@ export class OutgoingFrames {
   readonly #ws: WebSocket;
   readonly #socket: Duplex;
   readonly #options: OutgoingFramesOptions;
-  readonly #firstFrames: FirstFrames | undefined;
   readonly #pendingStates = new Map<string, () => string>();
   #pendingPreview: { readonly promptId: string; readonly frame: Buffer } | undefined;
   #flushedAtMs: number;
   #lastTextAtMs: number;
 
-  constructor({ ws, socket, firstFrameDelayMs }: UpgradedSocket, options: OutgoingFramesOptions) {
+  constructor({ ws, socket }: UpgradedSocket, options: OutgoingFramesOptions) {
     this.#ws = ws;
     this.#socket = socket;
     this.#options = options;
     this.#flushedAtMs = options.now();
     this.#lastTextAtMs = options.now();
-    this.#firstFrames =
-      firstFrameDelayMs === undefined
-        ? undefined
-        : new FirstFrames((frame) => this.#writeNow(frame), {
-            delayMs: firstFrameDelayMs,
-            onEnd: options.onFirstSent,
-          });
   }
 
   get lastTextAtMs(): number {
     return this.#lastTextAtMs;
   }
 
-  /** True while the first frames are delayed. */
-  isHolding(): boolean {
-    return this.#firstFrames?.isHolding() ?? false;
-  }
-
   /** The bytes that the socket has not accepted yet, including a delayed preview. */
   pendingBytes(): number {
-    return this.#unsentBytes() + (this.#pendingPreview?.frame.length ?? 0);
+    return this.#ws.bufferedAmount + (this.#pendingPreview?.frame.length ?? 0);
   }
 
   sendText(text: string): void {
     this.#lastTextAtMs = this.#options.now();
     this.#send(text, this.#lastTextAtMs);
-  }
-
-  /** Sends a text that is made when it leaves, after the delay of a new socket. */
-  sendCurrent(makeText: () => string): void {
-    if (!this.#firstFrames?.hold(makeText)) this.sendText(makeText());
   }
 
   /** Sends a frame that must not be dropped: JSON, or a result. */
@@ -93,7 +73,7 @@ export class OutgoingFrames {
   }
 
   #send(frame: OutgoingFrame, nowMs: number): void {
-    const unsentBytes = this.#unsentBytes();
+    const unsentBytes = this.#ws.bufferedAmount;
     if (unsentBytes === 0) this.#flushedAtMs = nowMs;
     const isStalled = unsentBytes > STALLED.bytes && nowMs - this.#flushedAtMs > STALLED.forMs;
     if (isStalled || unsentBytes > STALLED.maxBytes) return this.#ws.terminate();
@@ -102,14 +82,14 @@ export class OutgoingFrames {
 
   /** Sends a preview when few bytes are pending; else the next one replaces it. */
   sendPreview(promptId: string, frame: Buffer): void {
-    if (this.#unsentBytes() <= PREVIEW_PENDING_BYTES) return this.#write(frame);
+    if (this.#ws.bufferedAmount <= PREVIEW_PENDING_BYTES) return this.#write(frame);
     this.#dropPendingPreview();
     this.#pendingPreview = { promptId, frame };
   }
 
   /** Sends the `progress_state` of a prompt when few bytes are pending. It is encoded only then. */
   sendState(promptId: string, frame: () => string): void {
-    if (this.#unsentBytes() > PREVIEW_PENDING_BYTES) this.#pendingStates.set(promptId, frame);
+    if (this.#ws.bufferedAmount > PREVIEW_PENDING_BYTES) this.#pendingStates.set(promptId, frame);
     else this.sendText(frame());
   }
 
@@ -130,24 +110,18 @@ export class OutgoingFrames {
     if (this.#pendingPreview?.promptId === promptId) this.#dropPendingPreview();
   }
 
-  /** Writes delayed first frames, and all frames of this tick, now. */
+  /** Writes all frames of this tick now. */
   flush(): void {
-    this.#firstFrames?.flush();
     this.#socket.uncork();
-  }
-
-  /** Drops all frames: the socket is gone. */
-  discard(): void {
-    this.#firstFrames?.discard();
   }
 
   #sendPending(): void {
     for (const [promptId, frame] of this.#pendingStates) {
-      if (this.#unsentBytes() > PREVIEW_PENDING_BYTES) return;
+      if (this.#ws.bufferedAmount > PREVIEW_PENDING_BYTES) return;
       this.#pendingStates.delete(promptId);
       this.sendText(frame());
     }
-    if (!this.#pendingPreview || this.#unsentBytes() > PREVIEW_PENDING_BYTES) return;
+    if (!this.#pendingPreview || this.#ws.bufferedAmount > PREVIEW_PENDING_BYTES) return;
     const { frame } = this.#pendingPreview;
     this.#pendingPreview = undefined;
     this.#write(frame);
@@ -158,15 +132,7 @@ export class OutgoingFrames {
     this.#pendingPreview = undefined;
   }
 
-  #unsentBytes(): number {
-    return this.#ws.bufferedAmount + (this.#firstFrames?.bytes() ?? 0);
-  }
-
   #write(frame: OutgoingFrame): void {
-    if (!this.#firstFrames?.hold(frame)) this.#writeNow(frame);
-  }
-
-  #writeNow(frame: OutgoingFrame): void {
     const { observer } = this.#options;
     if (observer?.isOn()) observer.record(frame);
     this.#corkUntilTickEnds();
@@ -189,82 +155,3 @@ export class OutgoingFrames {
 
 /** A text frame or the bytes of a binary one. */
 type OutgoingFrame = string | Buffer;
-
-type WriteFrame = (frame: OutgoingFrame) => void;
-
-/** A frame, or the function that makes it when it leaves. */
-type Held = OutgoingFrame | (() => string);
-
-type FirstFramesOptions = { readonly delayMs: number; readonly onEnd?: (() => void) | undefined };
-
-/**
- * Delays the frames of a new socket until its 101 response has been read: some clients drop bytes
- * that arrive together with the 101. The first frame is sent alone, the rest in another turn of the
- * event loop.
- */
-class FirstFrames {
-  readonly #write: WriteFrame;
-  readonly #onEnd: (() => void) | undefined;
-  readonly #timer: NodeJS.Timeout;
-  #held: Held[] | undefined = [];
-  #bytes = 0;
-  #rest: NodeJS.Immediate | undefined;
-
-  constructor(write: WriteFrame, { delayMs, onEnd }: FirstFramesOptions) {
-    this.#write = write;
-    this.#onEnd = onEnd;
-    this.#timer = setTimeout(() => this.#sendFirst(), delayMs).unref();
-  }
-
-  /**
-   * Keeps the frame for later. `false`: frames are not delayed any more, so the caller writes it.
-   */
-  hold(frame: Held): boolean {
-    if (this.#held === undefined) return false;
-    this.#held.push(frame);
-    this.#bytes += sizeOf(frame);
-    return true;
-  }
-
-  isHolding(): boolean {
-    return this.#held !== undefined;
-  }
-
-  /** The bytes of the delayed frames, which count as unsent bytes of the socket. */
-  bytes(): number {
-    return this.#bytes;
-  }
-
-  /** Writes all frames now. */
-  flush(): void {
-    const frames = this.#held ?? [];
-    this.discard();
-    for (const frame of frames) this.#writeHeld(frame);
-  }
-
-  /** Drops all frames: the socket is gone. */
-  discard(): void {
-    clearTimeout(this.#timer);
-    clearImmediate(this.#rest);
-    this.#held = undefined;
-    this.#bytes = 0;
-    this.#onEnd?.();
-  }
-
-  #sendFirst(): void {
-    const first = this.#held?.shift();
-    if (first) {
-      this.#bytes -= sizeOf(first);
-      this.#writeHeld(first);
-    }
-    this.#rest = setImmediate(() => this.flush());
-  }
-
-  #writeHeld(frame: Held): void {
-    this.#write(typeof frame === 'function' ? frame() : frame);
-  }
-}
-
-function sizeOf(frame: Held): number {
-  return typeof frame === 'function' ? 0 : frame.length;
-}

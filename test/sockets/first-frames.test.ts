@@ -142,8 +142,7 @@ describe('after an upgrade', () => {
     expect([setup.hub.count(), channel.hasListener()]).toEqual([1, true]);
     channel.send({ kind: 'json', message: started('1') }, 0);
     setup.hub.sendStatus('user');
-    expect(channel.hasUnreceived()).toBe(false);
-    expect(setup.hub.pendingBytes()).toBeGreaterThan(0);
+    expect(channel.hasUnreceived()).toBe(true);
 
     vi.advanceTimersByTime(HOLD_MS - 1);
     await settle();
@@ -153,20 +152,19 @@ describe('after an upgrade', () => {
     await wire.until('"node": "2"');
     await settle();
     channel.send({ kind: 'json', message: started('3') }, 0);
-    const all = ['status', 'executing 1', 'status', 'executing 2', 'executing 3'];
+    const all = ['status', 'executing 1', 'executing 2', 'executing 3'];
     expect(typesOf(Buffer.from((await wire.until('"node": "3"')).raw))).toEqual(all);
     expect(setup.hub.pendingBytes()).toBe(0);
   });
 
-  test('each status says what is true when it leaves', async () => {
+  test('the status says what is true when it leaves', async () => {
     const setup = await listen();
     const { wire } = await connect(setup);
     setup.hub.sendStatus('user');
     remaining = 3;
     setup.hub.sendStatus('user');
     vi.advanceTimersByTime(HOLD_MS);
-    setup.hub.sendTo('user', 'raw', started('1'));
-    expect(countsIn((await wire.until('"node": "1"')).raw)).toEqual([3, 3, 3]);
+    expect(countsIn((await wire.until('"sid"')).raw)).toEqual([3]);
   });
 
   test('an answer to its user sends all that waits, and the rest follows at once', async () => {
@@ -233,16 +231,19 @@ describe('after an upgrade', () => {
     expect(typesOf(Buffer.from(raw, 'latin1')).slice(1)).toEqual(['progress_state', 'executing 2']);
   });
 
-  test('a client that vanishes in the gap leaves nothing behind', async () => {
+  test('a client that leaves in the gap gets its frames on its next socket', async () => {
     const setup = await listen();
+    const channel = setup.hub.channels.open(CHANNEL);
+    channel.send({ kind: 'json', message: started('1') }, 0);
     const { wire } = await connect(setup);
+    channel.send({ kind: 'json', message: started('2') }, 0);
     wire.reset();
     await turnsUntil(() => setup.hub.count() === 0);
     vi.advanceTimersByTime(HOLD_MS);
-    await settle();
-    const channel = setup.hub.channels.open(CHANNEL);
-    channel.send({ kind: 'json', message: started('1') }, 0);
-    expect([channel.hasUnreceived(), setup.hub.pendingBytes()]).toEqual([true, 0]);
+    const { wire: next } = await connect(setup);
+    vi.advanceTimersByTime(HOLD_MS);
+    const { raw } = await next.until('"node": "2"');
+    expect(typesOf(Buffer.from(raw))).toEqual(['status', 'executing 1', 'executing 2']);
   });
 });
 
