@@ -34,8 +34,8 @@ export function jobNodesOf(
 }
 
 /** Returns the nodes of a live prompt, from the events of its job. */
-export function liveRuns({ nodeRuns }: LivePrompt, nowMs: number): NodeRuns {
-  const runs = [...(nodeRuns ?? [])];
+export function liveRuns({ progress }: LivePrompt, nowMs: number): NodeRuns {
+  const runs = [...(progress?.runs ?? [])];
   return {
     otherwise: 'waiting',
     states: new Map(runs.map(([id, { state }]) => [id, state === 'finished' ? 'done' : 'running'])),

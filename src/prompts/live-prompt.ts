@@ -2,7 +2,7 @@ import type { JsonObject } from '../protocol/json.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import type { Graph, JobStatus } from '../protocol/v2.ts';
 import type { Channel } from '../sockets/channel.ts';
-import type { NodeRun } from '../translate/progress/progress-state.ts';
+import type { ProgressState } from '../translate/progress/progress-state.ts';
 import { type LazyJson, readValue, setValue } from '../lib/lazy-json.ts';
 import type { WaitReason } from './pending-reason.ts';
 
@@ -44,10 +44,8 @@ export class LivePrompt {
   jobId: string | null = null;
   /** A terminal status means that the job has ended and its history is being written. */
   status: JobStatus | undefined = undefined;
-  /** True when the job has reported a node, a step, a preview or an output. */
-  hasEvidence = false;
-  /** The nodes of the job that have started; `null` before the first event. */
-  nodeRuns: ReadonlyMap<string, NodeRun> | null = null;
+  /** What the events of the job have told; `undefined` before the first one. */
+  progress: ProgressState | undefined = undefined;
   cancelRequested = false;
   /** True when a process has answered the client: frames of the prompt may reach sockets. */
   isReleased = false;
@@ -60,9 +58,6 @@ export class LivePrompt {
    * sets it.
    */
   lacksCredential = false;
-  startedAtMs: number | null = null;
-  /** True when the end is known: the history is being written, or was written just now. */
-  isEnding = false;
 
   constructor(newPrompt: NewLivePrompt, caller: Caller, channel: Channel) {
     this.key = newPrompt.key;
@@ -87,5 +82,14 @@ export class LivePrompt {
 
   get extraData(): JsonObject {
     return readValue(this.lazy.extraData);
+  }
+
+  get startedAtMs(): number | null {
+    return this.progress?.startedAtMs ?? null;
+  }
+
+  /** True when the end is known: the history is being written, or was written just now. */
+  get isEnding(): boolean {
+    return this.progress?.phase === 'ended';
   }
 }

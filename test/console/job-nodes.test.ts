@@ -21,7 +21,7 @@ const entryWith = (completed: boolean, messages: readonly unknown[]) =>
   ({ outputs: {}, status: { completed, messages } }) as unknown as HistoryEntry;
 
 test('links are told from values, and numbers keep their digits', () => {
-  const [load, blur, save] = jobNodesOf(GRAPH, liveRuns({ nodeRuns: null } as LivePrompt, 0));
+  const [load, blur, save] = jobNodesOf(GRAPH, liveRuns({} as LivePrompt, 0));
   expect(load?.values).toEqual([
     { input: 'name', text: 'a.png' },
     { input: 'seed', text: '12345678901234567890' },
@@ -33,17 +33,17 @@ test('links are told from values, and numbers keep their digits', () => {
 
 test('a long text is cut', () => {
   const graph = { 1: { class_type: 'Text', inputs: { text: 'x'.repeat(100_000) } } } as Graph;
-  const [node] = jobNodesOf(graph, liveRuns({ nodeRuns: null } as LivePrompt, 0));
+  const [node] = jobNodesOf(graph, liveRuns({} as LivePrompt, 0));
   expect(node?.values[0]?.text.length).toBeLessThan(400);
 });
 
 test('while it runs, the running node has its time so far', () => {
   const step = { value: 1, max: 2, hasReported: true };
-  const nodeRuns = new Map([
+  const started = new Map([
     ['1', { ...step, state: 'finished', startedAtMs: 1000, endedAtMs: 1400 } as const],
     ['2', { ...step, state: 'running', startedAtMs: 1400, endedAtMs: null } as const],
   ]);
-  const runs = liveRuns({ nodeRuns } as unknown as LivePrompt, 2000);
+  const runs = liveRuns({ progress: { runs: started } } as unknown as LivePrompt, 2000);
   expect(shown(runs)).toEqual([
     ['done', 400],
     ['running', 600],

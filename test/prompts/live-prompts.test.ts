@@ -29,7 +29,7 @@ describe('the queue of a user', () => {
     live.add(first);
     live.add(second);
     expect(keys(live.interruptible('ann'))).toEqual(['first']);
-    first.isEnding = true;
+    Object.assign(first, { isEnding: true });
     expect(keys(shownAsRunning(live.list('ann')))).toEqual(['first']);
     expect(keys(live.interruptible('ann'))).toEqual(['second']);
   });

@@ -32,7 +32,7 @@ test('a prompt whose history is written is not in the queue any more', async () 
 
   expect(await inQueue()).toEqual(['ending', 'next']);
   expect(read).toEqual([]);
-  ending.isEnding = true;
+  Object.assign(ending, { isEnding: true });
   expect(await inQueue()).toEqual(['ending', 'next']);
   entries.set('ending', '{}');
   expect(await inQueue()).toEqual(['next']);

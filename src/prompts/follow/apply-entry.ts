@@ -5,7 +5,6 @@ import {
   type ProgressEffect,
   type ProgressInput,
   type ProgressState,
-  hasEvidence,
   initialProgress,
 } from '../../translate/progress/progress-state.ts';
 import { idleDueMs, reduceProgress } from '../../translate/progress/progress.ts';
@@ -29,7 +28,6 @@ export class EntryApplier {
   readonly #receivedUpTo: Record<ReceiverGroup, number> = { client: 0, hosted: 0 };
   /** The position of the entry that is being applied, if that takes time. */
   #applying: number | undefined;
-  #state: ProgressState | undefined;
   /** True when the prompt had a job and waits to be sent again. */
   #hadJob = false;
   /** True when the job of the prompt did not begin at once. */
@@ -60,18 +58,14 @@ export class EntryApplier {
 
   /** Returns the state of the progress. Before the first input the graph is not final yet. */
   state(): ProgressState {
-    const { promptId } = this.#prompt;
-    return this.#state ?? initialProgress({ promptId, graph: this.#prompt.graph });
-  }
-
-  /** True when the prompt has ended. Called often, so it must not load a waiting prompt. */
-  hasEnded(): boolean {
-    return this.#state?.phase === 'ended';
+    const { promptId, progress } = this.#prompt;
+    return progress ?? initialProgress({ promptId, graph: this.#prompt.graph });
   }
 
   /** When an `idle` input is due; `null`: no such input is due. */
   nextDueMs(): number | null {
-    return this.#state === undefined ? null : idleDueMs(this.#state);
+    const { progress } = this.#prompt;
+    return progress === undefined ? null : idleDueMs(progress);
   }
 
   async #whenApplied(applied: Promise<void>, position: number): Promise<void> {
@@ -147,12 +141,9 @@ export class EntryApplier {
   #applyInput(input: ProgressInput, position: number): Promise<void> | undefined {
     this.#updateStatusFrom(input);
     if (hasPlaceInQueue(input)) this.#setInQueue();
-    if (this.#state === undefined && isStillQueued(input)) return undefined;
+    if (this.#prompt.progress === undefined && isStillQueued(input)) return undefined;
     const { state, effects } = reduceProgress(this.state(), input);
-    this.#state = state;
-    this.#prompt.hasEvidence = hasEvidence(state);
-    this.#prompt.nodeRuns = state.runs;
-    this.#prompt.startedAtMs = state.startedAtMs;
+    this.#prompt.progress = state;
     // The position is marked before the frames are sent: a client that gets a frame here may ask
     // another process for the rest at once.
     if (position > 0 && effects.length > 0 && effects.every(isSentNow)) {
@@ -174,7 +165,6 @@ export class EntryApplier {
   #send(effect: ProgressEffect, position: number): Promise<void> | undefined {
     if (effect.kind !== 'end') return this.#frameSender.send(effect, position);
     this.#endEffect = effect;
-    this.#prompt.isEnding = true;
     return undefined;
   }
 

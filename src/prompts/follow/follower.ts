@@ -176,7 +176,7 @@ export class Follower {
   /** Writes the history of a prompt whose end is in its log. `false`: its end is not in the log. */
   continueEnd(prompt: LivePrompt): boolean {
     const followed = this.#followed.get(prompt.key);
-    if (!followed?.entryApplier.hasEnded()) return false;
+    if (!followed?.prompt.isEnding) return false;
     void this.#run(followed, () => this.#consumerOf(followed).finish());
     return true;
   }

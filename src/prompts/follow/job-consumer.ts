@@ -91,9 +91,9 @@ export class JobConsumer {
    * ended, or was lost and another job takes its place.
    */
   async poll(jobId: string): Promise<boolean> {
-    if (!this.#entryApplier.hasEnded())
+    if (!this.#prompt.isEnding)
       await this.#receiveRead(await this.#ports.jobs.api.get(this.#prompt.caller, jobId));
-    return this.#entryApplier.hasEnded() || this.#prompt.jobId !== jobId;
+    return this.#prompt.isEnding || this.#prompt.jobId !== jobId;
   }
 
   async #receiveRead(read: Result<Job>): Promise<void> {
@@ -196,7 +196,7 @@ export class JobConsumer {
     }
     if (this.#mustRecordBegin(input)) await this.#recordBegin(input.atMs);
     await this.#ports.records.eventLog.append(key, { kind: 'input', input });
-    if (this.#entryApplier.hasEnded()) await this.finish();
+    if (this.#prompt.isEnding) await this.finish();
   }
 
   /**

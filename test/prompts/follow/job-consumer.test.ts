@@ -29,8 +29,11 @@ function open() {
     pruner: new HistoryPruner(ports.records.prompts, ports.policy.history),
   };
   const prompt = { key: 'k', caller: { user: 'u' }, status: 'running' } as LivePrompt;
-  const applied = { state: () => state, hasEnded: () => false, nextDueMs: () => null };
-  const jobConsumer = new JobConsumer(new FollowedPrompt(prompt, applied as EntryApplier), options);
+  const applied = { state: () => state, nextDueMs: () => null };
+  const jobConsumer = new JobConsumer(
+    new FollowedPrompt(prompt, applied as unknown as EntryApplier),
+    options,
+  );
   return { entries, jobConsumer };
 }
 
