@@ -3,7 +3,7 @@ import type Koa from 'koa';
 import type { ModelRouter } from '../router/router.ts';
 import { createRateLimiter } from '../lib/rate-limiter.ts';
 import { externalJobOfEngine, externalJobOfService } from '../prompts/external-job.ts';
-import { createFindJobId, withPromptIds } from '../prompts/find-by-prompt-id.ts';
+import { findJobId, withPromptIds } from '../prompts/find-by-prompt-id.ts';
 import type { Prompts } from '../prompts/prompts.ts';
 import type { JobCall } from '../passthrough/job-call-observer.ts';
 import type { PassThrough } from '../passthrough/pass-through.ts';
@@ -21,10 +21,7 @@ export function mountEmbeddedV2(services: Services): Koa.Middleware[] {
     createV2Routes({
       uploads: { ...files.uploads, durability: 'fsync' },
       bodies,
-      jobs: withPromptIds(
-        upstream.runner.jobs,
-        createFindJobId({ livePrompts: prompts.live, ledger }),
-      ),
+      jobs: withPromptIds(upstream.runner.jobs, { livePrompts: prompts.live, ledger }),
       log: services.observers.log,
       links: {
         addresses: auth.addresses,
@@ -69,12 +66,13 @@ export async function openPassThrough(services: Services): Promise<PassThrough |
   if (upstream.kind === 'embedded') return undefined;
   const { createPassThrough } = await import('../passthrough/pass-through.ts');
   const { url: baseUrl, key, limits } = upstream;
+  const sources = { livePrompts: prompts.live, ledger: storage.ledger };
   return createPassThrough({
     baseUrl,
     key,
     localToken: config.localToken,
     authenticate: (request: IncomingMessage) => auth.authenticate(request),
-    jobIdOf: createFindJobId({ livePrompts: prompts.live, ledger: storage.ledger }),
+    jobIdOf: (user, id) => findJobId(sources, user, id),
     log: services.observers.log,
     limits,
     onJobCall(observed) {

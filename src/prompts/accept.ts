@@ -1,6 +1,6 @@
 import { V1Error, plainError } from '../dialects/errors.ts';
 import { refuseFolderNames } from '../files/foreign-folders.ts';
-import type { FileResolver } from '../files/resolve-files.ts';
+import { type FileResolver, createFileResolver } from '../files/resolve-files.ts';
 import { runInSteps } from '../lib/event-loop.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { stringifySteps } from '../protocol/json-steps.ts';
@@ -13,18 +13,14 @@ import type { PromptPorts } from './ports.ts';
 import { createPromptKeys } from './submit/ids.ts';
 import type { Submission } from './submission.ts';
 import type { SubmissionDraft } from './submit/draft.ts';
-import type { DuplicateIds } from './submit/duplicate-ids.ts';
+import { DuplicateIds } from './submit/duplicate-ids.ts';
 import { createPlan } from './submit/plan.ts';
 import { type Accepted, toV1Error } from './submit/answer.ts';
 import type { Submissions } from './submit/submissions.ts';
+import type { PromptTakeover } from './take-over.ts';
+import type { PromptParts } from './take-over-prompt.ts';
 
 export type { Accepted } from './submit/answer.ts';
-
-type AcceptorParts = {
-  readonly duplicateIds: DuplicateIds;
-  readonly resolveFiles: FileResolver;
-  readonly submissions: Submissions;
-};
 
 /**
  * Checks a submission, resolves the files it names, and submits it. A refusal is thrown as
@@ -32,25 +28,32 @@ type AcceptorParts = {
  */
 export class Acceptor {
   readonly #ports: PromptPorts;
-  readonly #parts: AcceptorParts;
+  readonly #submissions: Submissions;
+  readonly #duplicateIds: DuplicateIds;
+  readonly #resolveFiles: FileResolver;
   readonly #newKey = createPromptKeys();
 
-  constructor(ports: PromptPorts, parts: AcceptorParts) {
+  constructor(ports: PromptPorts, parts: PromptParts, takeover: PromptTakeover) {
     this.#ports = ports;
-    this.#parts = parts;
+    this.#submissions = parts.submissions;
+    this.#duplicateIds = new DuplicateIds(ports, parts.follower, takeover);
+    this.#resolveFiles = createFileResolver({
+      files: ports.records.files,
+      objectInfo: ports.jobs.objectInfo,
+      mayFindOthersFiles: ports.policy.traits.isService,
+    });
   }
 
   async accept(caller: Caller, submission: Submission): Promise<Accepted> {
-    const { duplicateIds, submissions } = this.#parts;
-    const existing = await duplicateIds.findTakenOver(caller, submission);
+    const existing = await this.#duplicateIds.findTakenOver(caller, submission);
     if (existing) {
       const { promptId, number } = existing;
       return { promptId, number, nodeErrors: {}, releaseFrames: () => {} };
     }
-    duplicateIds.refuseDuplicate(caller, submission);
+    this.#duplicateIds.refuseDuplicate(caller, submission);
     const refusal = refuseShape(submission.graph as JsonObject);
     if (refusal) throw toV1Error(refusal);
-    return submissions.submit(await this.#draftOf(caller, submission));
+    return this.#submissions.submit(await this.#draftOf(caller, submission));
   }
 
   async #draftOf(caller: Caller, sent: Submission): Promise<SubmissionDraft> {
@@ -64,7 +67,7 @@ export class Acceptor {
     };
     const { graph, subfolder } = submission;
     const outputs = chooseOutputs(submission, info);
-    const placed = await this.#parts.resolveFiles(caller, graph, subfolder);
+    const placed = await this.#resolveFiles(caller, graph, subfolder);
     if (policy.traits.isService) refuseFolderNames({ graph, resolvedFiles: placed, outputs });
     const traceparent = frames.spans?.traceparentOf(caller);
     const details = { outputs, placed, caller, traceparent };

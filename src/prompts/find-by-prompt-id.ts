@@ -1,29 +1,21 @@
-import type { Ledger } from '../ledger/ledger.ts';
 import type { Caller, JobApi, Result } from '../protocol/job-api.ts';
-import type { LivePrompts } from './live-prompts.ts';
+import type { QueueSources } from './prompts-in-queue.ts';
 
 /** Finds the v2 job of a prompt by the id that the client chose. */
-export type FindJobId = (user: string, promptId: string) => Promise<string | undefined>;
-
-/** The places where prompts are looked up. */
-type PromptSources = {
-  readonly livePrompts: LivePrompts;
-  readonly ledger: Ledger;
-};
-
-/** Creates a function that searches the live prompts first, then the ledger. */
-export function createFindJobId({ livePrompts, ledger }: PromptSources): FindJobId {
-  return async (user, promptId) => {
-    const prompt = livePrompts.find(user, promptId) ?? (await ledger.prompts.find(user, promptId));
-    return prompt?.jobId ?? undefined;
-  };
+export async function findJobId(
+  { livePrompts, ledger }: QueueSources,
+  user: string,
+  promptId: string,
+): Promise<string | undefined> {
+  const prompt = livePrompts.find(user, promptId) ?? (await ledger.prompts.find(user, promptId));
+  return prompt?.jobId ?? undefined;
 }
 
 /**
  * Returns the same port, which finds a job also by the `prompt_id` that its client chose: v2 clients
  * read jobs that v1 clients submitted.
  */
-export function withPromptIds(jobs: JobApi, findJobId: FindJobId): JobApi {
+export function withPromptIds(jobs: JobApi, sources: QueueSources): JobApi {
   /** Asks for a job with this id first, then for the job of the prompt with this id. */
   async function askByEitherId<T>(
     { user }: Caller,
@@ -32,7 +24,7 @@ export function withPromptIds(jobs: JobApi, findJobId: FindJobId): JobApi {
   ): Promise<Result<T>> {
     const answer = await request(id);
     if (answer.ok || answer.error.status !== 404) return answer;
-    const jobId = await findJobId(user, id);
+    const jobId = await findJobId(sources, user, id);
     return jobId === undefined || jobId === id ? answer : await request(jobId);
   }
   return {

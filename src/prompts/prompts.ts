@@ -1,4 +1,3 @@
-import { createFileResolver } from '../files/resolve-files.ts';
 import { Acceptor } from './accept.ts';
 import { type Cancel, PromptCanceller } from './cancel.ts';
 import { JobCanceller } from './follow/cancel-job.ts';
@@ -12,7 +11,6 @@ import {
 } from './mark-fetched.ts';
 import type { PromptParts } from './take-over-prompt.ts';
 import type { PromptPorts } from './ports.ts';
-import { DuplicateIds } from './submit/duplicate-ids.ts';
 import { createReplaceLostJob } from './submit/resend-lost.ts';
 import { Submissions } from './submit/submissions.ts';
 import { PromptTakeover } from './take-over.ts';
@@ -36,7 +34,7 @@ export class Prompts {
     this.#canceller = new PromptCanceller(ports, this.#parts);
     this.cancel = this.#canceller.cancel;
     this.#takeover = new PromptTakeover(ports, this.#parts);
-    this.acceptor = createAcceptService(ports, this.#parts, this.#takeover);
+    this.acceptor = new Acceptor(ports, this.#parts, this.#takeover);
     this.externalJobs = new ExternalJobImporter(ports, follower, jobCanceller);
     this.markFetched = createMarkFetched(ports);
     this.markJobFetched = createMarkJobFetched(ports, this.markFetched);
@@ -73,18 +71,4 @@ function createParts(ports: PromptPorts): PromptParts {
   const submissions = new Submissions(ports, { follower, jobCanceller });
   const replaceLostJob = createReplaceLostJob(ports, submissions);
   return { follower, jobCanceller, submissions };
-}
-
-function createAcceptService(
-  ports: PromptPorts,
-  { follower, submissions }: PromptParts,
-  takeover: PromptTakeover,
-): Acceptor {
-  const duplicateIds = new DuplicateIds(ports, follower, (key) => takeover.discover(key));
-  const resolveFiles = createFileResolver({
-    files: ports.records.files,
-    objectInfo: ports.jobs.objectInfo,
-    mayFindOthersFiles: ports.policy.traits.isService,
-  });
-  return new Acceptor(ports, { duplicateIds, resolveFiles, submissions });
 }

@@ -7,9 +7,7 @@ import type { Follower } from '../follow/follower.ts';
 import { toJsonText } from '../../lib/lazy-json.ts';
 import type { PromptPorts } from '../ports.ts';
 import type { Submission } from '../submission.ts';
-
-/** Shows a prompt of another process. */
-type Discover = (key: string) => Promise<void>;
+import type { PromptTakeover } from '../take-over.ts';
 
 /** How long a takeover is awaited: the lease, the interval of checks, and a margin. */
 const TAKEOVER_WAIT_MS = { interval: 50, max: 8000 } as const;
@@ -18,12 +16,12 @@ const TAKEOVER_WAIT_MS = { interval: 50, max: 8000 } as const;
 export class DuplicateIds {
   readonly #ports: PromptPorts;
   readonly #follower: Follower;
-  readonly #discover: Discover;
+  readonly #takeover: PromptTakeover;
 
-  constructor(ports: PromptPorts, follower: Follower, discover: Discover) {
+  constructor(ports: PromptPorts, follower: Follower, takeover: PromptTakeover) {
     this.#ports = ports;
     this.#follower = follower;
-    this.#discover = discover;
+    this.#takeover = takeover;
   }
 
   /**
@@ -42,7 +40,7 @@ export class DuplicateIds {
     if (isLocal && isSame(toJsonText(local.lazy.graph))) return local;
     const row = await prompts.find(user, promptId);
     if (!isLiveRow(row) || eventLog.isLeader(row.key) || !isSame(row.graphJson)) return undefined;
-    if (!this.#follower.find(row.key)) await this.#discover(row.key);
+    if (!this.#follower.find(row.key)) await this.#takeover.discover(row.key);
     const duplicate = this.#follower.find(row.key);
     return duplicate && this.#waitForTakeover(duplicate);
   }
