@@ -9,7 +9,7 @@ import { rulesFor } from '../dialects/dialect.ts';
 import { V1Error, plainError, sendEmpty, sendJson } from '../dialects/errors.ts';
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
 import { sendJsonPieces } from '../http/json-stream.ts';
-import { findEndedPrompt } from './job-view.ts';
+import { findEndedPrompt, latestRuns } from './job-view.ts';
 import { type V1Request, routesFor } from './routes.ts';
 
 type HistoryServices = {
@@ -26,7 +26,7 @@ export const historyRoutes = routesFor<HistoryServices>({
       maxItems: integerParam(query, 'max_items'),
       offset: integerParam(query, 'offset'),
     };
-    const shown = paginate(await ledger.prompts.outlines(caller.user), page);
+    const shown = paginate(latestRuns(await ledger.prompts.outlines(caller.user)), page);
     markFetched(request, 'listed', idsOf(shown));
     await sendJsonPieces(ctx, historyChunks(ledger, shown, rulesFor(ctx).results));
   },
@@ -56,7 +56,7 @@ export const historyRoutes = routesFor<HistoryServices>({
   /** Lists the entries, newest first. */
   async 'GET /api/history_v2'({ ledger, markFetched }, request) {
     const { ctx, caller, query } = request;
-    const all = (await ledger.prompts.outlines(caller.user)).toReversed();
+    const all = latestRuns(await ledger.prompts.outlines(caller.user)).toReversed();
     const offset = Math.max(0, integerParam(query, 'offset') ?? 0);
     const count = integerParam(query, 'max_items') ?? all.length;
     const shown = all.slice(offset, offset + Math.max(0, count));
@@ -121,8 +121,7 @@ export function paginate<T>(all: readonly T[], { maxItems, offset }: HistoryQuer
 }
 
 /**
- * Yields `GET /history` in pieces. An id that was used again shows its newest run in the place of
- * its first.
+ * Yields `GET /history` in pieces.
  * @internal
  */
 export function historyChunks(
@@ -130,10 +129,9 @@ export function historyChunks(
   page: readonly PromptOutline[],
   form: ResultForm = 'own',
 ): AsyncGenerator<string, undefined> {
-  const newest = new Map(page.map((outline) => [outline.promptId, outline]));
   const batches = shownBatches(
     ledger,
-    [...newest.values()],
+    page,
     ({ promptId }, text) => `${JSON.stringify(promptId)}:${shownEntry(text, form)}`,
   );
   return between('{', batches, '}');

@@ -18,7 +18,7 @@ import { textError } from '../dialects/errors.ts';
 import { sendJsonPieces } from '../http/json-stream.ts';
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
 import { readInteger } from './routing/body.ts';
-import { endedItemView, liveView } from './job-view.ts';
+import { endedItemView, latestRuns, liveView } from './job-view.ts';
 import type { V1Request } from './routes.ts';
 
 type JobListServices = {
@@ -133,7 +133,10 @@ async function listedJobsOf(
   const ended = await ledger.prompts.outlines(user);
   const endedKeys = new Set(ended.map(({ key }) => key));
   const live = listed.filter(({ key }) => !endedKeys.has(key));
-  return [...ended.map((outline) => endedJob(ledger, outline, form)), ...live.map(liveJob)];
+  return [
+    ...latestRuns(ended).map((outline) => endedJob(ledger, outline, form)),
+    ...live.map(liveJob),
+  ];
 }
 
 async function filterShown(

@@ -1,4 +1,4 @@
-import type { PromptRow, Ledger } from '../ledger/ledger.ts';
+import type { PromptOutline, PromptRow, Ledger } from '../ledger/ledger.ts';
 import type { ItemView, JobView } from '../translate/job-views.ts';
 import { type ResultForm, parseEntry } from '../translate/stored-history-entry.ts';
 import { liveWord, wordOf } from '../translate/status.ts';
@@ -50,4 +50,12 @@ export async function findEndedPrompt(
 ): Promise<PromptRow | undefined> {
   const row = (await prompts.find(user, id)) ?? (await prompts.findByJob(user, id));
   return row?.state === 'done' ? row : undefined;
+}
+
+/**
+ * Leaves out the earlier runs of an id that was used again. As in v1, the newest run has the place
+ * of the first one.
+ */
+export function latestRuns(ended: readonly PromptOutline[]): readonly PromptOutline[] {
+  return [...new Map(ended.map((outline) => [outline.promptId, outline])).values()];
 }

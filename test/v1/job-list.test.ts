@@ -10,10 +10,15 @@ const OUTLINE = {
   storedBytes: 9,
 };
 
-/** `GET /api/jobs` over two ended prompts, the second with an error of this many characters. */
+/** `GET /api/jobs` over two ended prompts, the second with an earlier run and an error of this many characters. */
 function open(errorChars: number) {
   const reads: string[] = [];
-  const outlines = ['one', 'two'].map((key) => ({ ...OUTLINE, key, promptId: key }));
+  const promptIds = { one: 'one', older: 'two', two: 'two' };
+  const outlines = Object.entries(promptIds).map(([key, promptId]) => ({
+    ...OUTLINE,
+    key,
+    promptId,
+  }));
   const error = ['execution_error', { exception_message: 'e'.repeat(errorChars) }];
   const rowOf = (key: string) => {
     const [statusWord, messages] = key === 'two' ? ['error', [error]] : ['success', []];
