@@ -3,12 +3,13 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
+import { interrupt, pngOf, untilRunning, uploadInput } from '../support/clients/client-helpers.ts';
 import { runHoldover } from '../support/processes/holdover.ts';
 import { useHoldover } from '../support/processes/use-holdover.ts';
 import { requestText, say, upgradeText, dial } from '../support/clients/raw-socket.ts';
 import { CANARY, filesWith } from '../support/processes/expect-healthy.ts';
-import { getJson } from '../support/clients/v1-client.ts';
+import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
+import { endless } from '../support/graphs/workflows.ts';
 import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 const server = useHoldover({ env: { HOLDOVER_LOG_LEVEL: 'debug' } });
@@ -87,19 +88,21 @@ test('keys in a body are neither logged, nor stored, nor shown', async () => {
     auth_token_comfy_org: CANARY,
     authorization: `Bearer ${CANARY}`,
     apiKey: CANARY,
+    kept: 'yes',
   };
-  const prompt = {
-    '1': { class_type: 'EmptyImage', inputs: { width: 8, height: 8, batch_size: 1, color: 0 } },
-    '2': { class_type: 'PreviewImage', inputs: { images: ['1', 0] } },
-  };
-  const body = JSON.stringify({ prompt, extra_data });
-  const answer = await fetch(`${server.url}/prompt`, { method: 'POST', body });
-  expect(answer.status).toBe(200);
-  const { prompt_id: id } = await answer.json();
-  await expect
-    .poll(async () => Object.keys(await getJson(`${server.url}/history/${id}`)))
-    .toEqual([id]);
-  expect(JSON.stringify(await getJson(`${server.url}/history`))).not.toContain(CANARY);
+  const socket = await connect(server.wsUrl);
+  const prompt = { prompt: endless(), client_id: 'test-client', extra_data };
+  const { prompt_id: id } = (await postPrompt(server.url, prompt)).body;
+  await untilRunning(server.url);
+  const shown = async (path: string) => JSON.stringify(await getJson(server.url + path));
+  const texts = [await shown('/queue')];
+  await interrupt(server.url);
+  await socket.untilDone(id);
+  texts.push(await shown('/history'), await shown(`/api/jobs/${id}`));
+  for (const text of texts) expect(text).toContain('"kept":"yes"');
+  texts.push(JSON.stringify(socket.frames));
+  await socket.close();
+  expect(texts.filter((text) => text.includes(CANARY))).toEqual([]);
   expectNoTrace();
 });
 
