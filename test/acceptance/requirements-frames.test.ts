@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect as connectTcp } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
   NOT_A_PICTURE,
   entryOf,
@@ -9,7 +9,7 @@ import {
   untilRunning,
   uploadInput,
 } from '../support/clients/client-helpers.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import {
   type Received,
   type Recorder,
@@ -35,17 +35,13 @@ const HOSTED = 'token=frames-key';
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
-let holdover: Holdover;
+const holdover = useHoldover();
 const opened: Recorder[] = [];
 
 beforeAll(async () => {
-  holdover = await startHoldover();
   await uploadInput(holdover.url, { bytes: NOT_A_PICTURE, name: 'corrupt.png' });
 });
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((socket) => socket.close()));
-});
-afterAll(() => holdover.dispose());
+afterEach(() => Promise.all(opened.splice(0).map((socket) => socket.close())));
 
 async function open(options: Parameters<typeof connect>[1] = {}): Promise<Recorder> {
   const socket = await connect(holdover.wsUrl, options);
@@ -323,83 +319,6 @@ describe('21: previews', () => {
     });
     expect(await formatOf(frame!.subarray(8 + length))).toMatch(/^jpeg /);
   });
-
-  test('a prompt that asks for none (extra_data.preview_method) gets none', async () => {
-    const socket = await open();
-    const id = await post(growing({ seed: 212 }), {
-      client_id: 'test-client',
-      extra_data: { preview_method: 'none' },
-    });
-    await socket.untilDone(id);
-    expect(socket.outline(id)).toContain('execution_success');
-    expect(binaries(socket)).toEqual([]);
-  });
-
-  test.runIf(IS_EMBEDDED)('with --preview-method none no socket gets one', async () => {
-    const quiet = await startHoldover({ args: ['--preview-method', 'none'] });
-    const socket = await connect(quiet.wsUrl);
-    socket.send({ type: 'feature_flags', data: { supports_preview_metadata: true } });
-    const { body } = await postPrompt(quiet.url, { prompt: growing(), client_id: 'test-client' });
-    await socket.untilDone(body.prompt_id);
-    await socket.close();
-    await quiet.dispose();
-    expect(binaries(socket)).toEqual([]);
-  });
-});
-
-describe('22: frames go where the client_id says', () => {
-  test('a prompt with a client_id is received by its own sockets only', async () => {
-    const [own, other] = [await open({ clientId: 'own' }), await open({ clientId: 'other' })];
-    const id = await post(growing({ seed: 220, steps: 4 }), { client_id: 'own' });
-    await own.untilDone(id);
-    const statuses = new Set(['status:0', 'status:1']);
-    await vi.waitFor(() => expect(new Set(other.outline())).toEqual(statuses));
-  });
-
-  test('of a prompt without one every local socket hears the broadcasts, every hosted one all', async () => {
-    const local = [
-      await open({ clientId: 'one', headers: KEY }),
-      await open({ clientId: 'two', headers: KEY }),
-    ];
-    const hosted = [
-      await open({ clientId: 'one', query: HOSTED }),
-      await open({ clientId: 'three', query: HOSTED }),
-    ];
-    const id = await post(flat({ color: 221 }), {}, KEY);
-    await Promise.all(hosted.map((socket) => socket.untilDone(id)));
-    for (const socket of hosted) {
-      expect(socket.outline(id)).toEqual(hosted[0]!.outline(id));
-      expect(socket.outline(id)).toContain('execution_success');
-    }
-    for (const socket of local) {
-      await socket.until((frame) => isText(frame, 'progress_state'));
-      expect(new Set(socket.outline(id))).toEqual(new Set(['progress_state']));
-    }
-  });
-
-  test('a hosted socket is told the class of each node in every frame, a local one is not', async () => {
-    const hosted = await open({ clientId: 'three', query: HOSTED });
-    const local = await open({ clientId: 'three', headers: KEY });
-    const id = await post(growing({ seed: 223, steps: 4 }), { client_id: 'three' }, KEY);
-    await Promise.all([hosted.untilDone(id), local.untilDone(id)]);
-    const classesOn = (socket: Recorder) => {
-      const states = socket.frames.filter((frame) => isText(frame, 'progress_state'));
-      expect(states.length).toBeGreaterThan(4);
-      const nodes = (states as (Received & { kind: 'text' })[]).map(({ data }) => data.nodes);
-      return new Set(nodes.flatMap(Object.values).map((node: any) => node.class_type));
-    };
-    expect(classesOn(local)).toEqual(new Set([undefined]));
-    expect(classesOn(hosted)).toEqual(new Set(['ReactionDiffusion', 'SaveImage']));
-  });
-
-  test('a hosted socket hears what a client id of its user is sent, a local one does not', async () => {
-    const hosted = await open({ clientId: 'three', query: HOSTED });
-    const local = await open({ clientId: 'three', headers: KEY });
-    const id = await post(flat({ color: 222 }), { client_id: 'own' }, KEY);
-    await hosted.untilDone(id);
-    expect(hosted.outline(id)).toContain('execution_success');
-    expect(local.outline(id)).toEqual([]);
-  });
 });
 
 test.runIf(IS_EMBEDDED)(
@@ -482,26 +401,6 @@ describe('30: sockets', () => {
       })
       .toEqual({ queue_remaining: 0 });
 
-  test.each([
-    ['local', 'the same client id', '', { client_id: 'latecomer' }],
-    ['hosted', 'the same client id', HOSTED, { client_id: 'latecomer' }],
-    ['hosted', 'no client id', HOSTED, {}],
-  ])(
-    'a %s socket that comes after the end of a prompt of %s hears all of it',
-    async (_dialect, _which, query, extra) => {
-      const id = await post(growing({ seed: 301, steps: 4 }), extra, KEY);
-      await ended();
-      const late = await open({ clientId: 'latecomer', query, headers: KEY });
-      await late.untilDone(id);
-      const outline = late.outline(id).filter((word) => !word.startsWith('binary'));
-      expect(outline[0]).toBe('execution_start');
-      expect(outline).toContain('executed:9');
-      const again = await open({ clientId: 'latecomer', query, headers: KEY });
-      await handedAll(again);
-      expect(again.outline(id)).toEqual([]);
-    },
-  );
-
   test('all sockets of one client id hear everything, also after one of them has gone', async () => {
     const [first, second, third] = [await open(), await open(), await open()];
     const id = await post(growing({ seed: 303 }));
@@ -511,19 +410,6 @@ describe('30: sockets', () => {
     expect(second!.outline(id).filter((word) => word !== 'binary:1')).toEqual(
       third!.outline(id).filter((word) => word !== 'binary:1'),
     );
-  });
-
-  test('a socket that returns to a run is sent the node and hears the rest', async () => {
-    const first = await open({ clientId: 'returning' });
-    const id = await post(endless({ seed: 304 }), { client_id: 'returning' });
-    await first.until((frame) => isText(frame, 'progress'));
-    await first.close();
-    const second = await open({ clientId: 'returning' });
-    await second.until((frame) => isText(frame, 'executing') && frame.data.node === '1');
-    await second.until((frame) => isText(frame, 'progress'));
-    await interrupt(holdover.url);
-    await second.untilDone(id);
-    expect(second.outline(id)).toContain('execution_interrupted');
   });
 });
 

@@ -1,20 +1,19 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type Holdover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { postPrompt } from '../support/clients/v1-client.ts';
 import { flat } from '../support/graphs/workflows.ts';
 
 type Lines = Readonly<Record<string, string | string[]>>;
 describe('whose a call is', () => {
-  let holdover: Holdover;
+  const holdover = useHoldover();
   let promptId: string;
   beforeAll(async () => {
-    holdover = await startHoldover();
     const headers = { 'X-API-Key': 'k' };
     promptId = (await postPrompt(holdover.url, { prompt: flat() }, { headers })).body.prompt_id;
   });
-  afterAll(() => holdover.dispose());
 
   test.each<[string, Lines, boolean]>([
     ['/prompt', { 'X-API-Key': 'k' }, true],

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type Holdover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { type Recorder, connect, postPrompt } from '../support/clients/v1-client.ts';
 import { flat } from '../support/graphs/workflows.ts';
 
@@ -73,11 +74,10 @@ describe.each<[string, readonly string[], readonly Form[], (user: string) => Hea
   ['told by the form', [], BY_KEY, bearer],
   ['with --local-token', ['--local-token', TOKEN], BY_TOKEN, () => bearer(TOKEN)],
 ])('%s', (_name, args, forms, headersOf) => {
-  let holdover: Holdover;
+  const holdover = useHoldover({ args });
   let sockets: readonly Recorder[];
 
   beforeAll(async () => {
-    holdover = await startHoldover({ args });
     sockets = await Promise.all(forms.map((form) => opened(holdover, form)));
     const users = new Set(forms.map(([, , user]) => user));
     for (const [at, user] of [...users].entries())
@@ -86,7 +86,6 @@ describe.each<[string, readonly string[], readonly Form[], (user: string) => Hea
   });
   afterAll(async () => {
     for (const { socket } of sockets) socket.terminate();
-    await holdover.dispose();
   });
 
   test.each(forms.map((form, at) => [...form, at] as const))(

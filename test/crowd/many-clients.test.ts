@@ -10,7 +10,7 @@ import { TOPOLOGIES, type Topology } from './topologies.ts';
 import { wrongWatcherFrames, wrongOrder, unexpectedFrames, unlike } from './unexpected-frames.ts';
 
 // Programs written for the original server, for the hosted one and for v2, on one Holdover and all at
-// once. Each receives exactly the frames its own server would have sent it.
+// once. Each receives exactly the frames its own server would have sent it. Requirements 22 and 30.
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 180_000 });
 

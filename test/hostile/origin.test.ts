@@ -344,17 +344,19 @@ describe('a script, or a page of ours', () => {
     expect(foreign).toMatchObject({ status: 403 });
   });
 
-  test.each(['text/plain', 'application/x-www-form-urlencoded', undefined])(
-    'may label its JSON %s',
-    async (type) => {
-      const headers = type === undefined ? [] : [`Content-Type: ${type}`];
-      const script = await ask('/prompt', { ...EMPTY_PROMPT, headers });
-      expect(JSON.parse(script.body)).toMatchObject({ error: { type: 'prompt_no_outputs' } });
-      const page = [...headers, 'Sec-Fetch-Site: same-origin', 'Origin: http://127.0.0.1'];
-      const ours = await ask('/prompt', { ...EMPTY_PROMPT, headers: page });
-      expect(JSON.parse(ours.body)).toMatchObject({ error: { type: 'prompt_no_outputs' } });
-    },
-  );
+  test.each([
+    'text/plain',
+    'application/octet-stream',
+    'application/x-www-form-urlencoded',
+    undefined,
+  ])('may label its JSON %s', async (type) => {
+    const headers = type === undefined ? [] : [`Content-Type: ${type}`];
+    const script = await ask('/prompt', { ...EMPTY_PROMPT, headers });
+    expect(JSON.parse(script.body)).toMatchObject({ error: { type: 'prompt_no_outputs' } });
+    const page = [...headers, 'Sec-Fetch-Site: same-origin', 'Origin: http://127.0.0.1'];
+    const ours = await ask('/prompt', { ...EMPTY_PROMPT, headers: page });
+    expect(JSON.parse(ours.body)).toMatchObject({ error: { type: 'prompt_no_outputs' } });
+  });
 });
 
 test.each([
