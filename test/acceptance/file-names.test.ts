@@ -1,15 +1,13 @@
 // Names of files that clients write in other forms than the stored one.
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { pngOf } from '../support/clients/client-helpers.ts';
 import { getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { flat } from '../support/graphs/workflows.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
-let server: Holdover;
-beforeAll(async () => void (server = await startHoldover()));
-afterAll(() => server.dispose());
+const server = useHoldover();
 
 async function send(
   route: 'image' | 'mask',
@@ -52,18 +50,6 @@ describe('a filename_prefix', () => {
 });
 
 describe('an upload', () => {
-  test.each([
-    ['assets\\clip.png', 'clip.png'],
-    ['C:\\Users\\u\\own.png', 'own.png'],
-    ['blank.png ', 'blank.png'],
-  ])('of %j is stored as %s', async (sent, name) => {
-    expect(await send('image', sent)).toMatchObject({
-      status: 200,
-      json: { name, subfolder: '', type: 'input' },
-    });
-    expect(await view({ filename: name })).toBe(200);
-  });
-
   test.each(['a\\b', 'a/b ', 'a\\b\\', 'a /b'])(
     'to the folder %j is found there, however the folder is written',
     async (subfolder) => {
@@ -86,20 +72,8 @@ describe('an upload', () => {
     },
   );
 
-  test.each([
-    ['no name', '', {}],
-    ['a folder of a device', 'x.png', { subfolder: 'con' }],
-    ['a hidden folder', 'x.png', { subfolder: '.hid' }],
-    ['a folder with a dot at its end', 'x.png', { subfolder: 'a./b' }],
-    ['a folder outside', 'x.png', { subfolder: '..\\x' }],
-    ['a name outside', '..', {}],
-  ])('to %s is a 400 with the JSON of one', async (_, name, fields) => {
-    const { status, json } = await send('image', name, fields);
-    expect(status).toBe(400);
-    expect(json.error).toMatchObject({ message: expect.stringMatching(/\S/), extra_info: {} });
-  });
-
   test('of a mask whose original does not exist is a 400, and nothing is stored', async () => {
+    await send('image', 'clip.png');
     const refs = [
       { filename: 'none.png', type: 'input' },
       { filename: 'clip.png', type: null },

@@ -191,16 +191,10 @@ test.each([
   expect([answer.status, answer.headers['content-range']]).toEqual([status, contentRange]);
 });
 
-test.each([
-  ['/userdata', 400, 'Directory not provided'],
-  ['/userdata?dir=workflows', 404, 'Directory not found'],
-  ['/userdata?dir=..', 403, 'Invalid directory'],
-  ['/userdata/nope.json', 404, ''],
-  ['/userdata/workflows%2Fa.json', 404, ''],
-  ['/userdata/..%2Fx.json', 403, ''],
-  ['/manager/version', 404, ''],
-  ['/view_metadata/checkpoints?filename=x.safetensors', 404, ''],
-])('%s → %i %s', async (path, status, text) => {
-  const answer = await app.ask(path);
-  expect([answer.status, answer.body.toString()]).toEqual([status, text]);
-});
+test.each(['/manager/version', '/view_metadata/checkpoints?filename=x.safetensors'])(
+  '%s is an empty 404',
+  async (path) => {
+    const answer = await app.ask(path);
+    expect([answer.status, answer.body.length]).toEqual([404, 0]);
+  },
+);

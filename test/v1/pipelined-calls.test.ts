@@ -2,14 +2,12 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { endless, flat } from '../support/graphs/workflows.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 
-let holdover: Holdover;
-beforeAll(async () => void (holdover = await startHoldover({ upstream: 'embedded' })));
-afterAll(() => holdover.dispose());
+const holdover = useHoldover({ upstream: 'embedded' });
 
 test('a prompt behind an event stream is accepted when the stream has ended', async () => {
   const { body: running } = await postPrompt(holdover.url, { prompt: endless() });
