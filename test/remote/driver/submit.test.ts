@@ -48,6 +48,9 @@ describe('an ambiguous submission', () => {
       `${status} after accept`,
       fault.refuse(status, 'upstream_error'),
     ]),
+    ['close', ({ req }) => void req.socket.destroy()],
+    ['502 of a gateway', fault.html(502)],
+    ['201 that is no JSON', ({ res }) => void res.writeHead(201).end('created')],
     ['truncated 201', fault.cut(5, { id: 'x', status: 'queued' })],
     ['201 without an id', ({ json }) => json(201, { status: 'queued' })],
   ];
