@@ -37,6 +37,7 @@ export default defineConfig({
     // A worker runs file after file: a process for each, with the modules of `src`, takes half a second of processor time.
     isolate: false,
     sequence: { sequencer: LongestFirst },
+    globalSetup: ['test/support/processes/run-folder.ts'],
     setupFiles: ['test/support/bytes-equality.ts', 'test/support/processes/dispose-stores.ts'],
     projects: [
       {

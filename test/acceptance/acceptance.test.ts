@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { interrupt, pngOf, untilRunning, uploadInput } from '../support/clients/client-helpers.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { endless, flat, loading } from '../support/graphs/workflows.ts';
 
@@ -9,11 +9,7 @@ import { endless, flat, loading } from '../support/graphs/workflows.ts';
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
-let holdover: Holdover;
-beforeAll(async () => {
-  holdover = await startHoldover({ args: ['--limits', '{"history":{"count":3}}'] });
-});
-afterAll(() => holdover.dispose());
+const holdover = useHoldover({ args: ['--limits', '{"history":{"count":3}}'] });
 
 const post = (graph: object, extra: object = {}, headers: Record<string, string> = {}) =>
   postPrompt(holdover.url, { prompt: graph, client_id: 'customer', ...extra }, { headers });

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
 import { type CallOptions, call } from '../support/clients/raw-call.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { flat, loading } from '../support/graphs/workflows.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 
 // The assets API of v1, over a real server.
 
@@ -26,9 +26,7 @@ type Asset = {
 };
 type Answer = { readonly status: number; readonly body: any };
 
-let server: Holdover;
-beforeAll(async () => void (server = await startHoldover()));
-afterAll(() => server.dispose());
+const server = useHoldover();
 
 async function ask(path: string, options: CallOptions = {}): Promise<Answer> {
   const answer = await call(server.url, path, { headers: ANN, ...options });

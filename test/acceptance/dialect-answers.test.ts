@@ -1,18 +1,16 @@
 // Rules of src/dialects/dialect.ts whose answers differ in form: settings, model folders, cancelled jobs.
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { untilRunning } from '../support/clients/client-helpers.ts';
 import { type Called, call } from '../support/clients/raw-call.ts';
 import { getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { endless, flat } from '../support/graphs/workflows.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 /** A busy machine is slow, not wrong. */
 const PATIENCE = { timeout: 30_000 };
 
-let server: Holdover;
-beforeAll(async () => void (server = await startHoldover()));
-afterAll(() => server.dispose());
+const server = useHoldover();
 
 describe.each([
   ['local', {}],

@@ -1,11 +1,12 @@
 // Every rule of src/dialects/dialect.ts that a call of HTTP shows: told by its form, and forced.
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { Dialect } from '../../src/dialects/dialect.ts';
 import { call } from '../support/clients/raw-call.ts';
 import { interrupt, pngOf, untilRunning, uploadInput } from '../support/clients/client-helpers.ts';
 import { errorSummary } from '../support/golden/error-summary.ts';
 import { REFUSED_CALLS } from '../support/clients/hostile-calls.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { say, upgradeText } from '../support/clients/raw-socket.ts';
 import { getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { endless, loading } from '../support/graphs/workflows.ts';
@@ -20,11 +21,7 @@ const FORMS = {
   hosted: { 'X-API-Key': '' },
 } as const satisfies Record<Dialect, Record<string, string>>;
 
-let server: Holdover;
-beforeAll(async () => {
-  server = await startHoldover();
-});
-afterAll(() => server.dispose());
+const server = useHoldover();
 
 describe.each(['local', 'hosted'] as const)('a call in %s form', (dialect) => {
   const headers = FORMS[dialect];

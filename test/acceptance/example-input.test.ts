@@ -1,10 +1,10 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { readFile } from 'node:fs/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { hashOf } from '../../src/lib/hash.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { loading } from '../support/graphs/workflows.ts';
+import { runFolder } from '../support/graphs/v1-folders.ts';
 
 // The original's input folder holds `example.png` from the start, and front ends name it in every
 // new LoadImage.
@@ -14,11 +14,7 @@ type Headers = { readonly [name: string]: string };
 const WAITING = { timeout: 15_000 };
 const EXAMPLE = new URL('../../fixtures/inputs/example.png', import.meta.url);
 
-let holdover: Holdover;
-beforeAll(async () => {
-  holdover = await startHoldover({ upstream: 'embedded' });
-});
-afterAll(() => holdover.dispose());
+const holdover = useHoldover({ upstream: 'embedded' });
 
 let users = 0;
 const newUser = (): Headers => ({ 'X-API-Key': `example-user-${users++}` });
@@ -131,15 +127,11 @@ test('it is neither an output nor in a subfolder', async () => {
 });
 
 test('a plain input folder is what its owner makes it; others have the example', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'holdover-inputs-'));
   const shared = await startHoldover({
-    args: ['--input-directory', folder],
+    args: ['--input-directory', await runFolder('inputs')],
     upstream: 'embedded',
   });
-  onTestFinished(async () => {
-    await shared.dispose();
-    await rm(folder, { recursive: true });
-  });
+  onTestFinished(() => shared.dispose());
   expect(await listed({}, shared)).toEqual([]);
   expect((await fetch(`${shared.url}/view?filename=example.png&type=input`)).status).toBe(404);
   expect(await listed(newUser(), shared)).toEqual(['example.png']);

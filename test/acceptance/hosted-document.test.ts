@@ -1,11 +1,11 @@
 // The hosted service's public document, held against what Holdover serves and docs/differences.md names.
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { V1_ROUTES } from '../../src/migration/v1-routes.ts';
 import { call } from '../support/clients/raw-call.ts';
 import { uploadInput } from '../support/clients/client-helpers.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { REFUSED_CALLS } from '../support/clients/hostile-calls.ts';
 import { getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { flat } from '../support/graphs/workflows.ts';
@@ -69,10 +69,8 @@ function responsesTo(method: string, target: string): object | undefined {
 }
 
 describe('statuses of calls in hosted form', () => {
-  let server: Holdover;
+  const server = useHoldover();
   const headers = { 'X-API-Key': '' };
-  beforeAll(async () => void (server = await startHoldover()));
-  afterAll(() => server.dispose());
 
   test('of refusals: documented, or named in row hosted-statuses', () => {
     const named = new Set(['400', ...marked(rowOf('hosted-statuses'))]);

@@ -1,15 +1,13 @@
 // Requests that no client should send, answered as measured at the original server.
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
 import { call } from '../support/clients/raw-call.ts';
 import { requestText, say } from '../support/clients/raw-socket.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
-let server: Holdover;
-beforeAll(async () => void (server = await startHoldover()));
-afterAll(() => server.dispose());
+const server = useHoldover();
 
 const ask = async (method: string, path: string, body?: string) => {
   const { status, text, headers } = await call(server.url, path, {

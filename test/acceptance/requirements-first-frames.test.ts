@@ -1,22 +1,20 @@
 // Requirements of v1 clients on the first frames of a socket, seen by a client that drops all bytes that
 // arrive together with the 101; the numbers are the ranks of the requirements.
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { interrupt, untilRunning } from '../support/clients/client-helpers.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { type Wire, dial, upgradeText } from '../support/clients/raw-socket.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { endless, growing } from '../support/graphs/workflows.ts';
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
-let holdover: Holdover;
+const holdover = useHoldover();
 const wires: Wire[] = [];
 
-beforeAll(async () => void (holdover = await startHoldover()));
 afterEach(() => {
   for (const wire of wires.splice(0)) wire.reset();
 });
-afterAll(() => holdover.dispose());
 
 /** Types of the frames, and of `executing` the node, in the order they arrived after the 101. */
 type ReceivedFrames = { readonly until: (text: string) => Promise<string[]> };

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { interrupt, pngText, untilRunning } from '../support/clients/client-helpers.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { type Recorder, connect } from '../support/clients/v1-client.ts';
 import { growing } from '../support/graphs/workflows.ts';
 
@@ -12,17 +12,13 @@ const LARGEST_SEED = '18446744073709551615';
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
-let holdover: Holdover;
+const holdover = useHoldover();
 let socket: Recorder;
 
 beforeAll(async () => {
-  holdover = await startHoldover();
   socket = await connect(holdover.wsUrl);
 });
-afterAll(async () => {
-  await socket.close();
-  await holdover.dispose();
-});
+afterAll(() => socket.close());
 
 const textOf = async (path: string): Promise<string> => (await fetch(holdover.url + path)).text();
 

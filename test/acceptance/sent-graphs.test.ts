@@ -1,16 +1,14 @@
 // What clients find again of a graph that they sent: its order, its numbers, its id.
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { pngText } from '../support/clients/client-helpers.ts';
 import { call } from '../support/clients/raw-call.ts';
 import { getJson } from '../support/clients/v1-client.ts';
 import { endless } from '../support/graphs/workflows.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
-let server: Holdover;
-beforeAll(async () => void (server = await startHoldover()));
-afterAll(() => server.dispose());
+const server = useHoldover();
 
 async function post(body: string): Promise<{ status: number; text: string; json: any }> {
   const { status, text } = await call(server.url, '/prompt', { method: 'POST', body });

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { expect, test, vi } from 'vitest';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { type Received, connect } from '../support/clients/v1-client.ts';
 import { NOT_A_PICTURE, entryOf } from '../support/clients/client-helpers.ts';
 import { flat } from '../support/graphs/workflows.ts';
@@ -10,12 +10,7 @@ import { flat } from '../support/graphs/workflows.ts';
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
-let holdover: Holdover;
-
-beforeAll(async () => {
-  holdover = await startHoldover();
-});
-afterAll(() => holdover.dispose());
+const holdover = useHoldover();
 
 const textOf = (frame: Received): string => (frame.kind === 'text' ? frame.text : '');
 

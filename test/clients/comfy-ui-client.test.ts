@@ -1,6 +1,5 @@
 import { ComfyUIClient } from 'comfy-ui-client';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import {
@@ -10,26 +9,23 @@ import {
   pngOf,
   untilRunning,
 } from '../support/clients/client-helpers.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { endless, flat, growing, loading } from '../support/graphs/workflows.ts';
+import { runFolder } from '../support/graphs/v1-folders.ts';
 
 // comfy-ui-client 0.1.2: waits for `executing` with node null, then reads the history at once.
 
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
-let holdover: Holdover;
+const holdover = useHoldover();
 let client: ComfyUIClient;
 
 beforeAll(async () => {
-  holdover = await startHoldover();
   client = new ComfyUIClient(`127.0.0.1:${holdover.port}`, 'comfy-ui-client');
   await client.connect();
 });
-afterAll(async () => {
-  await client.disconnect();
-  await holdover.dispose();
-});
+afterAll(() => client.disconnect());
 
 const blobLook = async (blob: Blob): Promise<string> => formatOf(await blob.arrayBuffer());
 
@@ -98,11 +94,10 @@ test('queuePrompt, getQueue, getPrompt and getHistory agree about one prompt', a
 });
 
 test('saveImages writes what was generated', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'cuc-'));
+  const directory = await runFolder('cuc');
   const images = await client.getImages(flat({ prefix: 'cuc-saved', color: 0xff0000 }) as never);
   await client.saveImages(images, directory);
   expect(await formatOf(await readFile(join(directory, 'cuc-saved_00001_.png')))).toBe('png 20x12');
-  await rm(directory, { recursive: true });
 });
 
 test('uploadImage, uploadMask and getImage keep what they are given', async () => {

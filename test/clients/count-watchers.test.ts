@@ -1,9 +1,9 @@
 // Programs that take a `status` of no prompts for the end of their own, in the way of two that are no packages.
 import { once } from 'node:events';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { entryOf } from '../support/clients/client-helpers.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { growing } from '../support/graphs/workflows.ts';
 
@@ -11,11 +11,7 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const ROUNDS = 3;
 
-let holdover: Holdover;
-beforeAll(async () => {
-  holdover = await startHoldover();
-});
-afterAll(() => holdover.dispose());
+const holdover = useHoldover();
 
 /** Resolves at the first frame that says that no prompt is left, if `isWaiting` then. */
 function noneLeft(socket: WebSocket, isWaiting = () => true): Promise<void> {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
   NOT_A_PICTURE,
   interrupt,
@@ -7,7 +7,7 @@ import {
   untilRunning,
   uploadInput,
 } from '../support/clients/client-helpers.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { type ScriptRun, hasPython, runScript } from '../support/clients/run-script.ts';
 import { endless, growing, loading, streaming } from '../support/graphs/workflows.ts';
 
@@ -18,10 +18,9 @@ const KEY = 'hosted-user-key';
 // A busy machine is slow, not wrong.
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
-let holdover: Holdover;
+const holdover = useHoldover();
 
 beforeAll(async () => {
-  holdover = await startHoldover();
   await uploadInput(holdover.url, { bytes: NOT_A_PICTURE, name: 'corrupt.png' });
   await uploadInput(
     holdover.url,
@@ -29,7 +28,6 @@ beforeAll(async () => {
     { 'X-API-Key': KEY },
   );
 });
-afterAll(() => holdover.dispose());
 
 const hosted = (graph: object | string, ...after: string[]): Promise<ScriptRun> =>
   runScript('hosted-style.mjs', graph, { before: [holdover.url, KEY], after });

@@ -1,11 +1,10 @@
 import { Client } from '@stable-canvas/comfyui-client';
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import {
   NOT_A_PICTURE,
@@ -14,11 +13,12 @@ import {
   pngText,
   uploadInput,
 } from '../support/clients/client-helpers.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { installPackages } from '../support/clients/python-packages.ts';
 import { postPrompt } from '../support/clients/v1-client.ts';
 import { v2Client } from '../support/clients/v2-client.ts';
 import { growing, loading } from '../support/graphs/workflows.ts';
+import { runFolder } from '../support/graphs/v1-folders.ts';
 
 // Public client programs, unchanged, on one server with default settings and all at once, while prompts
 // of other programs fail: mcp-comfyui raises on any `execution_error` it receives, comfyui-utils asserts
@@ -81,17 +81,12 @@ const wanted = (program: number, prefix: string): Picture[][] =>
   ]);
 
 describe.skipIf(!installed.ok)(`client programs beside each other${notRun}`, () => {
-  let holdover: Holdover;
+  const holdover = useHoldover();
   let folder: string;
 
   beforeAll(async () => {
-    holdover = await startHoldover();
-    folder = await mkdtemp(join(tmpdir(), 'holdover-clients-'));
+    folder = await runFolder('clients');
     await uploadInput(holdover.url, { bytes: NOT_A_PICTURE, name: 'corrupt.png' });
-  });
-  afterAll(async () => {
-    await holdover.dispose();
-    await rm(folder, { recursive: true });
   });
 
   /** The pictures, or the error text, that a Python library gives for each of its workflows. */

@@ -1,10 +1,8 @@
 // Servers and workers that share a Redis, as their operator sees them.
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
+import { runFolder } from '../support/graphs/v1-folders.ts';
 
 const missing = redisMissing();
 const notRun = missing === '' ? '' : ` (NOT RUN: ${missing})`;
@@ -16,7 +14,7 @@ describe.skipIf(notRun)(`several servers${notRun}`, () => {
   let servers: readonly Holdover[] = [];
   beforeAll(async () => {
     redis = await startRedis();
-    dataDir = await mkdtemp(join(tmpdir(), 'holdover-counts-'));
+    dataDir = await runFolder('counts');
     const env = { HOLDOVER_LEDGER: redis.url };
     const start = (concurrency: string): Promise<Holdover> =>
       startHoldover({
@@ -30,7 +28,6 @@ describe.skipIf(notRun)(`several servers${notRun}`, () => {
   afterAll(async () => {
     await Promise.all(servers.map((one) => one.dispose()));
     await redis?.dispose();
-    await rm(dataDir, { recursive: true, force: true });
   });
 
   test('say how many there are, and how many run jobs', async () => {

@@ -1,19 +1,17 @@
 // The health check of a worker's container, without a container.
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { redisMissing, startRedis } from '../support/processes/redis.ts';
 import { startWorker } from '../support/processes/worker.ts';
+import { runFolder } from '../support/graphs/v1-folders.ts';
 
 const CHECK = fileURLToPath(new URL('../../deploy/health.mjs', import.meta.url));
 const missing = redisMissing();
 
 test.skipIf(missing)(`a worker is healthy while it is connected to Redis${missing}`, async () => {
   const redis = await startRedis();
-  const dataDir = await mkdtemp(join(tmpdir(), 'holdover-health-'));
+  const dataDir = await runFolder('health');
   const isHealthy = (): Promise<boolean> =>
     new Promise((resolve) => {
       const env = { ...process.env, HOLDOVER_LEDGER: redis.url };
@@ -29,6 +27,5 @@ test.skipIf(missing)(`a worker is healthy while it is connected to Redis${missin
     expect(await isHealthy()).toBe(false);
   } finally {
     await redis.dispose();
-    await rm(dataDir, { recursive: true, force: true });
   }
 });

@@ -1,8 +1,6 @@
-import { mkdtemp } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { runFolder } from '../support/graphs/v1-folders.ts';
 
 const KEY = 'upload-1';
 let dataDir: string;
@@ -10,7 +8,7 @@ let server: Holdover;
 const start = (env = {}) => startHoldover({ upstream: 'embedded', dataDir, env });
 /** Left an upload without an answer. */
 beforeAll(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'holdover-asset-keys-'));
+  dataDir = await runFolder('asset-keys');
   server = await start({ HOLDOVER_CRASH_AT: 'after-asset-recorded' });
   await expect(upload('bytes')).rejects.toThrow();
   server = await start();

@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { toPythonText } from '../../src/protocol/python-json-text.ts';
@@ -13,6 +10,7 @@ import {
   type WebRoot,
   makeWebRoot,
 } from '../support/browser/web-root.ts';
+import { runFolder } from '../support/graphs/v1-folders.ts';
 
 let web: WebRoot;
 let holdover: Holdover;
@@ -260,9 +258,8 @@ test('a browser that opens a page is asked for the token, a script is not', asyn
 });
 
 test('a folder without an index.html is refused in one line', async () => {
-  const empty = await mkdtemp(join(tmpdir(), 'holdover-empty-'));
+  const empty = await runFolder('empty');
   const { code, stdout, stderr } = await runHoldover(['--front-end-root', empty]);
-  await rm(empty, { recursive: true });
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toBe(
     `error: option '--front-end-root' needs a folder with an index.html, not '${empty}'\n`,

@@ -7,7 +7,7 @@ import { ROUTES } from '../support/app/all-routes.ts';
 import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
 import { type Called, call } from '../support/clients/raw-call.ts';
 import { say, upgradeText } from '../support/clients/raw-socket.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 
 /** v1 takes a path that ends so for a picture. */
 const NAME = 'x.png';
@@ -22,7 +22,7 @@ const CALLS = [
   { method: 'GET', path: `/api/view?type=input&filename=${NAME}` },
 ];
 
-let server: Holdover;
+const server = useHoldover();
 const agent = new Agent({ keepAlive: true });
 
 function ask(user: string, method: string, path: string): Promise<Called> {
@@ -32,7 +32,6 @@ function ask(user: string, method: string, path: string): Promise<Called> {
 }
 
 beforeAll(async () => {
-  server = await startHoldover();
   for (const user of USERS) {
     const bytes = await pngOf();
     await uploadInput(server.url, { name: NAME, bytes }, { 'X-API-Key': user });
@@ -41,7 +40,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   agent.destroy();
-  await server.dispose();
 });
 
 test('the tables have routes', () => {

@@ -6,7 +6,7 @@ import type { V1RouteName } from '../../src/migration/v1-routes.ts';
 import { type Form, ROUTES } from '../support/app/all-routes.ts';
 import { errorSummary } from '../support/golden/error-summary.ts';
 import { pngOf, uploadInput } from '../support/clients/client-helpers.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { type Called, call } from '../support/clients/raw-call.ts';
 import { type RawAnswer, say, upgradeText } from '../support/clients/raw-socket.ts';
 import { expectHealthy } from '../support/processes/expect-healthy.ts';
@@ -34,11 +34,10 @@ const PARAMETERS =
     ' ',
   );
 
-let server: Holdover;
+const server = useHoldover();
 let before: string;
 
 beforeAll(async () => {
-  server = await startHoldover();
   await uploadInput(server.url, { name: `${NAME}.png`, bytes: await pngOf() }, HEADERS);
   await uploadInput(
     server.url,
@@ -49,7 +48,6 @@ beforeAll(async () => {
   await post('/userdata/a', 'mine');
   before = await state();
 });
-afterAll(() => server.dispose());
 afterEach(async () => {
   expect(await state()).toBe(before);
   await expectHealthy(server);

@@ -1,22 +1,20 @@
 // A name of a file is one header value, whatever it is made of, and the bytes of its UTF-8.
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { pngOf } from '../support/clients/client-helpers.ts';
 import { type RawAnswer, requestText, say } from '../support/clients/raw-socket.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { anyCharacter } from '../support/any-text.ts';
 
 const KEY = 'X-API-Key: someone';
 const MAX_NAME_BYTES = 255;
 
-let server: Holdover;
+const server = useHoldover();
 let picture: Buffer;
 
 beforeAll(async () => {
-  server = await startHoldover();
   picture = await pngOf();
 });
-afterAll(() => server.dispose());
 
 /** Their low bytes end a line, a text or a quoted name. */
 const CUT_TO_CONTROLS = '上 不 č 😀 ⼯ Ģ Ŝ Ā ഊ';

@@ -1,23 +1,20 @@
 // RFC 9110 7.8: a client that offers a protocol which the server does not take is served over HTTP/1.1.
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type Echoed, type Origin, openBehindOrigin } from '../passthrough/origin.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { type Holdover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { dial, requestText, say } from '../support/clients/raw-socket.ts';
 import { expectHealthy } from '../support/processes/expect-healthy.ts';
 
-let holdover: Holdover;
+const holdover = useHoldover({ upstream: 'embedded' });
 let origin: Origin;
 let remote: Holdover;
 let close: () => Promise<void>;
 
 beforeAll(async () => {
-  holdover = await startHoldover({ upstream: 'embedded' });
   ({ origin, holdover: remote, close } = await openBehindOrigin());
 });
-afterAll(async () => {
-  await holdover.dispose();
-  await close();
-});
+afterAll(() => close());
 afterEach(() => expectHealthy(holdover));
 
 /** As curl and Java send it. */

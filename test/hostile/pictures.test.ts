@@ -1,9 +1,9 @@
 // Pictures that take long to decode or draw: the thread that answers does none of it.
 import { readFileSync } from 'node:fs';
 import sharp from 'sharp';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import { uploadInput } from '../support/clients/client-helpers.ts';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { readPngChunks, writePng } from '../../src/nodes/codecs/png-chunks.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
@@ -12,16 +12,14 @@ const SIDE = 5000;
 /** The processor time of reading a file, sending an answer and collecting garbage; drawing one takes longer. */
 const MAX_MAIN_THREAD_MS = 60;
 
-let server: Holdover;
+const server = useHoldover({ upstream: 'embedded' });
 
 beforeAll(async () => {
-  server = await startHoldover({ upstream: 'embedded' });
   await uploadInput(server.url, { name: 'bitmap.bmp', bytes: emptyBitmap() });
   await uploadInput(server.url, { name: 'chunks.png', bytes: await pngOfManyChunks() });
   // The first picture loads the decoders.
   await view('chunks.png&channel=rgb');
 });
-afterAll(() => server.dispose());
 
 /** About one KB: 256 colours, and no pixels in the compressed data. */
 function emptyBitmap(): Buffer {

@@ -1,8 +1,5 @@
 // v1 says of itself that it ends; nothing else does.
 import { once } from 'node:events';
-import { mkdtemp } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { entryOf } from '../support/clients/client-helpers.ts';
@@ -10,6 +7,7 @@ import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { postPrompt } from '../support/clients/v1-client.ts';
 import { v2Client } from '../support/clients/v2-client.ts';
 import { flat, growing } from '../support/graphs/workflows.ts';
+import { runFolder } from '../support/graphs/v1-folders.ts';
 
 /** The machine may be busy. */
 const PATIENTLY = { timeout: 30_000 };
@@ -180,7 +178,7 @@ describe('in a brownout of one client', () => {
 });
 
 test('a prompt that was accepted before a brownout runs to its end', async () => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'holdover-brownout-'));
+  const dataDir = await runFolder('brownout');
   holdover = await startHoldover({ upstream: 'embedded', dataDir });
   const { body } = await postPrompt(holdover.url, { prompt: growing({ steps: 60, side: 128 }) });
   await holdover.terminate();

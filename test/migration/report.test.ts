@@ -1,6 +1,5 @@
 // The clients that still need v1: the command `report`, and its page.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { openSqliteLedger } from '../../src/ledger/sqlite/sqlite-ledger.ts';
@@ -9,7 +8,7 @@ import { runCommandHere } from '../support/processes/run-command.ts';
 import { redisMissing, startRedis } from '../support/processes/redis.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { flat } from '../support/graphs/workflows.ts';
-import { tempFolder } from '../support/graphs/v1-folders.ts';
+import { runFolder, tempFolder } from '../support/graphs/v1-folders.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
@@ -21,7 +20,7 @@ const plain = { 'User-Agent': 'plain-script/2.0' };
 let dataDir: string;
 let holdover: Holdover;
 beforeAll(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'holdover-report-'));
+  dataDir = await runFolder('report');
   holdover = await startHoldover({ dataDir });
   const socket = await connect(holdover.wsUrl, { clientId: 'ann-tab', headers: ann });
   const { body } = await postPrompt(
@@ -40,10 +39,7 @@ beforeAll(async () => {
     await fetch(`${holdover.url}/queue?clientId=${id}`, { headers: bob });
   await fetch(`${holdover.url}/api/jobs`, { headers: { ...plain, 'Holdover-Page': '1' } });
 });
-afterAll(async () => {
-  await holdover.dispose();
-  await rm(dataDir, { recursive: true, force: true });
-});
+afterAll(() => holdover.dispose());
 
 const report = async () => {
   const { stdout } = await runCommandHere(['report', '--json', '--data-dir', dataDir]);

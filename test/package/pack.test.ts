@@ -2,14 +2,14 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { copyFile, mkdir, mkdtemp, readFile, readdir, rm, symlink } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { copyFile, mkdir, readFile, readdir, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { flat } from '../support/graphs/workflows.ts';
+import { runFolder } from '../support/graphs/v1-folders.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 180_000 });
 
@@ -23,12 +23,11 @@ let packed: {
 };
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'holdover-package-'));
+  folder = await runFolder('package');
   // The build that the other tests use is packed, and not made anew under them.
   const args = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder];
   packed = JSON.parse((await run('npm', args, { cwd: ROOT })).stdout)[0];
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 describe('the package', () => {
   test('holds no recording, source map, source or test', () => {

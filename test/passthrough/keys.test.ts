@@ -1,12 +1,12 @@
 // Whose key goes along with a call that is passed through, and who may call at all.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type RawAnswer, requestText, say } from '../support/clients/raw-socket.ts';
 import { expectHealthy } from '../support/processes/expect-healthy.ts';
 import { type Echoed, type Origin, echo, startOrigin } from './origin.ts';
+import { runFolder } from '../support/graphs/v1-folders.ts';
 
 const BAD = 'unknown-key-3f9a';
 const OWN = 'key-of-alice-77b1';
@@ -20,7 +20,7 @@ let holdovers: { readonly own: Holdover; readonly fixed: Holdover; readonly behi
 beforeAll(async () => {
   origin = await startOrigin({ refusedKeys: [BAD] });
   origin.on('/', echo);
-  dir = await mkdtemp(join(tmpdir(), 'holdover-key-'));
+  dir = await runFolder('key');
   await writeFile(join(dir, 'key'), FIXED);
   const start = (...args: readonly string[]) =>
     startHoldover({ upstream: 'embedded', args: ['--upstream', origin.url, ...args] });
@@ -34,7 +34,6 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const holdover of Object.values(holdovers)) await holdover.dispose();
   await origin.close();
-  await rm(dir, { recursive: true });
 });
 
 async function expectSilent(holdover: Holdover): Promise<void> {

@@ -15,6 +15,7 @@ import {
   startComfyApiProxy,
 } from '../support/upstreams/comfy-api-proxy.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { type Recorder, connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { endless, flat, growing, lasting, loading } from '../support/graphs/workflows.ts';
 
@@ -36,13 +37,12 @@ const notRun = installed.ok ? '' : ` (NOT RUN: ${installed.why})`;
 if (notRun) console.warn(`comfy-api-proxy could not be installed, its tests do not run${notRun}`);
 
 describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
-  let engine: Holdover;
   let proxy: ComfyApiProxy;
   let holdover: Holdover;
   let socket: Recorder;
 
+  const engine = useHoldover({ upstream: 'embedded', args: ARGS });
   beforeAll(async () => {
-    engine = await startHoldover({ upstream: 'embedded', args: ARGS });
     const args = ['--token', TOKEN];
     proxy = await startComfyApiProxy({ packages, engineUrl: engine.url, args });
     holdover = await inFront();
@@ -52,7 +52,6 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
     await socket?.close();
     await holdover?.dispose();
     await proxy?.dispose();
-    await engine?.dispose();
   });
 
   const inFront = (options: { dataDir?: string; env?: NodeJS.ProcessEnv } = {}) => {

@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
@@ -10,8 +9,10 @@ import {
   uploadInput,
 } from '../support/clients/client-helpers.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { endless, flat, growing, loading } from '../support/graphs/workflows.ts';
+import { runFolder } from '../support/graphs/v1-folders.ts';
 
 // Two real servers: one demands a key for its jobs, one is in front of it.
 
@@ -27,11 +28,7 @@ const bob = { 'X-API-Key': 'key-of-bob' };
 type Presented = { readonly headers: Record<string, string>; readonly query: string };
 const bare = (headers: Record<string, string>): Presented => ({ headers, query: '' });
 
-let service: Holdover;
-beforeAll(async () => {
-  service = await startHoldover({ upstream: 'embedded', args: ['--local-token', KEY] });
-});
-afterAll(() => service.dispose());
+const service = useHoldover({ upstream: 'embedded', args: ['--local-token', KEY] });
 
 async function inFront(options: { args?: string[]; env?: NodeJS.ProcessEnv } = {}) {
   const { args = [], env = {} } = options;
@@ -121,17 +118,12 @@ describe('pass-through: each caller’s own key goes to the service', () => {
 
 describe('fixed: one key for all callers, from a file', () => {
   let holdover: Holdover;
-  let folder: string;
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'holdover-key-'));
-    const file = join(folder, 'key');
+    const file = join(await runFolder('key'), 'key');
     await writeFile(file, `${KEY}\n`);
     holdover = await inFront({ args: ['--upstream-key', file] });
   });
-  afterAll(async () => {
-    await holdover.dispose();
-    await rm(folder, { recursive: true });
-  });
+  afterAll(() => holdover.dispose());
 
   test('a prompt runs for a caller with a key the service does not know', async () => {
     const { frames, view } = await wholeRun(holdover, bare(alice));

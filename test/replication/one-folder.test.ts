@@ -1,10 +1,7 @@
 // Servers that run jobs themselves, on one Redis and with one folder.
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { tempFolder } from '../support/graphs/v1-folders.ts';
+import { runFolder, tempFolder } from '../support/graphs/v1-folders.ts';
 import { call } from '../support/clients/raw-call.ts';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
@@ -28,13 +25,12 @@ describe.skipIf(redisMissing() !== '')(`replicas with one folder${redisMissing()
 
   beforeAll(async () => {
     redis = await startRedis();
-    dataDir = await mkdtemp(join(tmpdir(), 'holdover-logs-'));
+    dataDir = await runFolder('logs');
     await Promise.all([start(), start()]);
   });
   afterAll(async () => {
     await Promise.all(replicas.map((replica) => replica.dispose()));
     await redis.dispose();
-    await rm(dataDir, { recursive: true, force: true });
   });
 
   const url = (at: number): string => replicas[at]?.url ?? '';

@@ -1,11 +1,9 @@
 // kill -9 at any moment: what was acknowledged is there afterwards, once, and whole.
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type Recorder, connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { LASTING_STEPS, flat, lasting } from '../support/graphs/workflows.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 // Each starts several processes.
 vi.setConfig({ testTimeout: 60_000 });
@@ -14,13 +12,10 @@ let dataDir: string;
 let server: Holdover;
 
 beforeEach(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'holdover-kill-'));
+  dataDir = await tempFolder('kill');
   server = await startHoldover({ dataDir });
 });
-afterEach(async () => {
-  await server.dispose();
-  await rm(dataDir, { recursive: true, force: true });
-});
+afterEach(() => server.dispose());
 
 async function restart(): Promise<void> {
   await server.kill9();

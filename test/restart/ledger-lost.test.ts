@@ -3,7 +3,6 @@ import {
   copyFile,
   cp,
   mkdir,
-  mkdtemp,
   readFile,
   readdir,
   rename,
@@ -11,22 +10,13 @@ import {
   truncate,
   writeFile,
 } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  afterAll,
-  afterEach,
-  beforeEach,
-  describe,
-  expect,
-  onTestFinished,
-  test,
-  vi,
-} from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
 import { uploadInput } from '../support/clients/client-helpers.ts';
 import { postPrompt } from '../support/clients/v1-client.ts';
+import { runFolder, tempFolder } from '../support/graphs/v1-folders.ts';
 
 // Each starts several processes.
 vi.setConfig({ testTimeout: 60_000 });
@@ -35,13 +25,12 @@ let dataDir: string;
 let plain: string;
 let server: Holdover | undefined;
 beforeEach(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'holdover-lost-test-'));
-  plain = await mkdtemp(join(tmpdir(), 'holdover-lost-plain-'));
+  dataDir = await tempFolder('lost-test');
+  plain = await tempFolder('lost-plain');
 });
 afterEach(async () => {
   await server?.dispose();
   server = undefined;
-  for (const folder of [dataDir, plain]) await rm(folder, { recursive: true, force: true });
 });
 
 const database = (): string => join(dataDir, 'holdover.db');
@@ -57,7 +46,6 @@ const refused = (args: readonly string[] = [], env: NodeJS.ProcessEnv = {}) =>
   runHoldover(['--port', '0', '--data-dir', dataDir, ...shared(), ...args], env);
 
 let template: string | undefined;
-afterAll(() => template && rm(template, { recursive: true, force: true }));
 
 /** Leaves the files of a stopped server: the first call runs one, later calls copy its files. */
 async function fill(): Promise<void> {
@@ -68,7 +56,7 @@ async function fill(): Promise<void> {
     return;
   }
   await fillByServer();
-  template = await mkdtemp(join(tmpdir(), 'holdover-lost-template-'));
+  template = await runFolder('lost-template');
   await cp(dataDir, join(template, 'data'), options);
   await cp(plain, join(template, 'plain'), options);
 }
@@ -214,9 +202,7 @@ describe.skipIf(missing !== '')(`with ledgers in Redis${missing}`, () => {
   beforeEach(async () => {
     [redis, other] = await Promise.all([startRedis(), startRedis()]);
   });
-  afterEach(async () => {
-    await Promise.all([redis.dispose(), other.dispose()]);
-  });
+  afterEach(() => Promise.all([redis.dispose(), other.dispose()]));
 
   test('files of one are refused to another one and to a new database, also swapped, and stay', async () => {
     await fillByServer({ HOLDOVER_LEDGER: redis.url });

@@ -1,6 +1,5 @@
 // A server on a ledger in Redis: whichever of the two dies, nothing a client was told is lost.
-import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Redis } from 'ioredis';
@@ -8,6 +7,7 @@ import { type Holdover, runHoldover, startHoldover } from '../support/processes/
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { flat, lasting } from '../support/graphs/workflows.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 // Each starts several processes.
 vi.setConfig({ testTimeout: 60_000 });
@@ -28,14 +28,13 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
   const spoolsLeft = () => readdir(join(dataDir, 'spool'));
 
   beforeEach(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), 'holdover-redis-test-'));
+    dataDir = await tempFolder('redis-test');
     redis = await startRedis();
   });
   afterEach(async () => {
     await server?.dispose();
     server = undefined;
     await redis.dispose();
-    await rm(dataDir, { recursive: true, force: true });
   });
 
   test('history, files, numbers and users are there after a kill -9, which leaves its spool folder, and its password is shown nowhere', async () => {

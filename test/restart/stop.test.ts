@@ -1,10 +1,8 @@
 // A stop in good order, and what a start finds.
 import { once } from 'node:events';
-import { cp, mkdtemp, open, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, open, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
-  afterAll,
   afterEach,
   beforeAll,
   beforeEach,
@@ -22,6 +20,7 @@ import { fault } from '../support/upstreams/hostile-v2.ts';
 import { CANARY, filesWith } from '../support/processes/expect-healthy.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { endless, flat, growing, loading } from '../support/graphs/workflows.ts';
+import { runFolder, tempFolder } from '../support/graphs/v1-folders.ts';
 
 // Each starts a process or three.
 vi.setConfig({ testTimeout: 60_000 });
@@ -30,12 +29,11 @@ let dataDir: string;
 let servers: Holdover[];
 
 beforeEach(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'holdover-stop-'));
+  dataDir = await tempFolder('stop');
   servers = [];
 });
 afterEach(async () => {
   for (const server of servers) await server.dispose();
-  await rm(dataDir, { recursive: true, force: true });
 });
 
 async function start(): Promise<Holdover> {
@@ -119,12 +117,11 @@ describe('SIGTERM', () => {
 describe('a start refuses with one line, and touches nothing, when', () => {
   let used: string;
   beforeAll(async () => {
-    used = await mkdtemp(join(tmpdir(), 'holdover-used-'));
+    used = await runFolder('used');
     const server = await startHoldover({ dataDir: used });
     await postPrompt(server.url, { prompt: flat() });
     await server.terminate();
   });
-  afterAll(() => rm(used, { recursive: true }));
   beforeEach(() => cp(used, dataDir, { recursive: true }));
 
   const refusal = async (): Promise<string> => {

@@ -1,19 +1,18 @@
 // The embedded router as people start it: a process of its own, killed, stopped and started again.
-import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
 import { type Wire, dial, requestText } from '../support/clients/raw-socket.ts';
 import { filesWith } from '../support/processes/expect-healthy.ts';
 import { type Answer, errorOf, read, said } from './open.ts';
-import { tempFolder } from '../support/graphs/v1-folders.ts';
+import { runFolder, tempFolder } from '../support/graphs/v1-folders.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
 const SECRET_KEY = 'comfyui-canary-7Qx1';
 
-const dataDir = await mkdtemp(join(tmpdir(), 'holdover-models-'));
+const dataDir = await runFolder('models');
 let server: Holdover;
 /** The settings of the server, while it runs. */
 let settings: string | undefined;

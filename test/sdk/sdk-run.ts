@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { runFolder } from '../support/graphs/v1-folders.ts';
 
 const PICTURE = fileURLToPath(new URL('../../fixtures/demo/evening-hills.jpg', import.meta.url));
 
@@ -68,7 +68,7 @@ export async function runSession(
   [program, ...args]: readonly [string, ...string[]],
   env: NodeJS.ProcessEnv = {},
 ): Promise<Seen> {
-  const dir = await mkdtemp(join(tmpdir(), 'holdover-sdk-'));
+  const dir = await runFolder('sdk');
   const servers = await startServers(dir);
   try {
     const keys = Object.fromEntries(Object.keys(KEYS).map((name) => [name, keyOf(name)]));
@@ -88,7 +88,6 @@ export async function runSession(
     return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Seen;
   } finally {
     await servers.dispose();
-    await rm(dir, { recursive: true, force: true });
   }
 }
 

@@ -1,11 +1,10 @@
-import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { entryOf } from '../support/clients/client-helpers.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { connect, postPrompt } from '../support/clients/v1-client.ts';
-import { tempFolder } from '../support/graphs/v1-folders.ts';
+import { runFolder, tempFolder } from '../support/graphs/v1-folders.ts';
 
 /** A server and the plain folders it shares; all of it goes with the test. */
 export type Shared = {
@@ -22,15 +21,12 @@ export function useShared(options: Options = {}): Shared {
   const shared = {} as Shared;
   let root = '';
   beforeAll(async () => {
-    root = await mkdtemp(join(tmpdir(), 'holdover-shared-'));
+    root = await runFolder('shared');
     const folder = (name: string) => join(root, name);
     const folders = { input: folder('input'), output: folder('output'), dataDir: folder('data') };
     Object.assign(shared, await start(folders, options));
   });
-  afterAll(async () => {
-    await shared.server.dispose();
-    await rm(root, { recursive: true, force: true });
-  });
+  afterAll(() => shared.server.dispose());
   return shared;
 }
 

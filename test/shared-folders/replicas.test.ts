@@ -1,6 +1,4 @@
 // Several servers on one Redis share --input-directory: nothing that was taken is lost.
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { uploadInput } from '../support/clients/client-helpers.ts';
@@ -8,6 +6,7 @@ import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
 import { getJson } from '../support/clients/v1-client.ts';
 import { filesIn, textOf, viewBytes } from './open.ts';
+import { runFolder } from '../support/graphs/v1-folders.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
@@ -23,7 +22,7 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
 
   beforeAll(async () => {
     redis = await startRedis();
-    root = await mkdtemp(join(tmpdir(), 'holdover-folders-'));
+    root = await runFolder('folders');
     input = join(root, 'input');
     const dataDir = join(root, 'data');
     const args = ['--ledger', redis.url, '--input-directory', input];
@@ -34,7 +33,6 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   afterAll(async () => {
     await Promise.all(replicas.map((replica) => replica.dispose()));
     await redis.dispose();
-    await rm(root, { recursive: true, force: true });
   });
 
   const uploadAtEach = (name: string, fields: Record<string, string> = {}) =>

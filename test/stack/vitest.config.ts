@@ -10,7 +10,6 @@ export default defineConfig({
     ...options,
     root: fileURLToPath(new URL('../..', import.meta.url)),
     env: { ...options.env, HOLDOVER_TEST_UPSTREAM: 'stack' },
-    globalSetup: ['test/support/processes/run-folder.ts'],
     // Each worker has eight processes and more.
     maxWorkers: 2,
     include: [...CLIENT_SET, 'test/faults/*.test.ts'],

@@ -1,6 +1,6 @@
 // A script that uploads what it has downloaded, whose prompt is refused, and that interrupts one that
 // runs, is traced; the code it became is run against the same upstream.
-import { mkdir, mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
+import { mkdir, readFile, readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { CODE_FILES, LANGUAGES } from '../../src/migration/session-code.ts';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
 import { type Runners, openRunners } from '../support/clients/v2-code.ts';
+import { runFolder } from '../support/graphs/v1-folders.ts';
 
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 });
 
@@ -32,7 +33,7 @@ describe('on a remote upstream', () => {
   };
 
   beforeAll(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'holdover-chain-'));
+    dir = await runFolder('chain');
     await mkdir(join(dir, 'v1'));
     holdover = await startHoldover({ upstream: 'embedded' });
     const where = ['--upstream', holdover.url];
@@ -42,10 +43,7 @@ describe('on a remote upstream', () => {
     const env = { COMFY_BASE_URL: holdover.url };
     runners = await openRunners({ cwd: join(dir, 'code'), env });
   });
-  afterAll(async () => {
-    await holdover?.dispose();
-    await rm(dir, { recursive: true, force: true });
-  });
+  afterAll(() => holdover?.dispose());
 
   test('only the file of the client itself is uploaded', async () => {
     expect(await readdir(join(dir, 'code/inputs'))).toEqual(['evening-hills.jpg']);

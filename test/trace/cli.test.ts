@@ -1,14 +1,15 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { formatOf, uploadInput } from '../support/clients/client-helpers.ts';
-import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
+import { runHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { openRunners } from '../support/clients/v2-code.ts';
 import { flat, streaming } from '../support/graphs/workflows.ts';
+import { runFolder } from '../support/graphs/v1-folders.ts';
 
 // `holdover trace`, as a command line.
 
@@ -20,8 +21,7 @@ const SOCKET_IMAGES = fileURLToPath(
 );
 
 let dir: string;
-beforeAll(async () => void (dir = await mkdtemp(join(tmpdir(), 'holdover-trace-test-'))));
-afterAll(() => rm(dir, { recursive: true, force: true }));
+beforeAll(async () => void (dir = await runFolder('trace-test')));
 
 const node = (code: string): string[] => ['--', process.execPath, '-e', code];
 
@@ -119,9 +119,7 @@ test('a key that is a word of the code leaves the code as it is', async () => {
 });
 
 describe('code on standard output', () => {
-  let holdover: Holdover;
-  beforeAll(async () => void (holdover = await startHoldover({ upstream: 'embedded' })));
-  afterAll(() => holdover.dispose());
+  const holdover = useHoldover({ upstream: 'embedded' });
 
   test.each([
     { language: 'python', file: 'one.py' },

@@ -1,5 +1,4 @@
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { readPrompt } from '../../src/cli/convert.ts';
@@ -8,6 +7,7 @@ import { type Holdover, runHoldover, startHoldover } from '../support/processes/
 import { runCommandHere } from '../support/processes/run-command.ts';
 import { type HostileV2, openHostileV2 } from '../support/upstreams/hostile-v2.ts';
 import { flat, loading } from '../support/graphs/workflows.ts';
+import { runFolder } from '../support/graphs/v1-folders.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
@@ -16,7 +16,7 @@ let dir: string;
 let holdover: Holdover;
 
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'holdover-convert-test-'));
+  dir = await runFolder('convert-test');
   await mkdir(join(dir, 'input/sub'), { recursive: true });
   await writeFile(join(dir, 'input/sub/cat.png'), await pngOf());
   await writeFile(join(dir, 'secret.txt'), 'not yours');
@@ -25,10 +25,7 @@ beforeAll(async () => {
   await symlink('sub/cat.png', join(dir, 'input/kitten.png'));
   holdover = await startHoldover({ upstream: 'embedded', args: ['--local-token', KEY] });
 });
-afterAll(async () => {
-  await holdover?.dispose();
-  await rm(dir, { recursive: true, force: true });
-});
+afterAll(() => holdover?.dispose());
 
 const ENV = { HOLDOVER_UPSTREAM_KEY: KEY };
 

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import sharp from 'sharp';
@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { pngOf } from '../support/clients/client-helpers.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type Ran, type Runners, openRunners } from '../support/clients/v2-code.ts';
+import { runFolder } from '../support/graphs/v1-folders.ts';
 
 // docs/migrating.md: every block of code in it runs.
 
@@ -64,7 +65,7 @@ describe.each(PROGRAMS)('$kind', ({ kind, runner: language, file, picture }) => 
 
   beforeAll(async () => {
     if (notRun) return;
-    dir = await mkdtemp(join(tmpdir(), 'holdover-migrating-'));
+    dir = await runFolder('migrating');
     holdover = await startHoldover({ upstream: 'embedded' });
     const graph = BLOCKS.find((block) => block.kind.startsWith('json'))?.code ?? '';
     await writeFile(join(dir, 'workflow.json'), graph);
@@ -77,10 +78,7 @@ describe.each(PROGRAMS)('$kind', ({ kind, runner: language, file, picture }) => 
     const here = (await openRunners({ cwd: dir, env: {} }))[language];
     ran = here.ok && (await here.run(file));
   });
-  afterAll(async () => {
-    await holdover?.dispose();
-    if (dir) await rm(dir, { recursive: true, force: true });
-  });
+  afterAll(() => holdover?.dispose());
 
   test.skipIf(notRun).each(blocks.map(({ under }, at) => ({ under, at })))(
     `$under: block $at runs${notRun}`,

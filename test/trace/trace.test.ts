@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,6 +9,7 @@ import { CODE_FILES, LANGUAGES } from '../../src/migration/session-code.ts';
 import { type Holdover, runHoldover, startHoldover } from '../support/processes/holdover.ts';
 import { type Runners, openRunners } from '../support/clients/v2-code.ts';
 import { growing } from '../support/graphs/workflows.ts';
+import { runFolder } from '../support/graphs/v1-folders.ts';
 
 // Legacy scripts are traced, and what was written down is run against the same upstream.
 
@@ -74,7 +75,7 @@ describe.each<Traced>([
   };
 
   beforeAll(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'holdover-traced-'));
+    dir = await runFolder('traced');
     await mkdir(join(dir, 'v1'));
     const graph = JSON.stringify(growing({ seed: 72, prefix: 'traced' }));
     await writeFile(join(dir, 'workflow.json'), graph.replace('72', '18446744073709551615'));
@@ -93,10 +94,7 @@ describe.each<Traced>([
     const env = upstream === 'remote' ? { COMFY_API_KEY: KEY } : { COMFY_BASE_URL: holdover.url };
     runners = await openRunners({ cwd: join(dir, 'code'), env });
   });
-  afterAll(async () => {
-    await holdover?.dispose();
-    await rm(dir, { recursive: true, force: true });
-  });
+  afterAll(() => holdover?.dispose());
 
   test('the script ran as ever', async () => {
     expect([traced.code, traced.stderr]).toEqual([0, expect.stringContaining('POST /api/v2/jobs')]);

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createContentSigner } from '../../src/v2/link-rewriter.ts';
 import { call } from '../support/clients/raw-call.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { v2Client } from '../support/clients/v2-client.ts';
 import { flat } from '../support/graphs/workflows.ts';
 
@@ -34,15 +35,13 @@ describe('the signer', () => {
 });
 
 describe('the url of an output', () => {
-  let server: Holdover;
+  const server = useHoldover({ upstream: 'embedded' });
   let output: { id: string; url: string; url_expires_at: string };
   let path = '';
   beforeAll(async () => {
-    server = await startHoldover({ upstream: 'embedded' });
     output = await outputOf(server, flat({ color: 1 }), ann);
     path = pathOf(output.url);
   });
-  afterAll(() => server.dispose());
 
   const get = (target: string, options: Parameters<typeof call>[2] = {}) =>
     call(server.url, target, options);

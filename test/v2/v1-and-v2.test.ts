@@ -1,13 +1,11 @@
 // One address, both APIs: a job submitted through one is listed, followed and cancelled through the other.
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { entryOf, formatOf, untilRunning } from '../support/clients/client-helpers.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { v2Client } from '../support/clients/v2-client.ts';
 import { endless, flat, growing, lasting } from '../support/graphs/workflows.ts';
+import { runFolder } from '../support/graphs/v1-folders.ts';
 
 /** The machine may be busy. */
 const PATIENTLY = { timeout: 30_000 };
@@ -24,14 +22,13 @@ describe.each(['embedded', 'remote'] as const)('%s', (upstream) => {
   let engine: Holdover | undefined;
   let holdover: Holdover;
   beforeAll(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), 'holdover-both-'));
+    dataDir = await runFolder('both');
     engine = upstream === 'remote' ? await startHoldover({ upstream: 'embedded' }) : undefined;
     holdover = await start();
   });
   afterAll(async () => {
     await holdover?.dispose();
     await engine?.dispose();
-    await rm(dataDir, { recursive: true, force: true });
   });
   const start = () =>
     startHoldover({

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { cp, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { onTestFinished } from 'vitest';
@@ -8,7 +7,7 @@ import { uploadInput } from '../../support/clients/client-helpers.ts';
 import { type Holdover, runHoldover, startHoldover } from '../../support/processes/holdover.ts';
 import { type Ran, runCommandHere } from '../../support/processes/run-command.ts';
 import { getJson, postPrompt } from '../../support/clients/v1-client.ts';
-import { tempFolder } from '../../support/graphs/v1-folders.ts';
+import { runFolder, tempFolder } from '../../support/graphs/v1-folders.ts';
 import { flat } from '../../support/graphs/workflows.ts';
 
 type Options = { readonly args?: readonly string[]; readonly env?: NodeJS.ProcessEnv };
@@ -99,7 +98,7 @@ export type Template = {
 };
 
 export async function makeTemplate(): Promise<Template> {
-  const folder = await mkdtemp(join(tmpdir(), 'holdover-template-'));
+  const folder = await runFolder('template');
   const server = await startHoldover({ dataDir: folder, upstream: 'embedded' });
   await fillServer(server);
   const state = await serverStateOf(server);

@@ -1,13 +1,12 @@
 // Over a Redis ledger: a backup while servers run, and the check.
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { uploadInput } from '../../support/clients/client-helpers.ts';
 import { type Holdover, startHoldover } from '../../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../../support/processes/redis.ts';
-import { tempFolder } from '../../support/graphs/v1-folders.ts';
+import { runFolder, tempFolder } from '../../support/graphs/v1-folders.ts';
 import * as own from './open.ts';
 
 // Each starts several processes.
@@ -25,7 +24,7 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
 
   const env = () => ({ HOLDOVER_LEDGER: redis.url });
   beforeAll(async () => {
-    root = await mkdtemp(join(tmpdir(), 'holdover-backup-redis-'));
+    root = await runFolder('backup-redis');
     [dataDir, into] = [join(root, 'data'), join(root, 'backups')];
     redis = await startRedis();
     server = await startHoldover({ dataDir, upstream: 'embedded', env: env() });
@@ -35,7 +34,6 @@ describe.skipIf(missing !== '')(`with a ledger in Redis${missing}`, () => {
   afterAll(async () => {
     await server.dispose();
     await redis.dispose();
-    await rm(root, { recursive: true, force: true });
   });
 
   test('taken while servers run, it brings back all a client was reported, into another Redis', async () => {

@@ -1,11 +1,10 @@
 // holdover restore: verified first, never over anything, and whole or not at all.
-import { cp, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { hashOf } from '../../../src/lib/hash.ts';
 import { runHoldover } from '../../support/processes/holdover.ts';
-import { fill, snapshot, tempFolder } from '../../support/graphs/v1-folders.ts';
+import { fill, runFolder, snapshot, tempFolder } from '../../support/graphs/v1-folders.ts';
 import * as own from './open.ts';
 
 // Each starts several processes.
@@ -22,13 +21,10 @@ let backups: string;
 beforeAll(async () => {
   template = await own.makeTemplate();
   before = template.state;
-  backups = await mkdtemp(join(tmpdir(), 'holdover-backups-'));
+  backups = await runFolder('backups');
   await own.backup(template.folder, backups);
 }, 60_000);
-afterAll(async () => {
-  await template.dispose();
-  await rm(backups, { recursive: true, force: true });
-});
+afterAll(() => template.dispose());
 
 beforeEach(async () => {
   dataDir = await template.copy();

@@ -1,7 +1,4 @@
 // Real processes on one Redis: a server that only takes prompts, and workers that run them.
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openRedis } from '../../../src/redis/redis.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
@@ -17,6 +14,7 @@ import {
 } from '../../support/clients/v1-client.ts';
 import { type WorkerProcess, startWorker } from '../../support/processes/worker.ts';
 import { endless, flat, growing, lasting, streaming } from '../../support/graphs/workflows.ts';
+import { runFolder } from '../../support/graphs/v1-folders.ts';
 
 // Each starts several processes.
 vi.setConfig({ testTimeout: 150_000, hookTimeout: 60_000 });
@@ -33,17 +31,14 @@ describe.skipIf(redisMissing() !== '')(`workers on one Redis${redisMissing()}`, 
   const others: { dispose(): Promise<unknown> }[] = [];
 
   beforeAll(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), 'holdover-workers-'));
+    dataDir = await runFolder('workers');
     redis = await startRedis();
     front = await startFront();
   });
-  afterEach(async () => {
-    await Promise.all(others.splice(0).map((process) => process.dispose()));
-  });
+  afterEach(() => Promise.all(others.splice(0).map((process) => process.dispose())));
   afterAll(async () => {
     await front.dispose();
     await redis.dispose();
-    await rm(dataDir, { recursive: true, force: true });
   });
 
   function startFront(port = 0): Promise<Holdover> {

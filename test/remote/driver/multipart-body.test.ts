@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, open, readlink, readdir, rm, writeFile } from 'node:fs/promises';
+import { open, readlink, readdir, rm, writeFile } from 'node:fs/promises';
 import { type IncomingMessage, type Server, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { uploadBody } from '../../../src/remote/files/multipart-body.ts';
 import type { AssetUpload } from '../../../src/protocol/job-api.ts';
+import { runFolder } from '../../support/graphs/v1-folders.ts';
 
 const MB = 1024 * 1024;
 const CHUNK = MB / 4;
@@ -22,7 +22,7 @@ let pauseMs = 0;
 let breaksOffAt = Infinity;
 
 beforeAll(async () => {
-  dir = await mkdtemp(join(tmpdir(), 'holdover-body-'));
+  dir = await runFolder('body');
   server = createServer((incoming, response) => {
     void collect(incoming).then(
       () => response.end(),
@@ -34,7 +34,6 @@ beforeAll(async () => {
 afterAll(async () => {
   server.closeAllConnections();
   server.close();
-  await rm(dir, { recursive: true, force: true });
 });
 
 async function collect(incoming: IncomingMessage): Promise<void> {

@@ -7,7 +7,7 @@ import { silentLogger } from '../../../src/observability/log.ts';
 import type { Caller, JobApi } from '../../../src/protocol/job-api.ts';
 import { TINY_WORKFLOWS as workflows } from '../../engine/memory/open.ts';
 import { jobsSuite } from '../../engine/jobs.suite.ts';
-import { type Holdover, startHoldover } from '../../support/processes/holdover.ts';
+import { useHoldover } from '../../support/processes/use-holdover.ts';
 import { runJob, value } from '../../support/app/jobs.ts';
 import { growing } from '../../support/graphs/workflows.ts';
 
@@ -48,17 +48,13 @@ describe('over HTTP', () => {
 });
 
 describe('in front of a whole Holdover', () => {
-  let holdover: Holdover;
+  const holdover = useHoldover();
   let remote: RemoteJobs;
 
   beforeAll(async () => {
-    holdover = await startHoldover();
     remote = connect(holdover.url);
   }, 30_000);
-  afterAll(async () => {
-    await remote?.close();
-    await holdover?.dispose();
-  });
+  afterAll(() => remote?.close());
 
   const caller: Caller = { user: 'anna', credential: 'key-of-anna' };
 

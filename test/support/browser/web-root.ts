@@ -1,6 +1,6 @@
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { runFolder } from '../graphs/v1-folders.ts';
 
 /** Must never be served: it lies beside the root, in a folder whose name begins like the root's. */
 export const OUTSIDE = 'outside of the root';
@@ -47,7 +47,7 @@ const FILES: Readonly<Record<string, string | Buffer>> = {
 };
 
 export async function makeWebRoot(): Promise<WebRoot> {
-  const folder = await mkdtemp(join(tmpdir(), 'holdover-web-'));
+  const folder = await runFolder('web');
   const root = join(folder, 'static');
   const write: WebRoot['write'] = async (name, content) => {
     await mkdir(dirname(join(root, name)), { recursive: true });

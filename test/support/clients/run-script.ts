@@ -1,8 +1,8 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { runFolder } from '../graphs/v1-folders.ts';
 
 /** How a script ended, and what it left in its output directory. */
 export type ScriptRun = {
@@ -27,7 +27,7 @@ export async function runScript(
     env?: NodeJS.ProcessEnv;
   },
 ): Promise<ScriptRun> {
-  const dir = await mkdtemp(join(tmpdir(), 'holdover-script-'));
+  const dir = await runFolder('script');
   const workflow = join(dir, 'workflow.json');
   await writeFile(workflow, typeof graph === 'string' ? graph : JSON.stringify(graph));
   const program = name.endsWith('.py') ? 'python3' : process.execPath;
@@ -37,7 +37,6 @@ export async function runScript(
   const told = code === 0 ? JSON.parse(stdout) : undefined;
   const saved: readonly string[] = told?.saved ?? [];
   const files = await Promise.all(saved.map((file) => readFile(join(dir, file))));
-  await rm(dir, { recursive: true });
   return { code, stderr, told, files };
 }
 

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Installed, installPackages } from './python-packages.ts';
+import { runFolder } from '../graphs/v1-folders.ts';
 
 const FOLDER = fileURLToPath(new URL('../../contract/', import.meta.url));
 const DOCUMENTS = fileURLToPath(new URL('../../../fixtures/openapi/', import.meta.url));
@@ -60,33 +60,28 @@ export function installSchemathesis(): Promise<Installed> {
 export async function fuzz(options: FuzzOptions): Promise<Fuzzed> {
   const installed = await installSchemathesis();
   if (!installed.ok) throw new Error(`schemathesis was NOT RUN: ${installed.why}`);
-  const dir = await mkdtemp(join(tmpdir(), 'holdover-contract-'));
-  try {
-    const report = join(dir, 'report.ndjson');
-    const child = spawn('python3', argsOf(options, report), {
-      cwd: dir,
-      env: {
-        ...process.env,
-        PYTHONPATH: `${installed.packages}:${FOLDER}`,
-        // Its tables of characters take two seconds to make.
-        HYPOTHESIS_STORAGE_DIRECTORY: join(installed.packages, '../../hypothesis'),
-        SCHEMATHESIS_HOOKS: 'hooks',
-        CONTRACT_KNOWN: JSON.stringify(options.known),
-      },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    const log: string[] = [];
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.on('data', (chunk: Buffer) => log.push(chunk.toString()));
-    }
-    const [code] = (await once(child, 'exit')) as [number | null];
-    // 0: nothing found, 1: something found; all else is trouble of its own.
-    if (code !== 0 && code !== 1)
-      throw new Error(`schemathesis ended with ${code}: ${log.join('')}`);
-    return readReport(await readFile(report, 'utf8'));
-  } finally {
-    await rm(dir, { recursive: true, force: true });
+  const dir = await runFolder('contract');
+  const report = join(dir, 'report.ndjson');
+  const child = spawn('python3', argsOf(options, report), {
+    cwd: dir,
+    env: {
+      ...process.env,
+      PYTHONPATH: `${installed.packages}:${FOLDER}`,
+      // Its tables of characters take two seconds to make.
+      HYPOTHESIS_STORAGE_DIRECTORY: join(installed.packages, '../../hypothesis'),
+      SCHEMATHESIS_HOOKS: 'hooks',
+      CONTRACT_KNOWN: JSON.stringify(options.known),
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const log: string[] = [];
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => log.push(chunk.toString()));
   }
+  const [code] = (await once(child, 'exit')) as [number | null];
+  // 0: nothing found, 1: something found; all else is trouble of its own.
+  if (code !== 0 && code !== 1) throw new Error(`schemathesis ended with ${code}: ${log.join('')}`);
+  return readReport(await readFile(report, 'utf8'));
 }
 
 function argsOf(options: FuzzOptions, report: string): readonly string[] {

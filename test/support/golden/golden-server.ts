@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import sharp from 'sharp';
 import { parseConfig } from '../../../src/config/config.ts';
 import { startServer } from '../../../src/app/server.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { ALL_NODES } from './golden-nodes.mjs';
 import { argsOfPair, testedUpstream } from '../upstreams/tested-upstream.ts';
+import { runFolder } from '../graphs/v1-folders.ts';
 
 /** A whole server that also knows the recorder's test nodes; every scenario starts from zero. */
 export type GoldenServer = { readonly port: number; close(): Promise<void> };
@@ -48,7 +46,7 @@ async function startOne(
   args: readonly string[],
   env: NodeJS.ProcessEnv = {},
 ): Promise<GoldenServer> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'holdover-golden-'));
+  const dataDir = await runFolder('golden');
   const parsed = parseConfig(['--port', '0', '--data-dir', dataDir, ...args], env);
   if (parsed.kind === 'exit') throw new Error(parsed.text);
   const nodesModule = new URL('./golden-nodes.mjs', import.meta.url).href;
@@ -58,7 +56,6 @@ async function startOne(
     port: server.port,
     async close() {
       await server.close();
-      await rm(dataDir, { recursive: true, force: true });
     },
   };
 }

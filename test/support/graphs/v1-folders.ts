@@ -3,9 +3,14 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
+/** A folder that goes when the run is over (`processes/run-folder.ts`). */
+export function runFolder(name: string): Promise<string> {
+  return mkdtemp(join(tmpdir(), `holdover-${name}-`));
+}
+
 /** A folder that goes when the test is over. */
 export async function tempFolder(name: string): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), `holdover-${name}-`));
+  const folder = await runFolder(name);
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   return folder;
 }

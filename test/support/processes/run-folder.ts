@@ -3,10 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * Gives the run a folder for all its files. When it ends, or is interrupted, it leaves neither that nor a process
- * that it started.
+ * Gives the run a folder for all its files, one for all its projects. When it ends, or is interrupted, it leaves
+ * neither that nor a process that it started.
  */
 export default function useRunFolder(): void {
+  if (tmpdir().includes('holdover-run-')) return;
   const folder = mkdtempSync(join(tmpdir(), 'holdover-run-'));
   process.env['TMPDIR'] = folder;
   process.once('exit', () => {
