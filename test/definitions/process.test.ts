@@ -5,7 +5,7 @@ import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { postPrompt } from '../support/clients/v1-client.ts';
 import { growing } from '../support/graphs/workflows.ts';
 import { origin } from './open.ts';
-import { CHOOSER, type Hook, classes, honest, keyOf, status } from './origin.ts';
+import { CHOOSER, type Hook, classes, honest, status } from './origin.ts';
 import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 async function start(options: Parameters<typeof startHoldover>[0]): Promise<Holdover> {
@@ -62,24 +62,6 @@ test('with the upstream down at the start everything else works, and definitions
   await expect
     .poll(async () => (await look(holdover.url)).status, { timeout: 10_000, interval: 500 })
     .toBe(200);
-});
-
-test('definitions that need a key are each caller’s own, and files in them too', async () => {
-  const there = await origin(
-    upstream((req, res) => {
-      const key = keyOf(req);
-      const body = { ...classes(`Of-${key}`), LoadImage: CHOOSER };
-      return (key === undefined ? status(401) : honest(body))(req, res);
-    }),
-  );
-  const holdover = await start({ args: ['--upstream', there.url] });
-  for (const key of ['anna-key', 'ben-key', 'anna-key']) {
-    const headers = { 'X-API-Key': key };
-    expect((await look(holdover.url, headers)).names).toEqual([`Of-${key}`, 'LoadImage']);
-    const one = await fetch(`${holdover.url}/object_info/LoadImage`, { headers });
-    expect(JSON.stringify(await one.json())).not.toContain('theirs.png');
-  }
-  expect(holdover.log()).not.toMatch(/anna-key|ben-key/);
 });
 
 test('programs are shown the classes of text-to-image graphs, without a model as in v1, and pages what runs', async () => {

@@ -65,7 +65,10 @@ describe('a page of another origin', () => {
     ['named', APP, 200, APP],
     ['named', 'https://evil.example', 403, undefined],
     ['named', 'http://localhost:3001', 403, undefined],
+    ['named', 'http://localhost:3000.evil', 403, undefined],
+    ['named', 'https://localhost:3000', 403, undefined],
     ['named', 'null', 403, undefined],
+    ['named', 'HTTP://LOCALHOST:3000', 200, APP],
   ] as const)('%s: a call from %s is %i', async (name, origin, status, allowed) => {
     const options = { method: 'POST', headers: { Origin: origin }, body: '{}' };
     const answer = await call(holdoverOf[name]().url, '/queue', options);
@@ -73,6 +76,7 @@ describe('a page of another origin', () => {
       status,
       allowed,
     ]);
+    if (status === 403) expect(JSON.parse(answer.text).error.type).toBe('foreign_origin');
   });
 
   test('may read errors, and the headers that tell of a file', async () => {

@@ -415,6 +415,13 @@ test.each([
   ['/history?offset=-5', 200],
   ['/history?max_items=999999999999999&offset=999999999999999', 200],
   ['/history?max_items=99999999999999999999', 200],
+  // As Python reads integers.
+  ['/history?max_items=1_0', 200],
+  ['/history?max_items=%2B2', 200],
+  ['/history?max_items=%202%20', 200],
+  ['/history?max_items=1__0', 400],
+  ['/history?max_items=1_', 400],
+  ['/history?max_items=2.0', 400],
   ['/api/jobs?limit=abc', 400],
   ['/api/jobs?limit=0', 400],
   ['/api/jobs?status=__proto__', 400],

@@ -112,6 +112,8 @@ describe('an upgrade is refused before it happens:', () => {
 
   test.each([
     ['/api/userdata/a?token=k', {}, 404, 'text/plain; charset=utf-8', NO_SOCKET],
+    ['/queue', {}, 404, 'application/json; charset=utf-8', { error: { type: 'not_found' } }],
+    ['/api/v2/jobs', {}, 404, 'application/json; charset=utf-8', { error: { code: 'not_found' } }],
     [
       '/v1/models',
       {},

@@ -56,7 +56,7 @@ describe('the package', () => {
 
   test('runs where it is installed, and the demo writes beside where it is started', async () => {
     const home = join(folder, 'home');
-    await mkdir(home);
+    await mkdir(home, { recursive: true });
     await installInto(join(home, 'node_modules'));
     const program = join(home, 'node_modules/holdover/dist/main.js');
     expect((await run(process.execPath, [program, '--version'])).stdout).toMatch(
