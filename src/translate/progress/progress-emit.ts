@@ -108,7 +108,7 @@ export function emitStep(update: ProgressUpdate, nodeId: string, reported: Step)
   state.hasStateChanged = true;
   update.effects.push({
     kind: 'step',
-    ...(isStateDue(state, update.atMs) && { state: takeState(update) }),
+    ...(isStateDue(update) && { state: takeState(update) }),
     classTypes: state.classTypes,
     progress: { type: 'progress', data },
     ...(picture && { picture }),
@@ -133,15 +133,10 @@ export function markFinished(update: ProgressUpdate, nodeId: string): void {
  */
 function emitState(update: ProgressUpdate): void {
   update.state.hasStateChanged = true;
-  emitStateIfDue(update);
+  if (isStateDue(update)) emitPendingState(update);
 }
 
-/** Emits a delayed `progress_state` when it is due. */
-export function emitStateIfDue(update: ProgressUpdate): void {
-  if (isStateDue(update.state, update.atMs)) emitPendingState(update);
-}
-
-/** Emits a delayed `progress_state` in any case, because the end comes next. */
+/** Emits a delayed `progress_state`. */
 export function emitPendingState(update: ProgressUpdate): void {
   const { state, effects } = update;
   if (!state.hasStateChanged) return;
@@ -252,11 +247,15 @@ export function stateIntervalMs(begunNodes: number): number {
   );
 }
 
-/**
- * True when the next `progress_state` may be sent at this time, also when the clock was set back.
- */
-function isStateDue({ runs, stateSentAtMs }: ProgressState, atMs: number): boolean {
-  return atMs < stateSentAtMs || atMs - stateSentAtMs >= stateIntervalMs(runs.size);
+/** True when the next `progress_state` may be sent. */
+function isStateDue(update: ProgressUpdate): boolean {
+  const { runs, stateSentAtMs } = update.state;
+  return hasWaited(update, stateSentAtMs, stateIntervalMs(runs.size));
+}
+
+/** True when a wait is over. A clock that was set back must not prolong it. */
+export function hasWaited({ atMs }: ProgressUpdate, sinceMs: number, maxMs: number): boolean {
+  return atMs < sinceMs || atMs - sinceMs >= maxMs;
 }
 
 /** Returns `progress_state`, which lists all started nodes; of a huge graph, only the newest. */

@@ -17,7 +17,8 @@ import {
   emitPendingPicture,
   emitStep,
   emitCached,
-  emitStateIfDue,
+  emitPendingState,
+  hasWaited,
   displayIdOf,
   emitPicture,
   resultPicture,
@@ -55,15 +56,29 @@ export function reduceProgress(
 /** When an `idle` input could emit something; `null`: nothing is pending. */
 export function idleDueMs(state: ProgressState): number | null {
   if (state.phase === 'ended') return null;
-  const held = state.pendingPicture ? [state.pendingPicture.sinceMs + MAX_WAIT_MS.heldPicture] : [];
-  const files = state.isExact
-    ? []
-    : [...state.unsentFiles].map(([id, sinceMs]) => sinceMs + maxWaitMsFor(state, id));
-  const nodes = state.hasStateChanged
-    ? [state.stateSentAtMs + stateIntervalMs(state.runs.size)]
-    : [];
-  const due = Math.min(...held, ...files, ...nodes);
+  let due = Infinity;
+  for (const { sinceMs, maxMs } of waitsOf(state)) due = Math.min(due, sinceMs + maxMs);
   return Number.isFinite(due) ? due : null;
+}
+
+/** Something that is emitted after a time if no other input emits it before. */
+type Wait = {
+  readonly sinceMs: number;
+  readonly maxMs: number;
+  readonly emit: (update: ProgressUpdate) => void;
+};
+
+function* waitsOf(state: ProgressState): Generator<Wait> {
+  const { pendingPicture: held, runs, stateSentAtMs } = state;
+  if (state.hasStateChanged)
+    yield { sinceMs: stateSentAtMs, maxMs: stateIntervalMs(runs.size), emit: emitPendingState };
+  if (held)
+    yield { sinceMs: held.sinceMs, maxMs: MAX_WAIT_MS.heldPicture, emit: emitPendingPicture };
+  if (state.isExact) return;
+  for (const [nodeId, sinceMs] of state.unsentFiles) {
+    const maxMs = nodeId === state.current ? MAX_WAIT_MS.currentNode : MAX_WAIT_MS.leftNode;
+    yield { sinceMs, maxMs, emit: (update) => emitFiles(update, nodeId) };
+  }
 }
 
 function apply(update: ProgressUpdate, input: ProgressInput): void {
@@ -234,24 +249,6 @@ function applySnapshot(update: ProgressUpdate, { job, files }: JobRead): void {
 }
 
 function applyIdle(update: ProgressUpdate): void {
-  const { state } = update;
-  emitStateIfDue(update);
-  if (
-    state.pendingPicture &&
-    hasWaited(update, state.pendingPicture.sinceMs, MAX_WAIT_MS.heldPicture)
-  )
-    emitPendingPicture(update);
-  if (state.isExact) return;
-  for (const [nodeId, sinceMs] of state.unsentFiles) {
-    if (hasWaited(update, sinceMs, maxWaitMsFor(state, nodeId))) emitFiles(update, nodeId);
-  }
-}
-
-/** True when the wait is over. A clock that was set back must not repeat it. */
-function hasWaited({ atMs }: ProgressUpdate, sinceMs: number, maxWaitMs: number): boolean {
-  return atMs < sinceMs || atMs - sinceMs >= maxWaitMs;
-}
-
-function maxWaitMsFor(state: ProgressState, nodeId: string): number {
-  return nodeId === state.current ? MAX_WAIT_MS.currentNode : MAX_WAIT_MS.leftNode;
+  for (const { sinceMs, maxMs, emit } of waitsOf(update.state))
+    if (hasWaited(update, sinceMs, maxMs)) emit(update);
 }
