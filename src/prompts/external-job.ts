@@ -3,6 +3,7 @@ import { refuseShape } from '../translate/prompt-refusal.ts';
 import { applyCoercions } from '../translate/file-mentions.ts';
 import type { Caller, SubmitRequest } from '../protocol/job-api.ts';
 import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../protocol/json.ts';
+import { runSteps } from '../protocol/steps.ts';
 import type { Graph, Job } from '../protocol/v2.ts';
 
 /** A job that was submitted past v1, with as much of its request as this process has seen. */
@@ -36,7 +37,7 @@ export function externalJobOfEngine({
   return {
     caller,
     jobId: job.id,
-    graph: applyCoercions(request.workflow, job.x_workflow ?? {}, []),
+    graph: runSteps(applyCoercions(request.workflow, job.x_workflow ?? {}, [])),
     order: request.order,
     extraData: extraDataOf(request.provenance?.extraPngInfo),
     answered: whenAnswered(response),
@@ -68,7 +69,7 @@ export async function externalJobOfService({
   return {
     caller,
     jobId: id,
-    graph: graph && applyCoercions(graph, graphOf(coerced) ?? {}, []),
+    graph: graph && runSteps(applyCoercions(graph, graphOf(coerced) ?? {}, [])),
     order: orderOf(body?.x_order),
     extraData: extraDataOf(body?.x_extra_pnginfo),
     answered,

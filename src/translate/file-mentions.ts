@@ -14,7 +14,7 @@ import {
   toLookupPath,
 } from '../protocol/v1.ts';
 import type { AssetRef, Graph, GraphNode } from '../protocol/v2.ts';
-import { type Steps, runSteps } from '../protocol/steps.ts';
+import type { Steps } from '../protocol/steps.ts';
 import { declaredInputs, someSpec } from './declared-inputs.ts';
 import { type NamePath, changedAt, fileNamesIn, takesFileNames } from './file-names.ts';
 import { nodeOf, withNodes } from './graph.ts';
@@ -124,16 +124,7 @@ export function withAssets(
  * Returns the graph that v1 stores and shows: literals as validation coerced them, but file names
  * as the client wrote them. Nodes and members that validation did not see stay unchanged.
  */
-export function applyCoercions(
-  original: Graph,
-  coerced: Graph,
-  rewritten: readonly FileMention[],
-): Graph {
-  return runSteps(applyCoercionsSteps(original, coerced, rewritten));
-}
-
-/** Does the work of `applyCoercions` in steps. */
-export function* applyCoercionsSteps(
+export function* applyCoercions(
   original: Graph,
   coerced: Graph,
   rewritten: readonly FileMention[],

@@ -14,6 +14,7 @@ import {
   parseFileName,
   withAssets,
 } from '../../src/translate/file-mentions.ts';
+import { runSteps } from '../../src/protocol/steps.ts';
 import { pruneTo } from '../../src/translate/graph.ts';
 import type { ClassInfo, ObjectInfo } from '../../src/protocol/v1.ts';
 import type { Graph } from '../../src/protocol/v2.ts';
@@ -137,13 +138,13 @@ describe('file names in inputs', () => {
     const sent = withAssets(graph, found, assets);
     expect(JSON.stringify(sent).split('core/ASSET')).toHaveLength(names.length + 1);
     // v1 shows the graph as the client wrote it.
-    expect(applyCoercions(graph, sent, found)).toEqual(graph);
+    expect(runSteps(applyCoercions(graph, sent, found))).toEqual(graph);
   });
 
   test('a value that validation unwrapped is shown with the names of the client', () => {
     const graph = one('Many', { images: { __value__: ['b.png', 'c.png'] } });
     const unwrapped = one('Many', { images: [{ __type: 'core/ASSET' }, 'c.png'] });
-    expect(applyCoercions(graph, unwrapped, fileMentions(graph, nesting))).toEqual(
+    expect(runSteps(applyCoercions(graph, unwrapped, fileMentions(graph, nesting)))).toEqual(
       one('Many', { images: ['b.png', 'c.png'] }),
     );
   });
@@ -207,7 +208,7 @@ describe('the v2 workflow of a v1 prompt', () => {
       '10': { class_type: 'LoadImage', inputs: { image: 'resolved.png' } },
       '2': { class_type: 'LoadImage', inputs: { image: 'gone.png', seed: 7, added: 1 } },
     };
-    expect(applyCoercions(graph, coerced, resolvedMentions(mentions, found))).toEqual({
+    expect(runSteps(applyCoercions(graph, coerced, resolvedMentions(mentions, found)))).toEqual({
       ...graph,
       '2': { class_type: 'LoadImage', inputs: { image: 'gone.png', seed: 7 } },
     });
@@ -216,7 +217,7 @@ describe('the v2 workflow of a v1 prompt', () => {
   test('the original is not changed', () => {
     const before = stringifyJson(graph as Json);
     withAssets(graph, mentions, found);
-    applyCoercions(graph, {}, mentions);
+    runSteps(applyCoercions(graph, {}, mentions));
     expect(stringifyJson(graph as Json)).toBe(before);
   });
 

@@ -1,6 +1,6 @@
 import type { PromptRow } from '../../ledger/ledger.ts';
 import { runInSteps } from '../../lib/event-loop.ts';
-import { applyCoercionsSteps } from '../../translate/file-mentions.ts';
+import { applyCoercions } from '../../translate/file-mentions.ts';
 import type { Json } from '../../protocol/json.ts';
 import { stringifySteps } from '../../protocol/json-steps.ts';
 import type { Job } from '../../protocol/v2.ts';
@@ -28,7 +28,7 @@ export async function linkJob(
 ): Promise<void> {
   // v1 shows literals as v2 coerced them, and files as the client named them.
   const coerced = job.x_workflow ?? {};
-  const graph = await runInSteps(applyCoercionsSteps(plan.graph, coerced, plan.placed));
+  const graph = await runInSteps(applyCoercions(plan.graph, coerced, plan.placed));
   follower.openEventStream(prompt, { jobId: job.id, graph, targets: plan.outputs });
   const isChanged = graph !== plan.graph;
   const graphJson = isChanged ? await runInSteps(stringifySteps(graph as Json)) : undefined;
