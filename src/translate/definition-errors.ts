@@ -5,18 +5,13 @@ import { outputsWithoutErrors } from './prompt-refusal.ts';
 import { classOf, dependenciesFirst, linkOf, nodeOf } from './graph.ts';
 import { dynamicInputError, missingInputError } from '../protocol/node-errors.ts';
 import { declaredInputs } from './declared-inputs.ts';
+import { UPLOAD_FLAGS } from './file-names.ts';
 import { FOLDER_INPUT, loadsFolder } from './folder-loaders.ts';
 import { nodeErrorsOf } from './node-errors.ts';
 import { limitError, listError } from './value-errors.ts';
 
-const UPLOADS = [
-  'image_upload',
-  'audio_upload',
-  'video_upload',
-  'file_upload',
-  'remote',
-  'remote_combo',
-];
+/** The options of inputs whose values only the engine knows. */
+const OUTSIDE_LISTS = [...UPLOAD_FLAGS, 'remote', 'remote_combo'];
 
 /**
  * Derives from node definitions the errors that v1 reports for the outputs that it left out of an
@@ -59,8 +54,7 @@ function valueError(name: string, spec: Json, value: Json | undefined): NodeErro
   const declared = [type, isJsonObject(settings) ? settings : {}] as const;
   if (type === 'INT' || type === 'FLOAT')
     return isNumber(value) ? limitError(name, declared, value) : undefined;
-  // Only the engine knows which files exist.
-  if (UPLOADS.some((flag) => flag in declared[1])) return undefined;
+  if (OUTSIDE_LISTS.some((flag) => flag in declared[1])) return undefined;
   return listError(name, declared, value, isFile);
 }
 

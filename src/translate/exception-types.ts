@@ -134,22 +134,15 @@ export type ExceptionTypes = {
 export function exceptionTypes(error: JobError): ExceptionTypes {
   const { code, message, traceback, x_exception_type: own } = error;
   const classes = [own, classInTraceback(traceback), classInMessage(message)];
-  const documented = firstOf([code, ...classes], byName) ?? byText(error);
-  const statedClass = firstOf(classes, (name) => name || undefined);
+  const named = [code, ...classes].map(byName).find((name) => name !== undefined);
+  const documented = named ?? byText(error);
+  const statedClass = classes.find(Boolean);
   // Of the documented names, "Invalid workflow or input" is the one that claims nothing about the
   // account or a download.
   return {
     own: ownClass(message, statedClass, documented),
     documented: documented ?? 'ValidationError',
   };
-}
-
-function firstOf<T, R>(values: readonly T[], read: (value: T) => R | undefined): R | undefined {
-  for (const value of values) {
-    const result = read(value);
-    if (result !== undefined) return result;
-  }
-  return undefined;
 }
 
 /** True when the code alone shows that a retry is useless. */

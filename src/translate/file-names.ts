@@ -6,7 +6,12 @@ export type NamePath = readonly (string | number)[];
 type NameAt = { readonly path: NamePath; readonly name: string };
 
 /** The flags in v1's input options that make an input a file chooser. */
-const UPLOAD_FLAGS = ['image_upload', 'audio_upload', 'video_upload', 'file_upload'] as const;
+export const UPLOAD_FLAGS = [
+  'image_upload',
+  'audio_upload',
+  'video_upload',
+  'file_upload',
+] as const;
 
 /** The types of input whose value a front end makes from files that it uploads. */
 const RECORDED_TYPES: readonly string[] = ['AUDIO_RECORD', 'WEBCAM'];

@@ -46,7 +46,10 @@ export function toPromptRefusal(
   const message = hasNodeErrors ? VALIDATION_FAILED : messageOf(error);
   const texts = nodeMessages(node_errors, context.outputs ?? []);
   const { error: ownError } = promptRefusal(type, message, texts);
-  return withRetryAfter({ status, body: { error: stated ?? ownError, node_errors } }, error);
+  const answer = { status, body: { error: stated ?? ownError, node_errors } };
+  const { retryAfterSeconds } = error;
+  const isWorthWaiting = retryAfterSeconds !== undefined && !errorCodeOf(error.code)?.needsOperator;
+  return isWorthWaiting ? { ...answer, retryAfterSeconds } : answer;
 }
 
 /**
@@ -142,12 +145,8 @@ const MAY_BE_ABOUT_SUBSCRIPTION: ReadonlySet<number> = new Set([402, 403, 429]);
 export function isAboutSubscription({ status, code, message }: V2Error): boolean {
   if (!MAY_BE_ABOUT_SUBSCRIPTION.has(status)) return false;
   if (code === 'forbidden') return /subscription/i.test(message);
-  return !hasV1Type(code) && /subscription/i.test(`${code} ${message}`);
-}
-
-/** True for a code whose meaning in v1 is known. */
-function hasV1Type(code: string): boolean {
-  return errorCodeOf(code)?.v1Type !== undefined;
+  const isKnown = errorCodeOf(code)?.v1Type !== undefined;
+  return !isKnown && /subscription/i.test(`${code} ${message}`);
 }
 
 /** True when a submission is refused for lack of capacity, which may exist later. */
@@ -201,12 +200,4 @@ function nodeMessages(nodeErrors: NodeErrors, ids: readonly string[]): string {
     Object.hasOwn(nodeErrors, id) ? (nodeErrors[id]?.errors ?? []) : [],
   );
   return errors.map(({ message, details }) => `${message}: ${details}`).join('\n');
-}
-
-function withRetryAfter<T extends object>(
-  answer: T,
-  { code, retryAfterSeconds }: V2Error,
-): T & { retryAfterSeconds?: number } {
-  if (retryAfterSeconds === undefined || errorCodeOf(code)?.needsOperator) return answer;
-  return { ...answer, retryAfterSeconds };
 }

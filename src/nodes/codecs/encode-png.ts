@@ -7,9 +7,6 @@ import { toBytes } from '../tensor.ts';
 /** One text in a saved file: the prompt, or an entry of `extra_pnginfo`. */
 export type MetadataText = { readonly key: string; readonly text: string };
 
-/** The number of channels that v1 writes for each number of channels of a picture. */
-const CHANNELS: { readonly [channels: number]: 2 | 3 | 4 } = { 2: 2, 3: 3, 4: 4 };
-
 /** The chunks that are kept. sharp adds a resolution that v1 does not write. */
 const KEPT_CHUNKS: readonly string[] = ['IHDR', 'IDAT', 'IEND'];
 
@@ -53,8 +50,7 @@ export async function encodeChunks(
 /** Returns the pixel layout for saving. v1 fails on the same layouts. */
 export function savedChannels({ channels, data }: Pixels): 2 | 3 | 4 {
   if (data.length === 0) throw new NodeFailure('ValueError', 'cannot write empty image');
-  const known = CHANNELS[channels];
-  if (known !== undefined) return known;
+  if (channels === 2 || channels === 3 || channels === 4) return channels;
   throw new NodeFailure('TypeError', `Cannot handle this data type: (1, 1, ${channels}), |u1`);
 }
 
