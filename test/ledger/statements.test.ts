@@ -1,7 +1,7 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { assetStore } from '../../src/ledger/sqlite/assets.ts';
-import { fileStore, FileListCache } from '../../src/ledger/sqlite/files.ts';
+import { createFileLists, fileStore } from '../../src/ledger/sqlite/files.ts';
 import { jobStore } from '../../src/ledger/sqlite/jobs.ts';
 import { promptStore } from '../../src/ledger/sqlite/prompts.ts';
 import { SCHEMA } from '../../src/ledger/sqlite/schema.ts';
@@ -53,7 +53,8 @@ function openPrompts() {
 
 function openFiles() {
   const noted = noting();
-  return fileStore(noted, new Writer(noted), new FileListCache());
+  const writer = new Writer(noted);
+  return fileStore(noted, writer, createFileLists(writer));
 }
 
 beforeEach(() => {
@@ -187,7 +188,7 @@ describe('group commit', () => {
 test('pages and look-ups are read from an index, never by sorting or scanning a table', () => {
   const noted = noting();
   const writer = new Writer(noted);
-  const lists = new FileListCache();
+  const lists = createFileLists(writer);
   for (const open of [promptStore, fileStore, jobStore, assetStore]) open(noted, writer, lists);
   const reads = prepared.filter((sql) => /^SELECT[^]*(LIMIT|= \?)/.test(sql));
   expect(reads.length).toBeGreaterThan(15);

@@ -9,7 +9,7 @@ import type {
   KeyStore,
 } from '../ledger.ts';
 import { RECORD_KINDS } from '../records.ts';
-import type { FileListCache } from './files.ts';
+import type { FileLists } from './files.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 
@@ -18,7 +18,7 @@ const COLUMNS = SQL.select();
 const KEYS = sqlColumns<ClaimedAsset>(CLAIMED_ASSET_COLUMNS);
 
 /** The asset records of the embedded engine; the bytes are files of their own. */
-export function assetStore(db: Database, writer: Writer, lists: FileListCache): AssetStore {
+export function assetStore(db: Database, writer: Writer, lists: FileLists): AssetStore {
   const sql = statements(db);
   const claimed = assetKeyLookup(db);
   const row = (found: unknown) => found as AssetRow | undefined;
@@ -48,14 +48,14 @@ export function assetStore(db: Database, writer: Writer, lists: FileListCache): 
       ),
     expiredBy: async (nowMs) => rows(sql.expired.all(nowMs)),
     oldest: async (limit) => rows(sql.oldest.all(limit)),
-    remove: (id) =>
-      lists.change(() =>
-        writer.write(() => {
-          sql.removeInputNames.run({ id });
-          sql.clearOutputNames.run({ id });
-          sql.remove.run(id);
-        }),
-      ),
+    remove(id) {
+      lists.clear();
+      return writer.write(() => {
+        sql.removeInputNames.run({ id });
+        sql.clearOutputNames.run({ id });
+        sql.remove.run(id);
+      });
+    },
     countByHash: async (hash) => (sql.count.get(hash) as { n: number }).n,
     totalBytes: async () => (sql.total.get() as { n: number }).n,
   };

@@ -10,7 +10,7 @@ const SQL = sqlColumns<FileRow>(FILE_COLUMNS);
 const COLUMNS = SQL.select();
 
 /** v1 file names and the assets behind them. */
-export function fileStore(db: Database, writer: Writer, lists: FileListCache): FileStore {
+export function fileStore(db: Database, writer: Writer, lists: FileLists): FileStore {
   const named = `user = ? AND type = ? AND subfolder = ? AND filename = ?`;
   const put = db.prepare(`INSERT OR REPLACE INTO files ${SQL.insert}`);
   const claim = db.prepare(`INSERT OR IGNORE INTO files ${SQL.insert}`);
@@ -20,8 +20,10 @@ export function fileStore(db: Database, writer: Writer, lists: FileListCache): F
   const list = db.prepare(`SELECT ${COLUMNS} FROM files WHERE user = ? AND type = ?
     AND asset_id <> '' ORDER BY modified_at_ms DESC, rowid DESC`);
   const remove = db.prepare(`DELETE FROM files WHERE ${named}`);
-  const write = <T>(apply: () => T, of: ListKey, durability?: Durability): Promise<T> =>
-    lists.change(() => writer.write(apply, durability), of);
+  const write = <T>(apply: () => T, of: ListKey, durability?: Durability): Promise<T> => {
+    lists.delete(keyOf(of));
+    return writer.write(apply, durability);
+  };
   return {
     put: (row, durability) => write(() => void put.run(...SQL.values(row)), row, durability),
     claim: (row, durability) =>
@@ -29,8 +31,12 @@ export function fileStore(db: Database, writer: Writer, lists: FileListCache): F
     get: async (user, { type, subfolder, filename }) =>
       get.get(user, type, subfolder, filename) as FileRow | undefined,
     byAsset: async (user, assetId) => byAsset.get(user, assetId) as FileRow | undefined,
-    list: async (user, type) =>
-      lists.of(user, type, () => list.all(user, type) as unknown as FileRow[]),
+    async list(user, type) {
+      const key = keyOf({ user, type });
+      const rows = lists.get(key) ?? (list.all(user, type) as unknown as FileRow[]);
+      lists.set(key, rows);
+      return rows;
+    },
     remove: (user, { type, subfolder, filename }) =>
       write(() => void remove.run(user, type, subfolder, filename), { user, type }),
   };
@@ -61,42 +67,19 @@ type ListKey = { readonly user: string; readonly type: FileType };
 /** The most files in all cached lists together. */
 const MAX_CACHED_FILES = 100_000;
 
+export type FileLists = LRUCache<string, readonly FileRow[]>;
+
 /**
  * Caches lists of files by user and type, because every request for the node definitions reads one and files change
- * rarely. A change invalidates its list. No other process writes to the database.
+ * rarely. A change removes its list. No other process writes to the database.
  */
-export class FileListCache {
-  readonly #cached = new LRUCache<string, readonly FileRow[]>({
+export function createFileLists(writer: Writer): FileLists {
+  const lists: FileLists = new LRUCache({
     maxSize: MAX_CACHED_FILES,
     sizeCalculation: (rows) => rows.length + 1,
   });
-
-  of(user: string, type: FileType, read: () => readonly FileRow[]): readonly FileRow[] {
-    const key = keyOf({ user, type });
-    const rows = this.#cached.get(key) ?? read();
-    this.#cached.set(key, rows);
-    return rows;
-  }
-
-  /**
-   * Runs a write to the table of files, which changes the list of one user and type; without `of`, any list.
-   * The lists are invalidated at once, and again when the write fails.
-   */
-  async change<T>(write: () => Promise<T>, of?: ListKey): Promise<T> {
-    const writing = write();
-    this.#invalidate(of);
-    try {
-      return await writing;
-    } catch (error) {
-      this.#invalidate(of);
-      throw error;
-    }
-  }
-
-  #invalidate(of: ListKey | undefined): void {
-    if (of) this.#cached.delete(keyOf(of));
-    else this.#cached.clear();
-  }
+  writer.onFailure(() => lists.clear());
+  return lists;
 }
 
 function keyOf({ user, type }: ListKey): string {

@@ -133,32 +133,28 @@ function historyStore({ db, writer, dropReplaced }: Parts) {
   const done = `FROM prompts WHERE user = ? AND state = 'done'`;
   const sql = historyStatements(db, done);
   const outlines = createOutlines(db);
-  /** Invalidates the outlines after a failed write, because they may have been read with it. */
-  const onFailure = (error: unknown): never => {
-    outlines.invalidate();
-    throw error;
-  };
-  const change = (apply: () => void): Promise<void> => writer.write(apply).catch(onFailure);
+  // They may have been read with a write that failed.
+  writer.onFailure(() => outlines.invalidate());
   return {
     async finish(key, { shortened, ...outcome }, durability) {
       const { graphJson = null, extraDataJson = null } = shortened ?? {};
       const values = { key, ...NO_END, ...outcome, graphJson, extraDataJson };
-      await writer.write(() => void sql.finish.run(values), durability).catch(onFailure);
+      await writer.write(() => void sql.finish.run(values), durability);
       if (shortened) await dropReplaced(key);
     },
     outlines: outlines.of,
     deleteHistory: (user, promptIds) =>
-      change(() => {
+      writer.write(() => {
         promptIds.forEach((id) => sql.deleteDone.run(user, id));
         outlines.invalidate(user);
       }),
     clearHistory: (user) =>
-      change(() => {
+      writer.write(() => {
         sql.clearDone.run(user);
         outlines.invalidate(user);
       }),
     pruneHistory: ({ count, bytes }) =>
-      change(() => {
+      writer.write(() => {
         for (const { user } of sql.overLimits.all(count, bytes) as { user: string }[]) {
           sql.prune.run({ user, count, bytes });
           outlines.invalidate(user);

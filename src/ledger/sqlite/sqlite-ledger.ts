@@ -9,7 +9,7 @@ import type { LedgerIdentity } from '../identity.ts';
 import type { Ledger } from '../ledger.ts';
 import { assetStore, keyStore } from './assets.ts';
 import { callCountStore } from './call-counts.ts';
-import { fileStore, textStore, FileListCache } from './files.ts';
+import { createFileLists, fileStore, textStore } from './files.ts';
 import { jobStore } from './jobs.ts';
 import { LongTexts } from './long-texts.ts';
 import { modelCallStore, replayStore } from './models.ts';
@@ -79,7 +79,7 @@ function createLedger(db: Database, path: string, closeAll: () => void): SqliteL
   const log = path === IN_MEMORY ? undefined : createLogSync(path);
   const writer = new Writer(db, log);
   new LongTexts(db, writer).dropOrphans();
-  const lists = new FileListCache();
+  const lists = createFileLists(writer);
   return {
     identity: sqliteIdentity(db, writer),
     prompts: promptStore(db, writer),

@@ -19,6 +19,7 @@ export class Writer {
   readonly #log: Omit<LogSync, 'close'> | undefined;
   readonly #begin: StatementSyncInstance;
   readonly #commit: StatementSyncInstance;
+  readonly #onFailure: (() => void)[] = [];
   #batch: PendingWrite[] = [];
   #isOpen = false;
   #immediate: NodeJS.Immediate | undefined;
@@ -43,9 +44,14 @@ export class Writer {
       } catch (cause) {
         reject(writeFailure(cause));
         // A refused row fails only its own write. A full disk ends the transaction, and fails all writes in it.
-        if (this.#db.isOpen && !this.#db.isTransaction) rejectAll(this.#takeBatch(), cause);
+        if (this.#db.isOpen && !this.#db.isTransaction) this.#fail(this.#takeBatch(), cause);
       }
     });
+  }
+
+  /** `act` is called when writes have failed that reads may have seen. */
+  onFailure(act: () => void): void {
+    this.#onFailure.push(act);
   }
 
   /** Commits the pending writes. */
@@ -56,7 +62,7 @@ export class Writer {
       this.#commit.run();
     } catch (cause) {
       rollBack(this.#db);
-      return rejectAll(waiting, cause);
+      return this.#fail(waiting, cause);
     }
     this.#settleCommitted(waiting);
   }
@@ -78,6 +84,11 @@ export class Writer {
     this.#begin.run();
     this.#isOpen = true;
     this.#immediate ??= setImmediate(() => this.flush());
+  }
+
+  #fail(writes: readonly PendingWrite[], cause: unknown): void {
+    for (const act of this.#onFailure) act();
+    for (const { reject } of writes) reject(writeFailure(cause));
   }
 
   #takeBatch(): PendingWrite[] {
@@ -104,7 +115,7 @@ export class Writer {
     try {
       await this.#log?.sync();
     } catch (cause) {
-      return rejectAll(writes, cause);
+      return this.#fail(writes, cause);
     }
     for (const { settle } of writes) settle();
   }
@@ -117,10 +128,6 @@ function rollBack(db: Database): void {
   } catch {
     // The next BEGIN reports the error.
   }
-}
-
-function rejectAll(waiting: readonly PendingWrite[], cause: unknown): void {
-  for (const { reject } of waiting) reject(writeFailure(cause));
 }
 
 function writeFailure(cause: unknown): Error {
