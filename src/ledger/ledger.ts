@@ -196,12 +196,8 @@ export interface CallStore {
   expire(lastBeforeMs: number): Promise<void>;
 }
 
-type ReplayAnswer = {
-  readonly atMs: number;
-  readonly status: number;
-  readonly contentType: string;
-  readonly body: Uint8Array;
-};
+/** The end of a call: `recorded` with its answer, or `consumed` without one. */
+export type ReplayEnd = Pick<ReplayRow, 'state' | 'atMs' | 'status' | 'contentType' | 'body'>;
 
 /** Identifies a reservation: `requestId` distinguishes it from a later reservation of the same key. */
 export type ReplayHolder = Pick<ReplayRow, 'scope' | 'key' | 'requestId'>;
@@ -215,8 +211,7 @@ export interface ReplayStore {
     row: ReplayHolder & { readonly fingerprint: string; readonly atMs: number },
     freeBeforeMs: number,
   ): Promise<ReplayRow | undefined>;
-  record(holder: ReplayHolder, answer: ReplayAnswer): Promise<void>;
-  consume(holder: ReplayHolder, atMs: number): Promise<void>;
+  settle(holder: ReplayHolder, end: ReplayEnd): Promise<void>;
   release(holder: ReplayHolder): Promise<void>;
   /** Frees the keys reserved before this time. */
   expire(beforeMs: number): Promise<void>;

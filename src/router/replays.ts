@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ReplayHolder, ReplayRow, ReplayStore } from '../ledger/ledger.ts';
+import type { ReplayEnd, ReplayHolder, ReplayRow, ReplayStore } from '../ledger/ledger.ts';
 import type { ModelLimits } from './limits.ts';
 import { type RouterReply, type ReplyError, Unavailable, replyError } from './reply.ts';
 
@@ -62,7 +62,7 @@ export function createReplays({ store, now, limits, isShared }: ReplaysOptions):
   const freeBeforeMs = (): number => Math.min(now() - limits.replayMs, ...running.values());
   const keyHoldFor = (holder: ReplayHolder): KeyHold => ({
     release: () => orUnavailable(store.release(holder)),
-    consume: () => orUnavailable(store.consume(holder, now())),
+    consume: () => orUnavailable(store.settle(holder, consumedAt(now()))),
     end: () => void running.delete(holder.requestId),
     async settle(reply) {
       if (isReleasing(reply.status)) return await orUnavailable(store.release(holder));
@@ -70,9 +70,10 @@ export function createReplays({ store, now, limits, isShared }: ReplaysOptions):
       const { status, contentType = '' } = reply;
       const kept = body.length + (await store.recordedBytes());
       if (body.length > limits.replayBytes || kept > limits.replayBudgetBytes) {
-        return await orUnavailable(store.consume(holder, now()));
+        return await orUnavailable(store.settle(holder, consumedAt(now())));
       }
-      await orUnavailable(store.record(holder, { atMs: now(), status, contentType, body }));
+      const answer = { atMs: now(), status, contentType, body };
+      await orUnavailable(store.settle(holder, { state: 'recorded', ...answer }));
     },
   });
   const reserve = async (row: Reserved): Promise<ReplayRow | undefined> => {
@@ -95,6 +96,10 @@ export function createReplays({ store, now, limits, isShared }: ReplaysOptions):
     },
     sweep: () => store.expire(freeBeforeMs()),
   };
+}
+
+function consumedAt(atMs: number): ReplayEnd {
+  return { state: 'consumed', atMs, status: null, contentType: null, body: null };
 }
 
 /** Identifies a request by its model and its bytes. */

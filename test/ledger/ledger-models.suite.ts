@@ -4,11 +4,14 @@ import type { Ledger, ModelCallRow } from '../../src/ledger/ledger.ts';
 const ROW = { scope: 'ann', key: 'k', fingerprint: 'f1', requestId: 'r1', atMs: 1000 };
 const HOLDER = { scope: 'ann', key: 'k', requestId: 'r1' };
 const ANSWER = {
+  state: 'recorded' as const,
   atMs: 2000,
   status: 200,
   contentType: 'audio/wav',
   body: new Uint8Array([0, 255, 13, 10]),
 };
+const unanswered = { status: null, contentType: null, body: null };
+const CONSUMED = { state: 'consumed', ...unanswered } as const;
 
 function modelCall(requestId: string, more: Partial<ModelCallRow> = {}): ModelCallRow {
   return {
@@ -36,7 +39,6 @@ export function modelStoresSuite(ledgerOf: () => Ledger): void {
   describe('replays', () => {
     const again = (more: Partial<typeof ROW> = {}, freeBeforeMs = 0) =>
       ledger.replays.reserve({ ...ROW, requestId: 'r2', ...more }, freeBeforeMs);
-    const unanswered = { status: null, contentType: null, body: null };
 
     test('a key is reserved once in each scope; a later call gets the reservation', async () => {
       expect(await ledger.replays.reserve(ROW, 0)).toBeUndefined();
@@ -58,7 +60,7 @@ export function modelStoresSuite(ledgerOf: () => Ledger): void {
 
     test('a recorded answer is read back byte for byte', async () => {
       await ledger.replays.reserve(ROW, 0);
-      await ledger.replays.record(HOLDER, ANSWER);
+      await ledger.replays.settle(HOLDER, ANSWER);
       const found = await again();
       expect(found).toMatchObject({
         state: 'recorded',
@@ -72,14 +74,14 @@ export function modelStoresSuite(ledgerOf: () => Ledger): void {
 
     test('an empty answer is recorded too', async () => {
       await ledger.replays.reserve(ROW, 0);
-      await ledger.replays.record(HOLDER, { ...ANSWER, body: new Uint8Array() });
+      await ledger.replays.settle(HOLDER, { ...ANSWER, body: new Uint8Array() });
       expect(await again()).toMatchObject({ state: 'recorded', status: 200 });
     });
 
     test('a consumed key keeps no answer, not even one that was recorded before', async () => {
       await ledger.replays.reserve(ROW, 0);
-      await ledger.replays.record(HOLDER, ANSWER);
-      await ledger.replays.consume(HOLDER, 3000);
+      await ledger.replays.settle(HOLDER, ANSWER);
+      await ledger.replays.settle(HOLDER, { ...CONSUMED, atMs: 3000 });
       expect(await again()).toEqual({ ...ROW, ...unanswered, atMs: 3000, state: 'consumed' });
       expect(await ledger.replays.recordedBytes()).toBe(0);
     });
@@ -90,14 +92,13 @@ export function modelStoresSuite(ledgerOf: () => Ledger): void {
       expect(await again()).toBeUndefined();
     });
 
-    test.each(['release', 'record', 'consume'] as const)(
+    test.each(['release', 'settle'] as const)(
       'a call that no longer holds the key cannot %s it',
       async (act) => {
         await ledger.replays.reserve(ROW, 0);
         const acts = {
           release: () => ledger.replays.release({ ...HOLDER, requestId: 'old' }),
-          record: () => ledger.replays.record({ ...HOLDER, requestId: 'old' }, ANSWER),
-          consume: () => ledger.replays.consume({ ...HOLDER, requestId: 'old' }, 1),
+          settle: () => ledger.replays.settle({ ...HOLDER, requestId: 'old' }, ANSWER),
         };
         await acts[act]();
         expect(await again()).toMatchObject({ state: 'reserved', requestId: 'r1' });
@@ -106,7 +107,7 @@ export function modelStoresSuite(ledgerOf: () => Ledger): void {
 
     test('a key is free again once its answer is older than asked, or was expired', async () => {
       await ledger.replays.reserve(ROW, 0);
-      await ledger.replays.record(HOLDER, ANSWER);
+      await ledger.replays.settle(HOLDER, ANSWER);
       expect(await again({}, 2000)).toMatchObject({ state: 'recorded' });
       expect(await again({}, 2001)).toBeUndefined();
       await ledger.replays.reserve({ ...ROW, key: 'other' }, 0);

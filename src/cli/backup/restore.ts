@@ -177,9 +177,7 @@ const WRITERS: Writers = {
 async function writeReplay({ replays }: Ledger, row: RecordRows['replays']): Promise<void> {
   const { state, atMs, status, contentType, body } = row;
   await replays.reserve(row, 0);
-  if (state === 'consumed') await replays.consume(row, atMs);
-  if (state !== 'recorded' || status === null || contentType === null || body === null) return;
-  await replays.record(row, { atMs, status, contentType, body });
+  if (state !== 'reserved') await replays.settle(row, { state, atMs, status, contentType, body });
 }
 
 async function writePrompt({ prompts }: Ledger, row: RecordRows['prompts']): Promise<void> {

@@ -1,31 +1,21 @@
 import { MODEL_CALL_COLUMNS, REPLAY_COLUMNS } from '../columns.ts';
-import type {
-  ModelCallRow,
-  ModelCallStore,
-  ReplayHolder,
-  ReplayRow,
-  ReplayStore,
-} from '../ledger.ts';
+import type { ModelCallRow, ModelCallStore, ReplayRow, ReplayStore } from '../ledger.ts';
 import { type LedgerConnection, joinKey } from './connection.ts';
 import { createTable, newToken } from './table.ts';
-
-const NO_ANSWER = { status: null, contentType: null, body: null } as const;
 
 /** The idempotency keys of the model router and their stored answers. */
 export function replayStore(connection: LedgerConnection): ReplayStore {
   const table = createTable<ReplayRow>(connection, 'replay', REPLAY_COLUMNS);
   const lua = connection.scripts('replays', REPLAY_SCRIPTS);
-  const settle = async ({ scope, key, requestId }: ReplayHolder, change: Partial<ReplayRow>) =>
-    lua.settle(joinKey(scope, key), requestId, ...table.fields(change));
   return {
     async reserve({ scope, key, fingerprint, requestId, atMs }, freeBeforeMs) {
-      const row = { scope, key, fingerprint, requestId, atMs, state: 'reserved', ...NO_ANSWER };
-      const args = [...table.names, ...table.fields(row as ReplayRow)];
+      const row = { scope, key, fingerprint, requestId, atMs, state: 'reserved' } as const;
+      const args = [...table.names, ...table.fields(row)];
       const head = [joinKey(scope, key), newToken(), freeBeforeMs, table.names.length];
       return table.decode(await lua.reserve(...head, ...args));
     },
-    record: (holder, answer) => settle(holder, { state: 'recorded', ...answer }),
-    consume: (holder, atMs) => settle(holder, { state: 'consumed', atMs, ...NO_ANSWER }),
+    settle: async ({ scope, key, requestId }, end) =>
+      lua.settle(joinKey(scope, key), requestId, ...table.fields(end)),
     release: ({ scope, key, requestId }) => lua.release(joinKey(scope, key), requestId),
     expire: (beforeMs) => lua.expire(beforeMs),
     recordedBytes: () => connection.number('replays:bytes'),

@@ -24,9 +24,7 @@ export function replayStore(db: Database, writer: Writer): ReplayStore {
         const reserved = sql.reserve.run({ ...row }).changes === 1;
         return reserved ? undefined : find(row.scope, row.key);
       }),
-    record: (holder, answer) =>
-      writer.write(() => void sql.record.run({ ...pick(holder), ...answer })),
-    consume: (holder, atMs) => writer.write(() => void sql.consume.run({ ...pick(holder), atMs })),
+    settle: (holder, end) => writer.write(() => void sql.settle.run({ ...pick(holder), ...end })),
     release: (holder) => writer.write(() => void sql.release.run(pick(holder))),
     expire: (beforeMs) => writer.write(() => void sql.expire.run(beforeMs)),
     recordedBytes: async () => (sql.bytes.get() as { n: number }).n,
@@ -46,11 +44,9 @@ function replayStatements(db: Database) {
     expireOne: db.prepare(`DELETE FROM model_replays WHERE scope = ? AND key = ? AND at_ms < ?`),
     reserve: db.prepare(`INSERT OR IGNORE INTO model_replays (scope, key, fingerprint, request_id,
       state, at_ms) VALUES (:scope, :key, :fingerprint, :requestId, 'reserved', :atMs)`),
-    record: db.prepare(`UPDATE model_replays SET state = 'recorded', at_ms = :atMs,
-      status = :status, content_type = :contentType, body = :body, body_bytes = length(:body)
+    settle: db.prepare(`UPDATE model_replays SET state = :state, at_ms = :atMs, status = :status,
+      content_type = :contentType, body = :body, body_bytes = coalesce(length(:body), 0)
       WHERE ${held}`),
-    consume: db.prepare(`UPDATE model_replays SET state = 'consumed', at_ms = :atMs, status = NULL,
-      content_type = NULL, body = NULL, body_bytes = 0 WHERE ${held}`),
     release: db.prepare(`DELETE FROM model_replays WHERE ${held}`),
     expire: db.prepare('DELETE FROM model_replays WHERE at_ms < ?'),
     bytes: db.prepare(`SELECT coalesce(sum(body_bytes), 0) AS n FROM model_replays
