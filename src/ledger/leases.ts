@@ -85,23 +85,26 @@ export class ProcessLeases {
     this.#scripts = defineScripts(redis, SCRIPTS, { namespace: 'process_leases', prefix, prelude });
   }
 
-  /** Runs the work and returns true; returns false when another process holds the lease. */
-  async tryWith({ name, leaseMs }: ProcessLease, work: () => Promise<void>): Promise<boolean> {
+  /** Runs the work and returns its result; returns `undefined` when another process holds the lease. */
+  async tryWith<T>(
+    { name, leaseMs }: ProcessLease,
+    work: () => Promise<T>,
+  ): Promise<{ readonly value: T } | undefined> {
     const token = await this.#scripts.take<string | null>(name, this.#instance, leaseMs);
-    if (token === null) return false;
+    if (token === null) return undefined;
     try {
-      await work();
+      return { value: await work() };
     } finally {
       await this.#scripts.drop(name, token);
     }
-    return true;
   }
 
   /** Waits until no other process holds the lease, then runs the work. */
   async with<T>(lease: ProcessLease, work: () => Promise<T>): Promise<T> {
-    let result: { readonly value: T } | undefined;
-    const run = async (): Promise<void> => void (result = { value: await work() });
-    while (!(await this.tryWith(lease, run))) await delay(POLL_MS);
-    return (result as unknown as { readonly value: T }).value;
+    for (;;) {
+      const done = await this.tryWith(lease, work);
+      if (done) return done.value;
+      await delay(POLL_MS);
+    }
   }
 }

@@ -7,20 +7,17 @@ import { createTable, newToken } from './table.ts';
 export function callCountStore(connection: LedgerConnection): CallStore {
   const table = createTable<CallCount>(connection, 'call', CALL_COUNT_COLUMNS);
   const lua = connection.scripts('calls', { add, expire });
+  const valuesOf = (row: CallCount) => table.names.map((name) => row[name]);
   return {
     async add(rows) {
-      if (rows.length > 0) await lua.add(newToken(), ...rows.flatMap(argsOf));
+      if (rows.length > 0) await lua.add(newToken(), ...rows.flatMap(valuesOf));
     },
     list: () => table.listed('calls:last'),
     expire: (lastBeforeMs) => lua.expire(lastBeforeMs),
   };
 }
 
-function argsOf(row: CallCount): (string | number)[] {
-  const { user, agent, clientId, route, count, firstAtMs, lastAtMs } = row;
-  return [user, agent, clientId, route, count, firstAtMs, lastAtMs];
-}
-
+// The arguments after the token are the values of each row, in the order of `CALL_COUNT_COLUMNS`.
 const add = `
 if not once(ARGV[1]) then return end
 for i = 2, #ARGV, 7 do

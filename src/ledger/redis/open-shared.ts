@@ -25,20 +25,6 @@ const DURABLE_SETTINGS = {
   'maxmemory-policy': 'noeviction',
 } as const;
 
-/**
- * Opens the ledger. Throws an error with one sentence for the operator when Redis cannot be reached within
- * `reachWithinMs`, refuses access, has an interrupted restore, or was written by another version.
- */
-export async function openSharedRedis(options: OpenOptions): Promise<SharedRedis> {
-  const { url, reachWithinMs = REACH_WITHIN_MS } = options;
-  try {
-    return await open(options, reachWithinMs);
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`the ledger ${withoutRedisLogin(url)} ${reason}`, { cause: error });
-  }
-}
-
 type OpenOptions = {
   readonly url: string;
   readonly log: Logger;
@@ -47,10 +33,16 @@ type OpenOptions = {
   readonly restore?: { readonly newId: string | undefined };
 };
 
-async function open(
-  { url, log, restore }: OpenOptions,
-  reachWithinMs: number,
-): Promise<SharedRedis> {
+/**
+ * Opens the ledger. Throws an error with one sentence for the operator when Redis cannot be reached within
+ * `reachWithinMs`, refuses access, has an interrupted restore, or was written by another version.
+ */
+export async function openSharedRedis({
+  url,
+  log,
+  reachWithinMs = REACH_WITHIN_MS,
+  restore,
+}: OpenOptions): Promise<SharedRedis> {
   const links = openRedis(url, { log });
   try {
     await connectWithin(links, reachWithinMs);
@@ -63,7 +55,8 @@ async function open(
     return createSharedRedis(links, id);
   } catch (error) {
     await links.close();
-    throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`the ledger ${withoutRedisLogin(url)} ${reason}`, { cause: error });
   }
 }
 
