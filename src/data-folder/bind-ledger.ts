@@ -50,10 +50,11 @@ export async function bindDataDir(
 
 /** Returns the id of a data folder, and the id of the ledger that recorded its files. */
 export function idsOfFolder(root: string) {
-  return { folderId: readIdIn(root, 'folder.id'), ledgerId: readIdIn(root, 'ledger.id') };
+  return { folderId: textIn(root, 'folder.id'), ledgerId: textIn(root, 'ledger.id') };
 }
 
-function readIdIn(root: string, name: string): string | undefined {
+/** Returns the text of a file in the data folder; `undefined` when there is none. */
+export function textIn(root: string, name: string): string | undefined {
   const path = join(root, name);
   return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
 }
@@ -64,7 +65,7 @@ function readIdIn(root: string, name: string): string | undefined {
  */
 async function folderIdIn(root: string, boundFolderId: string | undefined): Promise<string> {
   const path = join(root, 'folder.id');
-  if (boundFolderId !== undefined && readIdIn(root, 'folder.id') !== boundFolderId)
+  if (boundFolderId !== undefined && textIn(root, 'folder.id') !== boundFolderId)
     writeFileAtomically(path, boundFolderId);
   if (!existsSync(path)) await writeNewFile(path, randomUUID());
   for (const untilMs = Date.now() + ID_WRITE_TIMEOUT_MS; Date.now() < untilMs; await delay(20)) {
@@ -90,7 +91,7 @@ export function newLedgerText(root: string, storedIn: LedgerIdentity['storedIn']
 
 /** Says which kind of ledger recorded the files: ids of Redis ledgers are UUIDs, ids of databases are not. */
 function formerLedgerHint(root: string, storedIn: LedgerIdentity['storedIn']): string {
-  const recordedBy = readIdIn(root, 'ledger.id');
+  const recordedBy = textIn(root, 'ledger.id');
   const isInRedis = recordedBy?.includes('-');
   if (storedIn === 'folder' && isInRedis) return ' (a ledger in Redis recorded them, see --ledger)';
   if (storedIn === 'service' && isInRedis) return ' (another ledger in Redis recorded them)';

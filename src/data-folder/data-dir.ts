@@ -2,7 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type BucketIdentity, UNFINISHED_COPY, bindBucket } from './bind-bucket.ts';
-import { type BindOptions, bindDataDir, idsOfFolder, writeFileAtomically } from './bind-ledger.ts';
+import {
+  type BindOptions,
+  bindDataDir,
+  idsOfFolder,
+  textIn,
+  writeFileAtomically,
+} from './bind-ledger.ts';
 import type { LedgerIdentity } from '../ledger/identity.ts';
 import { holdsFiles } from './set-aside.ts';
 
@@ -80,7 +86,7 @@ export async function refuseOtherPlace(
   root: string,
   bucket: BucketIdentity | undefined,
 ): Promise<void> {
-  const url = bucketOf(root);
+  const url = textIn(root, BUCKET_FILE);
   if (bucket === undefined) {
     if (url === undefined) return;
     throw new Error(
@@ -95,12 +101,6 @@ export async function refuseOtherPlace(
   if (url !== undefined || folderId === undefined || !holdsFiles(root)) return;
   if ((await bucket.readId('folder.id')) === folderId)
     throw new Error(`the files of --data-dir ${root} are in that folder: leave --files out`);
-}
-
-/** Returns the URL of the bucket that has the files of a data directory; `undefined` when the directory has them. */
-function bucketOf(root: string): string | undefined {
-  const path = join(root, BUCKET_FILE);
-  return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
 }
 
 /** Stores the URL of the bucket that has the files. */
@@ -135,10 +135,13 @@ export function databasePath(root: string): string {
 }
 
 async function loadSecret(root: string, ledger: LedgerIdentity): Promise<Buffer> {
-  if (ledger.secret === undefined) return readSecret(root);
   // A ledger in Redis that takes over the data of one process also takes its secret, so that users and links stay
   // valid.
-  return ledger.secret(secretIn(root) ?? randomBytes(SECRET_BYTES));
+  const found = secretIn(root);
+  const secret = found ?? randomBytes(SECRET_BYTES);
+  if (ledger.secret) return await ledger.secret(secret);
+  if (!found) placeSecret(root, secret);
+  return secret;
 }
 
 /** Writes the secret into the folder of a process with its own database. */
@@ -148,19 +151,13 @@ export function placeSecret(root: string, secret: Buffer): void {
 
 /** Returns the secret in the folder; `undefined` when there is none. Throws when it is damaged. */
 export function secretIn(root: string): Buffer | undefined {
-  return existsSync(secretPath(root)) ? readSecret(root) : undefined;
+  const path = secretPath(root);
+  if (!existsSync(path)) return undefined;
+  const secret = readFileSync(path);
+  if (secret.length === SECRET_BYTES) return secret;
+  throw new Error(`${path} is damaged: remove it, and all users of keys become new users`);
 }
 
 function secretPath(root: string): string {
   return join(root, 'secret.key');
-}
-
-function readSecret(root: string): Buffer {
-  const path = secretPath(root);
-  if (!existsSync(path)) writeFileAtomically(path, randomBytes(SECRET_BYTES));
-  const secret = readFileSync(path);
-  if (secret.length !== SECRET_BYTES) {
-    throw new Error(`${path} is damaged: remove it, and all users of keys become new users`);
-  }
-  return secret;
 }

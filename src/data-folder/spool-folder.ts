@@ -14,10 +14,9 @@ const ABANDONED_AFTER_MS = 7 * 24 * HOUR_MS;
 const IDLE_PROCESS_MS = 24 * HOUR_MS;
 
 /** Opens the folder of a process that is alone. Removes its content, which an earlier process left. */
-export function openSpool(path: string): SpoolFolder {
+export function openSpool(path: string): void {
   rmSync(path, { recursive: true, force: true });
   mkdirSync(path, { recursive: true, mode: 0o700 });
-  return { path, close: () => {} };
 }
 
 /**

@@ -139,7 +139,8 @@ async function storeBlob(folder: string): Promise<void> {
 describe('the spool', () => {
   test('of a process that is alone is emptied', async () => {
     await writeFile(join(root, 'left-over'), 'x');
-    expect(await readdir(openSpool(root).path)).toEqual([]);
+    openSpool(root);
+    expect(await readdir(root)).toEqual([]);
   });
 
   test('of one of several is its own, and goes with it alone', async () => {
