@@ -47,6 +47,7 @@ export const DEFAULT_REMOTE_LIMITS = {
   confirmAfterMs: 500,
 
   maxStreams: MAX_STREAMS,
+  /** A stream counts as broken after this time without a complete event or comment. */
   streamIdleTimeoutMs: 45_000,
   /** How long a stream is read after a terminal status. */
   afterTerminalMs: 2_000,

@@ -12,9 +12,12 @@ import {
   type Progress,
   outputTypeOf,
 } from '../protocol/v2.ts';
+import type { JobEvent } from '../protocol/job-api.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { engineFileOf } from '../protocol/engine-file.ts';
 import { withoutFolders, withoutFoldersIn } from './files/upload-paths.ts';
+
+type DataOf<Name> = Extract<JobEvent, { event: Name }>['data'];
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** The latest time of `Date`, less a day for an expiry after it. */
@@ -65,7 +68,7 @@ function members<Shape extends z.ZodRawShape>(shape: Shape) {
 }
 
 /** True for the output of one node. */
-export function isNodeUi(value: unknown): value is NodeUi {
+function isNodeUi(value: unknown): value is NodeUi {
   return isJsonObject(value as Json) && Object.values(value as NodeUi).every(Array.isArray);
 }
 
@@ -201,14 +204,46 @@ function folderFields(outputId: string): Pick<Output, 'x_subfolder' | 'x_temp'> 
   };
 }
 
-export type StatusData = Pick<Job, 'status' | 'x_cached_nodes'> & {
-  readonly queue_position?: number | null;
-};
-
 const STATUS = members({ status, queue_position: optionalNumber, x_cached_nodes: cachedNodes });
 
-export function readStatus(json: unknown): StatusData | undefined {
-  return STATUS.safeParse(json).data as StatusData | undefined;
+export function readStatus(json: unknown): DataOf<'status'> | undefined {
+  return STATUS.safeParse(json).data as DataOf<'status'> | undefined;
+}
+
+const yes = orAbsent(z.literal(true));
+
+const PREVIEW = members({
+  node_id: anyText,
+  content_type: z.string().catch('image/jpeg'),
+  data_base64: z.string(),
+  x_with_step: yes,
+  x_own: yes,
+  x_sampler: yes,
+}).transform(({ data_base64, ...read }) => ({
+  ...read,
+  bytes: Buffer.from(data_base64, 'base64'),
+}));
+
+/** Reads a preview; `undefined` for one without bytes. */
+export function readPreview(json: unknown): DataOf<'preview'> | undefined {
+  const read = PREVIEW.safeParse(json).data as DataOf<'preview'> | undefined;
+  return read && read.bytes.length > 0 ? read : undefined;
+}
+
+const NODE_EVENT = members({
+  node_id: z.string(),
+  phase: z.enum(['started', 'finished']),
+  ui: orAbsent(listsByName.nullable()),
+});
+
+export function readNodeEvent(json: unknown): DataOf<'x_node'> | undefined {
+  return NODE_EVENT.safeParse(json).data as DataOf<'x_node'> | undefined;
+}
+
+const NODE_TEXT = z.object({ node_id: z.string(), text: z.string() });
+
+export function readNodeText(json: unknown): DataOf<'x_text'> | undefined {
+  return NODE_TEXT.safeParse(json).data;
 }
 
 /** Reads the answer of `GET /jobs/{id}/workflow`. */

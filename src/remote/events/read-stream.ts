@@ -9,7 +9,16 @@ import type { HttpAnswer } from '../calls/connections.ts';
 import { type Secrets, redactEvent } from '../calls/redact.ts';
 import { type Json, isJsonObject, parseJson } from '../../protocol/json.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
-import { isNodeUi, readJob, readOutput, readProgress, readStatus } from '../schemas.ts';
+import type { RemoteLimits } from '../limits.ts';
+import {
+  readJob,
+  readNodeEvent,
+  readNodeText,
+  readOutput,
+  readPreview,
+  readProgress,
+  readStatus,
+} from '../schemas.ts';
 
 /** The result of one attempt to read a stream. */
 export type StreamAttempt =
@@ -24,6 +33,7 @@ type StreamRequest = {
   readonly path: string;
   readonly signal: AbortSignal;
   readonly onEvent: (event: JobEvent) => void;
+  /** Texts that are removed from every event. */
   readonly secrets: Secrets;
 };
 
@@ -39,13 +49,7 @@ export async function readStreamOnce(
   if (!answer.ok) return { kind: 'none' };
   const isStream = /^text\/event-stream\b/i.test(answer.headers['content-type'] ?? '');
   if (answer.status === 200 && isStream) {
-    const end = await readStream(answer.body, {
-      onEvent: request.onEvent,
-      secrets: request.secrets,
-      idleTimeoutMs: limits.streamIdleTimeoutMs,
-      afterTerminalMs: limits.afterTerminalMs,
-      maxEventChars: limits.maxEventChars,
-    });
+    const end = await readStream(answer.body, request, limits);
     if (end === 'too large') {
       const limit = limits.maxEventChars;
       const fields = { event: 'upstream.event_too_large', path, limit };
@@ -84,17 +88,6 @@ const DEFAULT_RETRY_SECONDS = 5;
 /** Why a stream ended. This says nothing about the job. */
 type StreamEnd = 'ended' | 'error event' | 'idle' | 'broken' | 'too large';
 
-type StreamOptions = {
-  readonly onEvent: (event: JobEvent) => void;
-  /** Texts that are removed from every event. */
-  readonly secrets: Secrets;
-  /** A stream counts as broken after this time without a complete event or comment. */
-  readonly idleTimeoutMs: number;
-  /** How long the stream is read after a terminal status. */
-  readonly afterTerminalMs: number;
-  readonly maxEventChars: number;
-};
-
 const BYTE_ORDER_MARK = '\ufeff';
 /**
  * The maximum number of lines without an event, comments included: each data line costs much more
@@ -103,9 +96,13 @@ const BYTE_ORDER_MARK = '\ufeff';
 const MAX_LINES = 100_000;
 
 /** Reads one event stream to its end. To abort it, destroy the body. */
-function readStream(body: Readable, options: StreamOptions): Promise<StreamEnd> {
+function readStream(
+  body: Readable,
+  request: StreamRequest,
+  limits: RemoteLimits,
+): Promise<StreamEnd> {
   return new Promise((resolve) => {
-    const reader = new StreamReader(body, options);
+    const reader = new StreamReader(body, request, limits);
     body.on('data', (chunk: Buffer) => reader.receive(chunk));
     body.once('end', () => reader.complete());
     body.once('close', () => resolve(reader.close()));
@@ -114,7 +111,8 @@ function readStream(body: Readable, options: StreamOptions): Promise<StreamEnd> 
 
 class StreamReader {
   readonly #body: Readable;
-  readonly #options: StreamOptions;
+  readonly #request: StreamRequest;
+  readonly #limits: RemoteLimits;
   readonly #parser: EventSourceParser;
   readonly #idle: NodeJS.Timeout;
   #endTimer: NodeJS.Timeout | undefined;
@@ -125,12 +123,13 @@ class StreamReader {
   #isFirst = true;
   #lines = 0;
 
-  constructor(body: Readable, options: StreamOptions) {
+  constructor(body: Readable, request: StreamRequest, limits: RemoteLimits) {
     this.#body = body;
-    this.#options = options;
-    this.#idle = setTimeout(() => this.#stop('idle'), options.idleTimeoutMs);
+    this.#request = request;
+    this.#limits = limits;
+    this.#idle = setTimeout(() => this.#stop('idle'), limits.streamIdleTimeoutMs);
     this.#parser = createParser({
-      maxBufferSize: options.maxEventChars,
+      maxBufferSize: limits.maxEventChars,
       onComment: () => void this.#idle.refresh(),
       onError: (error) => error.type === 'max-buffer-size-exceeded' && this.#stop('too large'),
       onEvent: ({ event = 'message', data }) => this.#receiveEvent(event, data),
@@ -168,10 +167,10 @@ class StreamReader {
     if (name === 'error') return this.#stop('error event');
     const event = readEvent(name, data);
     if (!event) return;
-    this.#options.onEvent(redactEvent(event, this.#options.secrets));
+    this.#request.onEvent(redactEvent(event, this.#request.secrets));
     if (event.event !== 'status' || !IS_TERMINAL[event.data.status]) return;
     // One server writes the outputs after the terminal status.
-    this.#endTimer ??= setTimeout(() => this.#stop('ended'), this.#options.afterTerminalMs);
+    this.#endTimer ??= setTimeout(() => this.#stop('ended'), this.#limits.afterTerminalMs);
   }
 
   #stop(reason: StreamEnd): void {
@@ -193,17 +192,8 @@ const EVENT_READERS: { readonly [name in JobEvent['event']]: Reader } = {
     const json = parseJson(data);
     const read = readStatus(json);
     if (!read) return undefined;
-    const { status, queue_position, x_cached_nodes } = read;
-    const job = IS_TERMINAL[status] ? endedJob(json) : undefined;
-    return {
-      event: 'status',
-      data: {
-        status,
-        ...(queue_position !== undefined && { queue_position }),
-        ...(x_cached_nodes && { x_cached_nodes }),
-        ...(job && { job }),
-      },
-    };
+    const job = IS_TERMINAL[read.status] ? endedJob(json) : undefined;
+    return { event: 'status', data: { ...read, ...(job && { job }) } };
   },
   progress(data) {
     // Progress may have vendor fields, which are copied, and `JSON.parse` reads any nesting.
@@ -214,10 +204,19 @@ const EVENT_READERS: { readonly [name in JobEvent['event']]: Reader } = {
     const read = readOutput(parseJson(data));
     return read && { event: 'output', data: read };
   },
-  // Not `parseJson`: in base64 it always finds a text that looks like a long number.
-  preview: (data) => previewEvent(JSON.parse(data) as Json),
-  x_node: (data) => nodeEvent(parseJson(data)),
-  x_text: (data) => textEvent(JSON.parse(data) as Json),
+  preview(data) {
+    // Not `parseJson`: in base64 it always finds a text that looks like a long number.
+    const read = readPreview(JSON.parse(data));
+    return read && { event: 'preview', data: read };
+  },
+  x_node(data) {
+    const read = readNodeEvent(parseJson(data));
+    return read && { event: 'x_node', data: read };
+  },
+  x_text(data) {
+    const read = readNodeText(JSON.parse(data));
+    return read && { event: 'x_text', data: read };
+  },
 };
 
 /** Reads one event; `undefined` when its name is unknown or its data do not match the contract. */
@@ -234,40 +233,4 @@ function readEvent(name: string, data: string): JobEvent | undefined {
 function endedJob(json: Json): Job | undefined {
   if (!isJsonObject(json) || !Array.isArray(json['outputs'])) return undefined;
   return readJob(json);
-}
-
-function previewEvent(json: Json): JobEvent | undefined {
-  if (!isJsonObject(json)) return undefined;
-  const { node_id, content_type, data_base64, x_with_step, x_own, x_sampler } = json;
-  if (typeof data_base64 !== 'string') return undefined;
-  const bytes = Buffer.from(data_base64, 'base64');
-  if (bytes.length === 0) return undefined;
-  return {
-    event: 'preview',
-    data: {
-      node_id: typeof node_id === 'string' ? node_id : '',
-      content_type: typeof content_type === 'string' ? content_type : 'image/jpeg',
-      bytes,
-      ...(x_with_step === true && { x_with_step }),
-      ...(x_own === true && { x_own }),
-      ...(x_sampler === true && { x_sampler }),
-    },
-  };
-}
-
-function nodeEvent(json: Json): JobEvent | undefined {
-  if (!isJsonObject(json)) return undefined;
-  const { node_id, phase, ui } = json;
-  if (typeof node_id !== 'string' || (phase !== 'started' && phase !== 'finished')) {
-    return undefined;
-  }
-  const uiMember = ui === null || isNodeUi(ui) ? { ui } : {};
-  return { event: 'x_node', data: { node_id, phase, ...uiMember } };
-}
-
-function textEvent(json: Json): JobEvent | undefined {
-  if (!isJsonObject(json)) return undefined;
-  const { node_id, text } = json;
-  if (typeof node_id !== 'string' || typeof text !== 'string') return undefined;
-  return { event: 'x_text', data: { node_id, text } };
 }
