@@ -9,9 +9,8 @@ const BUFFER_MS = 2000;
  * client.
  */
 const READERS = ['client', 'holdover'] as const;
-type Reader = (typeof READERS)[number];
 
-type Recipient = { readonly jobId: string; readonly reader: Reader };
+type Recipient = { readonly jobId: string; readonly reader: (typeof READERS)[number] };
 
 export interface EarlyEvents {
   /** Subscribes, and gives up after `BUFFER_MS`. Never rejects. */
@@ -38,27 +37,28 @@ export function createEarlyEvents(
   jobs: Pick<JobApi, 'events'>,
   clock: Clock = systemClock,
 ): EarlyEvents {
-  const newJobs = new Map<string, NewJob>();
-
-  function expire(name: string): void {
-    for (const stream of newJobs.get(name)?.streams ?? []) close(stream);
-    newJobs.delete(name);
-  }
+  /** The streams that no request has taken. */
+  const streams = new Map<string, EarlyStream>();
 
   /** Removes and returns the stream of this reader, so that it is given to no other one. */
-  function remove(caller: Caller, { jobId, reader }: Recipient): EarlyStream | undefined {
-    const name = nameOf(caller, jobId);
-    const job = newJobs.get(name);
-    const index = job?.streams.findIndex((one) => one.reader === reader) ?? -1;
-    const [stream] = index < 0 ? [] : (job?.streams.splice(index, 1) ?? []);
-    if (job?.streams.length === 0) {
-      job.cancelExpiry();
-      newJobs.delete(name);
-    }
+  function remove(caller: Caller, recipient: Recipient): EarlyStream | undefined {
+    const name = nameOf(caller, recipient);
+    const stream = streams.get(name);
+    streams.delete(name);
+    stream?.cancelExpiry();
     return stream;
   }
 
-  async function subscribe(caller: Caller, jobId: string, stream: EarlyStream): Promise<void> {
+  function forget(caller: Caller, recipient: Recipient): void {
+    const stream = remove(caller, recipient);
+    if (stream) close(stream);
+  }
+
+  async function subscribe(caller: Caller, recipient: Recipient): Promise<void> {
+    const { jobId } = recipient;
+    const cancelExpiry = clock.callAfter(BUFFER_MS, () => forget(caller, recipient));
+    const stream: EarlyStream = { controller: new AbortController(), cancelExpiry };
+    streams.set(nameOf(caller, recipient), stream);
     try {
       const events = await jobs.events(caller, jobId, stream.controller.signal);
       if (events.ok) stream.events = events.value;
@@ -70,17 +70,11 @@ export function createEarlyEvents(
 
   return {
     async open(caller, jobId) {
-      const name = nameOf(caller, jobId);
-      if (newJobs.has(name)) return;
-      const streams = READERS.map((reader) => ({ reader, controller: new AbortController() }));
-      const cancelExpiry = clock.callAfter(BUFFER_MS, () => expire(name));
-      newJobs.set(name, { streams: [...streams], cancelExpiry });
-      await Promise.all(streams.map((stream) => subscribe(caller, jobId, stream)));
+      const recipients = READERS.map((reader) => ({ jobId, reader }));
+      if (recipients.some((recipient) => streams.has(nameOf(caller, recipient)))) return;
+      await Promise.all(recipients.map((recipient) => subscribe(caller, recipient)));
     },
-    forget(caller, recipient) {
-      const stream = remove(caller, recipient);
-      if (stream) close(stream);
-    },
+    forget,
     take(caller, recipient, signal) {
       const stream = remove(caller, recipient);
       if (!stream) return undefined;
@@ -92,15 +86,9 @@ export function createEarlyEvents(
   };
 }
 
-type NewJob = {
-  /** The streams that no request has taken. */
-  readonly streams: EarlyStream[];
-  readonly cancelExpiry: () => void;
-};
-
 type EarlyStream = {
-  readonly reader: Reader;
   readonly controller: AbortController;
+  readonly cancelExpiry: () => void;
   events?: AsyncIterable<JobEvent>;
 };
 
@@ -110,6 +98,6 @@ function close({ controller, events }: EarlyStream): void {
   if (events) drainEvents(events).catch(() => {});
 }
 
-function nameOf({ user }: Caller, jobId: string): string {
-  return `${user} ${jobId}`;
+function nameOf({ user }: Caller, { jobId, reader }: Recipient): string {
+  return `${user} ${reader} ${jobId}`;
 }
