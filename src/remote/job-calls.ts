@@ -100,7 +100,7 @@ async function isHoldover({ calls, links, capabilities, limits, clock }: RemoteC
   const path = links.target('health');
   const timeoutMs = limits.discoverTimeoutMs;
   const outcome = await calls.once(undefined, { method: 'GET', path, timeoutMs });
-  const answer = outcome.kind === 'reply' ? upstreamOf(outcome.reply) : undefined;
+  const answer = outcome.ok ? upstreamOf(outcome.reply) : undefined;
   const isOne = answer === undefined ? known?.isOne === true : answer === 'embedded';
   const forMs = answer === undefined ? limits.discoverRetryMs : limits.discoverAgainMs;
   capabilities.holdover = { isOne, untilMs: clock.now() + forMs };
@@ -112,7 +112,7 @@ async function isHoldover({ calls, links, capabilities, limits, clock }: RemoteC
  * unavailable.
  */
 function upstreamOf({ status, json, isPage }: ServiceReply): Json | null | undefined {
-  if (status >= 500 || status === 429 || isPage === true) return undefined;
+  if (status >= 500 || status === 429 || isPage) return undefined;
   return isJsonObject(json) ? (json['upstream'] ?? null) : null;
 }
 

@@ -4,10 +4,6 @@ import type { JobStatus } from '../protocol/v2.ts';
 export type RemoteLimits = Readonly<typeof DEFAULT_REMOTE_LIMITS>;
 
 const MINUTE_MS = 60_000;
-/**
- * The limit for event streams. The contract allows more in places; every known server accepts six.
- */
-export const MAX_STREAMS = 6;
 
 /** The values of the official clients, where they have one. */
 export const DEFAULT_REMOTE_LIMITS = {
@@ -46,7 +42,8 @@ export const DEFAULT_REMOTE_LIMITS = {
   /** `expired` and `404` count when the answer after this time is the same. */
   confirmAfterMs: 500,
 
-  maxStreams: MAX_STREAMS,
+  /** The contract allows more event streams in places; every known server accepts six. */
+  maxStreams: 6,
   /** A stream counts as broken after this time without a complete event or comment. */
   streamIdleTimeoutMs: 45_000,
   /** How long a stream is read after a terminal status. */

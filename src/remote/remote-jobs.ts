@@ -79,7 +79,7 @@ export function createRemoteJobs(options: RemoteOptions): RemoteJobs {
  */
 async function checkHealth({ calls, links }: RemoteClient): Promise<Result<Health>> {
   const outcome = await calls.once(undefined, { method: 'GET', path: links.target('health') });
-  if (outcome.kind === 'lost') return { ok: false, error: unreachable() };
+  if (!outcome.ok) return { ok: false, error: unreachable() };
   const { reply } = outcome;
   if (reply.status >= 500) return { ok: false, error: { ...toError(reply), status: 503 } };
   return ok({ status: 'healthy', upstream: 'remote' });

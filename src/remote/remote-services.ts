@@ -7,7 +7,7 @@ import { createAssets } from './files/assets.ts';
 import { type RemoteClient, createCalls } from './calls/calls.ts';
 import { type RedirectHost, createForeignLinks } from './files/foreign-links.ts';
 import { UNKNOWN_CAPABILITIES } from './capabilities.ts';
-import { DEFAULT_REMOTE_LIMITS, MAX_STREAMS, type RemoteLimits } from './limits.ts';
+import { DEFAULT_REMOTE_LIMITS, type RemoteLimits } from './limits.ts';
 import { createLinks } from './calls/upstream-links.ts';
 import { createUploadPaths } from './files/upload-paths.ts';
 import { createConnections } from './calls/connections.ts';
@@ -59,7 +59,7 @@ export function createRemoteServices(options: RemoteOptions) {
   const calls = createCalls(connections, { limits, clock, log, capabilities });
   const client: RemoteClient = { calls, links, capabilities, limits, clock, log };
   const snapshots = new Snapshots(client);
-  const streamSlots = createStreamSlots({ max: Math.min(limits.maxStreams, MAX_STREAMS), clock });
+  const streamSlots = createStreamSlots({ max: limits.maxStreams, clock });
   const readTurns = createTurnQueue({ perSecond: limits.readsPerSecond, clock });
   const readOutput = createOutputReader({ snapshots, capabilities });
   return {

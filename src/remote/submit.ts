@@ -5,12 +5,13 @@ import {
   type V2Error,
   isAboutContent,
   ok,
+  v2Error,
 } from '../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../protocol/v2.ts';
 import { isCapacityRefusal } from '../translate/prompt-refusal.ts';
 import type { Account } from './calls/accounts.ts';
 import type { CallOutcome, RemoteClient } from './calls/calls.ts';
-import { retryAfterMs, toError, unreachable } from './calls/errors.ts';
+import { isHtml, retryAfterMs, toError, unreachable } from './calls/errors.ts';
 import type { Snapshots } from './events/snapshots.ts';
 import type { RemoteJobSearch } from './job-search.ts';
 import { readJob } from './schemas.ts';
@@ -91,7 +92,7 @@ function interpretAnswer(
   account: Account,
   answer: CallOutcome,
 ): Result<Job> {
-  if (answer.kind === 'lost') {
+  if (!answer.ok) {
     const outcome = answer.wasSent ? 'unknown' : 'not sent';
     return { ok: false, error: { ...unreachable(), outcome } };
   }
@@ -102,7 +103,7 @@ function interpretAnswer(
     if (job) return ok(job);
     const error = { ...toError(reply, account.key), status: 502, code: 'bad_upstream_response' };
     // A proxy in between requires a login; the service never got the submission.
-    const isPage = status === 200 && /\bhtml\b/i.test(headers['content-type'] ?? '');
+    const isPage = status === 200 && isHtml(headers);
     return { ok: false, error: isPage ? error : { ...error, outcome: 'unknown' } };
   }
   if (isAmbiguous(status))
@@ -129,5 +130,5 @@ function accept(
 function tooBusy(pauseMs: number): V2Error {
   const retryAfterSeconds = Math.max(1, Math.ceil(pauseMs / 1000));
   const message = 'The job service has no room for more jobs right now.';
-  return { status: 429, code: 'queue_full', message, details: null, retryAfterSeconds };
+  return v2Error(429, 'queue_full', message, { retryAfterSeconds });
 }

@@ -9,7 +9,8 @@ import { toError } from '../../src/remote/calls/errors.ts';
 const NAMES = ['constructor', '__proto__', 'toString'];
 
 test.each(NAMES)('a refusal with the code %s', (code) => {
-  const error = toError({ status: 409, headers: {}, json: { error: { code, message: 'No.' } } });
+  const json = { error: { code, message: 'No.' } };
+  const error = toError({ status: 409, headers: {}, json, isPage: false });
   expect(error).toMatchObject({ status: 409, code, message: 'No.' });
   expect(toV1FileError(error)).toMatchObject({ status: 409 });
 });

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/log.ts';
 import { errorCodeOf } from '../../protocol/error-codes.ts';
-import { type Result, type V2Error, ok } from '../../protocol/job-api.ts';
+import { type Result, type V2Error, ok, v2Error } from '../../protocol/job-api.ts';
 import { readRetryAfter } from '../../http/retry-after.ts';
 import type { Account } from './accounts.ts';
 import {
@@ -11,14 +11,7 @@ import {
   type HttpAnswer,
   type HttpRequest,
 } from './connections.ts';
-import {
-  type ServiceReply,
-  readBody,
-  retryAfterMs,
-  toError,
-  tooLargeAnswer,
-  unreachable,
-} from './errors.ts';
+import { type ServiceReply, lostError, readBody, retryAfterMs, toError } from './errors.ts';
 import type { UpstreamCapabilities } from '../capabilities.ts';
 import type { RemoteLimits } from '../limits.ts';
 import type { UpstreamLinks } from './upstream-links.ts';
@@ -34,8 +27,8 @@ type UpstreamCall = {
 
 /** The result of one attempt: a complete answer, or the reason why there is none. */
 export type CallOutcome =
-  | { readonly kind: 'reply'; readonly reply: ServiceReply }
-  | { readonly kind: 'lost'; readonly wasSent: boolean; readonly cause: Error };
+  | { readonly ok: true; readonly reply: ServiceReply }
+  | { readonly ok: false; readonly wasSent: boolean; readonly cause: Error };
 
 /** The parts of the client of one upstream that all other parts use. */
 export type RemoteClient = {
@@ -59,14 +52,14 @@ export function createCalls(
       const event = 'upstream.call_failed';
       const reason = codeOf(answer.cause);
       log.debug({ event, method: call.method, reason }, 'a call to the job service failed');
-      return { kind: 'lost', wasSent: answer.wasSent, cause: answer.cause };
+      return answer;
     }
     const { status, headers } = answer;
     const dateMs = Date.parse(String(headers.date));
     if (!Number.isNaN(dateMs)) capabilities.clockAheadMs = dateMs - Date.now();
     // A 404 also shows that the credential was accepted.
     if (account && (status < 400 || status === 404)) account.credentialRefusal = undefined;
-    return { kind: 'reply', reply: { status, headers, ...readBody(answer.text) } };
+    return { ok: true, reply: { status, headers, ...readBody(answer.text) } };
   }
 
   function recordRefusal(account: Account, reply: ServiceReply): V2Error {
@@ -94,10 +87,10 @@ export function createCalls(
       const budgetMs = deadlineMs - clock.now();
       if (!(await account.gate.waitUntilOpen({ budgetMs }))) break;
       const outcome = await once(account, call);
-      // A second answer would be as large.
-      if (outcome.kind === 'lost' && tooLargePart(outcome.cause)) return tooLargeAnswer();
-      if (outcome.kind === 'lost') {
-        error = unreachable();
+      if (!outcome.ok) {
+        error = lostError(outcome.cause);
+        // A second answer would be as large.
+        if (tooLargePart(outcome.cause)) break;
         lostAttempts += 1;
         if (lostAttempts < 2) await clock.sleep(limits.readRetryMs);
         continue;
@@ -173,8 +166,7 @@ function headersOf(
 /** Returns the error that replaces a call while the account is paused. */
 export function pausedError({ gate }: Account): V2Error {
   const retryAfterSeconds = Math.max(1, Math.ceil(gate.waitMs() / 1000));
-  const message = 'The job service asked for a pause.';
-  return { status: 429, code: 'rate_limited', message, details: null, retryAfterSeconds };
+  return v2Error(429, 'rate_limited', 'The job service asked for a pause.', { retryAfterSeconds });
 }
 
 function codeOf(cause: Error & { readonly code?: unknown }): string {

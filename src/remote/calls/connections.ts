@@ -120,16 +120,15 @@ const EVENTS = {
   headers: 'upstream.headers_too_large',
 } as const;
 
-/** Logs an answer that was cut off for its size. False when that was not the reason. */
+/** Logs an answer that was cut off for its size. */
 export function logTooLarge(
   log: Logger,
   call: { readonly method: string; readonly path: string },
   cause: Error,
-): boolean {
+): void {
   const part = tooLargePart(cause);
-  if (part === undefined) return false;
+  if (part === undefined) return;
   const [path = ''] = call.path.split('?', 1);
   const fields = { event: EVENTS[part], method: call.method, path, reason: cause.message };
   log.warn(fields, 'cut off an answer of the job service: it is too large');
-  return true;
 }

@@ -30,8 +30,8 @@ export function createCredentialCheck({
     ttlResolution: 0,
     async fetchMethod(_id, _stale, { options, context: account }) {
       const exchange = await calls.once(account, call);
-      options.ttl = exchange.kind === 'lost' ? UNREACHABLE_TTL_MS : ACCEPTED_TTL_MS;
-      if (exchange.kind === 'lost' || exchange.reply.status !== 401) return true;
+      options.ttl = exchange.ok ? ACCEPTED_TTL_MS : UNREACHABLE_TTL_MS;
+      if (!exchange.ok || exchange.reply.status !== 401) return true;
       calls.recordRefusal(account, exchange.reply);
       return undefined;
     },

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
-import { type Result, type V2Error, refuse } from '../../protocol/job-api.ts';
+import { tooLargePart } from './connections.ts';
+import { type Result, type V2Error, refuse, v2Error } from '../../protocol/job-api.ts';
 import {
   type Json,
   type JsonObject,
@@ -13,13 +14,14 @@ import { withoutFolders, withoutFoldersIn } from '../files/upload-paths.ts';
 import { redactError } from './redact.ts';
 import { readAtMost } from '../../lib/read-at-most.ts';
 
-/** A whole answer. `json` is absent when the body is not JSON. */
+/** A whole answer. */
 export type ServiceReply = {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  readonly json?: Json;
-  /** True when the body is not JSON: it may come from a proxy in between. */
-  readonly isPage?: boolean;
+  /** `undefined`: the body is not JSON. */
+  readonly json: Json | undefined;
+  /** True when the body is some other text: it may come from a proxy in between. */
+  readonly isPage: boolean;
 };
 
 /** The statuses that may come from a proxy when the body is a page, even if the service is down. */
@@ -49,7 +51,7 @@ export function toError(reply: ServiceReply, secret?: string): V2Error {
   const { status, headers, json } = reply;
   const envelope = isJsonObject(json) ? (isJsonObject(json['error']) ? json['error'] : json) : {};
   const statedCode = textOf(envelope, 'code');
-  const isProxyPage = reply.isPage === true && PROXY_PAGE_STATUSES.has(status);
+  const isProxyPage = reply.isPage && PROXY_PAGE_STATUSES.has(status);
   const isAnswer = status >= 400 && !isProxyPage;
   const fallback = isAnswer ? fallbackCode(status) : 'bad_upstream_response';
   const code = statedCode === undefined ? fallback : (CODE_ALIASES.get(statedCode) ?? statedCode);
@@ -67,9 +69,14 @@ export function toError(reply: ServiceReply, secret?: string): V2Error {
 }
 
 /** Returns the error for a call without a complete answer. */
+export function lostError(cause: Error): V2Error {
+  if (tooLargePart(cause) === undefined) return unreachable();
+  const message = 'The job service gave an answer that is too large.';
+  return v2Error(502, 'bad_upstream_response', message);
+}
+
 export function unreachable(): V2Error {
-  const message = 'The job service could not be reached.';
-  return { status: 503, code: 'upstream_unreachable', message, details: null };
+  return v2Error(503, 'upstream_unreachable', 'The job service could not be reached.');
 }
 
 /**
@@ -77,12 +84,6 @@ export function unreachable(): V2Error {
  */
 export function invalidAnswer<T>(): Result<T> {
   return refuse(502, 'bad_upstream_response', 'The job service gave an answer that is none.');
-}
-
-/** Refuses an answer that was cut off for its size. */
-export function tooLargeAnswer<T>(): Result<T> {
-  const message = 'The job service gave an answer that is too large.';
-  return refuse(502, 'bad_upstream_response', message);
 }
 
 /** Returns the wait to use. A missing, meaningless or very long one is replaced by a bound. */
@@ -122,15 +123,9 @@ export async function readRefusal(answer: {
   try {
     const { json, isPage } = readBody(String(await readAtMost(MAX_BYTES, body)));
     // A storage service's own text for missing bytes is not a page.
-    const isHtml = /\bhtml\b/i.test(headers['content-type'] ?? '');
-    return {
-      status,
-      headers,
-      ...(json !== undefined && { json }),
-      isPage: isPage === true && isHtml,
-    };
+    return { status, headers, json, isPage: isPage && isHtml(headers) };
   } catch {
-    return { status, headers };
+    return { status, headers, json: undefined, isPage: false };
   } finally {
     clearTimeout(timer);
   }
@@ -138,7 +133,10 @@ export async function readRefusal(answer: {
 
 /** Returns the members of a reply that depend on its body. */
 export function readBody(text: string): Pick<ServiceReply, 'json' | 'isPage'> {
-  if (text === '') return { isPage: false };
   const json = parseJsonOrUndefined(text);
-  return json === undefined ? { isPage: true } : { json };
+  return { json, isPage: json === undefined && text !== '' };
+}
+
+export function isHtml(headers: IncomingHttpHeaders): boolean {
+  return /\bhtml\b/i.test(headers['content-type'] ?? '');
 }

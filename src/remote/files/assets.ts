@@ -13,8 +13,7 @@ import {
 import type { Asset } from '../../protocol/v2.ts';
 import type { Account } from '../calls/accounts.ts';
 import { type RemoteClient, isAccountWide, pausedError } from '../calls/calls.ts';
-import { tooLargePart } from '../calls/connections.ts';
-import { tooLargeAnswer, unreachable, type ServiceReply, invalidAnswer } from '../calls/errors.ts';
+import { lostError, type ServiceReply, invalidAnswer } from '../calls/errors.ts';
 import { type MultipartBody, uploadBody } from './multipart-body.ts';
 import { startUpload } from './started-upload.ts';
 import type { ReadOutput } from './output-ids.ts';
@@ -104,10 +103,7 @@ export function createAssets(client: RemoteClient, readOutput: ReadOutput) {
       timeoutMs: limits.submitTimeoutMs + sizeBytes / SLOWEST_BYTES_PER_MS,
       ...(signal && { signal }),
     });
-    if (exchange.kind === 'lost') {
-      if (tooLargePart(exchange.cause)) return tooLargeAnswer();
-      return { ok: false, error: unreachable() };
-    }
+    if (!exchange.ok) return { ok: false, error: lostError(exchange.cause) };
     if (exchange.reply.status < 300) return assetOf(ok(exchange.reply));
     return { ok: false, error: calls.recordRefusal(account, exchange.reply) };
   }

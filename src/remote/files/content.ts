@@ -13,7 +13,7 @@ import { tooLargePart } from '../calls/connections.ts';
 import { type RemoteClient, isAccountWide, pausedError } from '../calls/calls.ts';
 import { type OpenAnswer, contentBytes, rangeHeader } from './content-bytes.ts';
 import { AddressRefused, type ForeignLinks } from './foreign-links.ts';
-import { invalidAnswer, tooLargeAnswer, unreachable, readRefusal } from '../calls/errors.ts';
+import { invalidAnswer, lostError, unreachable, readRefusal } from '../calls/errors.ts';
 import { redirectTarget } from '../calls/upstream-links.ts';
 import type { ReadOutput } from './output-ids.ts';
 
@@ -73,7 +73,7 @@ async function fetchContent(
       path,
       headers: { accept: '*/*', ...headers },
     });
-    if (!head.ok && tooLargePart(head.cause)) return tooLargeAnswer();
+    if (!head.ok && tooLargePart(head.cause)) return { ok: false, error: lostError(head.cause) };
     if (!head.ok) continue;
     if (USABLE_STATUSES.has(head.status)) return ok(head);
     const error = calls.recordRefusal(account, await readRefusal(head));

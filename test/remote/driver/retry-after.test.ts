@@ -35,7 +35,8 @@ test.each(['7', '9'.repeat(400), '-5', 'Sat, 21 Nov 2099 11:00:00 GMT', 'soon', 
   'a pause for "%s" is bounded, and so is what a client is told of it',
   (said) => {
     const headers = { 'retry-after': said };
-    const { retryAfterSeconds } = toError({ status: 429, headers });
+    const reply = { status: 429, headers, json: undefined, isPage: false };
+    const { retryAfterSeconds } = toError(reply);
     const waitMs = retryAfterMs(retryAfterSeconds, DEFAULT_REMOTE_LIMITS);
     const { minRetryAfterMs, maxRetryAfterMs } = DEFAULT_REMOTE_LIMITS;
     expect(waitMs).toBeGreaterThanOrEqual(minRetryAfterMs);

@@ -242,7 +242,7 @@ describe('who shares what', () => {
 
 describe('not enough streams', () => {
   test('never more than six; all jobs finish', async () => {
-    const { upstream, remote } = await openRemote({ limits: { maxStreams: 50 } });
+    const { upstream, remote } = await openRemote();
     const ids = Array.from({ length: 20 }, () => upstream.addJob({ status: 'running' }).id);
     upstream.always('events', holdUntilDone);
     const listening = ids.map((id) => collect(remote, id, CALLER));
