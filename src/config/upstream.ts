@@ -113,7 +113,7 @@ function parseKey(text: string | undefined, source: string): string | undefined 
 }
 
 /** A host that an upstream may redirect to; without a port: all of its ports. */
-type RedirectHost = { readonly hostname: string; readonly port: string | undefined };
+export type RedirectHost = { readonly hostname: string; readonly port: string | undefined };
 
 function redirectHost(text: string): RedirectHost {
   const host = parseHost(text);

@@ -4,6 +4,7 @@ import type Koa from 'koa';
 import type { Logger } from '../observability/log.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { type RequestTarget, readTarget } from '../protocol/request-target.ts';
+import { mountOf } from '../protocol/v2-paths.ts';
 import { withoutLogin } from '../protocol/url-credentials.ts';
 import { addAliases, hasUnsupportedCoding, requestHeaders } from './headers.ts';
 import type { ProxyRequest, ProxyExchange } from './proxy-exchange.ts';
@@ -22,7 +23,6 @@ import {
   withJobId,
   hasDotSegments,
   jobOfTarget,
-  mountOf,
   modelTargetOf,
   partnerTargetOf,
   v2TargetOf,

@@ -1,26 +1,15 @@
 import { decodedPart } from '../protocol/request-target.ts';
 import { MODEL_PATHS, PARTNER_PATHS } from '../protocol/router.ts';
-import { isV2Path } from '../protocol/v2-paths.ts';
-
-const V2_PATH = '/api/v2';
+import { V2_PREFIX, isV2Path } from '../protocol/v2-paths.ts';
 
 /** Returns the upstream's target for a path; `undefined` when the path is not for the upstream. */
 export type TargetOf = (path: string) => string | undefined;
 
 /**
- * Returns the path below which the upstream's services are, without `/api/v2` and a slash at its
- * end.
- */
-export function mountOf(baseUrl: string): string {
-  const path = new URL(baseUrl).pathname.replace(/(^|[^/])\/+$/, '$1');
-  return path.endsWith(V2_PATH) ? path.slice(0, -V2_PATH.length) : path;
-}
-
-/**
  * Returns the targets of the v2 API. Host-relative links of its answers include the mount already.
  */
 export function v2TargetOf(mount: string): TargetOf {
-  const mounted = mount + V2_PATH;
+  const mounted = mount + V2_PREFIX;
   return (path) => {
     if (mount !== '' && isBelow(mounted, path)) return path;
     return isV2Path(path) ? mount + path : undefined;

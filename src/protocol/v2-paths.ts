@@ -1,6 +1,13 @@
 import { readTarget } from './request-target.ts';
 
-const PREFIX = '/api/v2';
+/** All paths of v2 are below it. */
+export const V2_PREFIX = '/api/v2';
+
+/** Returns the path below which a service has its APIs, without `/api/v2` and a slash at its end. */
+export function mountOf(baseUrl: string): string {
+  const path = new URL(baseUrl).pathname.replace(/(^|[^/])\/+$/, '$1');
+  return path.endsWith(V2_PREFIX) ? path.slice(0, -V2_PREFIX.length) : path;
+}
 
 /** v1 has routes under `/v2`, too; their `/api` forms do not belong to v2. */
 const V1_ALIASES = /^\/api\/v2\/userdata(\/|$)/;
@@ -10,7 +17,7 @@ const V1_ALIASES = /^\/api\/v2\/userdata(\/|$)/;
  * routes.
  */
 export function isV2Path(path: string): boolean {
-  return (path === PREFIX || path.startsWith(`${PREFIX}/`)) && !V1_ALIASES.test(path);
+  return (path === V2_PREFIX || path.startsWith(`${V2_PREFIX}/`)) && !V1_ALIASES.test(path);
 }
 
 const CONTENT = /^\/api\/v2\/assets\/([^/]+)\/content$/;

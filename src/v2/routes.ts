@@ -3,7 +3,7 @@ import type Koa from 'koa';
 import { presentsKey } from '../auth/identity.ts';
 import { storageProblem } from '../lib/storage-errors.ts';
 import { type Caller, type Result, type V2Error, v2Error } from '../protocol/job-api.ts';
-import { isSignedContent, isV2Path } from '../protocol/v2-paths.ts';
+import { V2_PREFIX, isSignedContent, isV2Path } from '../protocol/v2-paths.ts';
 import { createAssetHandlers } from './asset-handlers.ts';
 import { createJobHandlers } from './job-handlers.ts';
 import { type LinkRewriter, createLinkRewriter } from './link-rewriter.ts';
@@ -15,8 +15,6 @@ import {
   sendV2Error,
   sendReply,
 } from './reply.ts';
-
-const PREFIX = '/api/v2';
 
 /** Serves the v2 contract over any `JobApi`. Other paths go on to the next middleware. */
 export function createV2Routes(options: V2RouteOptions): Koa.Middleware {
@@ -53,7 +51,7 @@ function createRouter(options: V2RouteOptions): Router {
   const router = new Router({ strict: true, sensitive: true });
   for (const { method, path, handle } of v2Routes(options)) {
     const methods = method === 'GET' ? ['GET', 'HEAD'] : [method];
-    router.register(PREFIX + path, methods, async (routed) => {
+    router.register(V2_PREFIX + path, methods, async (routed) => {
       const ctx = routed as unknown as Koa.Context;
       const { params } = routed;
       const linked = callerByLink(options, ctx, params);
@@ -67,7 +65,7 @@ function createRouter(options: V2RouteOptions): Router {
     });
   }
   // Health needs no authentication.
-  router.register(`${PREFIX}/health`, ['GET', 'HEAD'], async (routed) => {
+  router.register(`${V2_PREFIX}/health`, ['GET', 'HEAD'], async (routed) => {
     const reply = replyWith(await options.jobs.health(), (health) => health);
     render(routed as unknown as Koa.Context, reply);
   });

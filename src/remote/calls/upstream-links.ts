@@ -1,4 +1,6 @@
 import { parseUrl } from '../../config/parse-values.ts';
+import { V2_PREFIX, mountOf } from '../../protocol/v2-paths.ts';
+
 /** Builds the request targets of one upstream. */
 export interface UpstreamLinks {
   readonly origin: string;
@@ -8,15 +10,12 @@ export interface UpstreamLinks {
   targetOf(link: string | undefined): string | undefined;
 }
 
-const API_PATH = '/api/v2';
-
 /** Creates the targets. Throws on an address that is not a plain http(s) URL. */
 export function createLinks(baseUrl: string): UpstreamLinks {
   const base = new URL(baseUrl);
   if (!isPlainHttp(base))
     throw new Error('an upstream must be an http or https URL without a login');
-  const mount = base.pathname.replace(/(^|[^/])\/+$/, '$1');
-  const prefix = mount.endsWith(API_PATH) ? mount : mount + API_PATH;
+  const prefix = mountOf(baseUrl) + V2_PREFIX;
   return {
     origin: base.origin,
     target: (...segments) => [prefix, ...segments.map(encodeURIComponent)].join('/'),

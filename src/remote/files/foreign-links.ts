@@ -2,6 +2,7 @@ import { lookup, type LookupAddress } from 'node:dns';
 import { isIP, BlockList, type LookupFunction } from 'node:net';
 import { Agent } from 'undici';
 import type { RemoteLimits } from '../limits.ts';
+import type { RedirectHost } from '../../config/upstream.ts';
 import { redirectTarget } from '../calls/upstream-links.ts';
 import { type HttpAnswer, openAnswer } from '../calls/exchange.ts';
 
@@ -54,7 +55,7 @@ const SUBNETS: readonly (readonly [AddressScope, string, number])[] = [
 const BLOCK_LISTS = SUBNETS.map(([scope, address, bits]) => {
   const list = new BlockList();
   list.addSubnet(address, bits, familyOf(address));
-  return { reach: scope, list };
+  return { scope, list };
 });
 
 /**
@@ -64,7 +65,7 @@ const BLOCK_LISTS = SUBNETS.map(([scope, address, bits]) => {
  */
 export function addressScope(address: string): AddressScope {
   const family = familyOf(address);
-  return BLOCK_LISTS.find(({ list }) => list.check(address, family))?.reach ?? 'public';
+  return BLOCK_LISTS.find(({ list }) => list.check(address, family))?.scope ?? 'public';
 }
 
 /** Thrown for a name or an address that is refused for where it leads. */
@@ -97,12 +98,6 @@ function guardedLookup(
 function familyOf(address: string): 'ipv4' | 'ipv6' {
   return isIP(address) === 6 ? 'ipv6' : 'ipv4';
 }
-
-/**
- * A host to which the operator lets an upstream redirect. Without a port, all of its ports are
- * allowed.
- */
-export type RedirectHost = { readonly hostname: string; readonly port?: string | undefined };
 
 /**
  * Reads the targets of the links of an upstream, without a credential and without headers of the

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import {
   AddressRefused,
   addressScope,
-  type RedirectHost,
   createForeignLinks,
 } from '../../../src/remote/files/foreign-links.ts';
+import type { RedirectHost } from '../../../src/config/upstream.ts';
 import { type StorageHost, openStorageHost } from '../../support/upstreams/storage-host.ts';
 
 const TIMEOUTS = { connectTimeoutMs: 500, readTimeoutMs: 500, bodyIdleTimeoutMs: 500 };
@@ -110,7 +110,7 @@ describe('a name', () => {
   });
 
   test('is judged by the lookup of the connection, whatever it stood for before', async () => {
-    const hosts = [{ hostname: 'store.example' }];
+    const hosts = [{ hostname: 'store.example', port: undefined }];
     const addresses = [['127.0.0.1'], ['169.254.169.254']];
     // Each connection asks anew, and uses the very answer it was given.
     const elsewhere = createForeignLinks(origin, LIMITS, { hosts, resolve: resolver(addresses) });
@@ -150,13 +150,13 @@ describe('hosts the operator names', () => {
   );
 
   test('may be without encryption', async () => {
-    const hosts = [{ hostname: '127.0.0.1' }];
+    const hosts = [{ hostname: '127.0.0.1', port: undefined }];
     expect(await visit({ origin: 'https://8.8.8.8', link: `${here()}/file`, hosts })).toBe(200);
   });
 
   test('are let in at each step of the way', async () => {
     storage.once(({ res }) => void res.writeHead(302, { Location: `${here()}/file` }).end());
-    const hosts = [{ hostname: 'localhost' }];
+    const hosts = [{ hostname: 'localhost', port: undefined }];
     const link = `http://localhost:${port()}/x`;
     expect(await visit({ origin: 'http://8.8.8.8', link, hosts })).toBe('refused');
     expect(storage.visits).toHaveLength(1);
