@@ -345,7 +345,7 @@ describe('/api/view with --view auto', () => {
 
   test('whose link is 403 when its time is over', async () => {
     const { pathname, search } = await link();
-    auto.clock.now = NOW + 61_000;
+    auto.clock.now = NOW + 10 * 60_000;
     const late = await auto.ask(pathname + search);
     auto.clock.now = NOW;
     expect(late.status).toBe(403);
