@@ -30,7 +30,7 @@ export function compareIds(a: string, b: string): number {
   return (one ?? '') < (other ?? '') ? -1 : 1;
 }
 
-/** True when v1 clients can put the id into a URL path unchanged. */
+/** True when v1 clients can put the id into a URL path unchanged: `.` and `..` would shorten it. */
 export function isPathSafeId(id: string): boolean {
-  return /^[\w.~-]{1,300}$/.test(id);
+  return /^(?!\.{1,2}$)[\w.~-]{1,300}$/.test(id);
 }

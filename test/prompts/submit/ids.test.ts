@@ -1,6 +1,6 @@
 // Keys decide whose turn it is among equal numbers: they have to tell who came first.
 import { expect, test } from 'vitest';
-import { compareIds, createPromptKeys } from '../../../src/prompts/submit/ids.ts';
+import { compareIds, createPromptKeys, isPathSafeId } from '../../../src/prompts/submit/ids.ts';
 
 test('keys of one moment are compared as they were made', () => {
   const newKey = createPromptKeys();
@@ -23,4 +23,8 @@ test('keys differ in their first eight digits, by which clients name files', () 
 test('keys of two processes in one moment differ', () => {
   const [one, other] = [createPromptKeys(), createPromptKeys()];
   expect(one(1_795_310_464_760)).not.toBe(other(1_795_310_464_760));
+});
+
+test('an id that would shorten a path is not safe in it', () => {
+  expect(['.', '..', 'a/b', 'a..b', '...'].filter(isPathSafeId)).toEqual(['a..b', '...']);
 });
