@@ -10,28 +10,21 @@ const MAX_WAIT_MS = 1000;
  * of the prompt before, as from a server that runs one prompt after the other.
  */
 export class EndingPrompts {
-  readonly #byUser = new Map<string, Map<string, Deferred>>();
+  readonly #prompts = new Map<string, Deferred & { readonly user: string }>();
 
   begin(user: string, key: string): void {
-    const prompts = this.#byUser.get(user) ?? new Map<string, Deferred>();
-    this.#byUser.set(user, prompts);
-    if (!prompts.has(key)) prompts.set(key, createDeferred());
+    if (!this.#prompts.has(key)) this.#prompts.set(key, { user, ...createDeferred() });
   }
 
-  finish(user: string, key: string): void {
-    const prompts = this.#byUser.get(user);
-    prompts?.get(key)?.resolve();
-    prompts?.delete(key);
-    if (prompts?.size === 0) this.#byUser.delete(user);
+  finish(key: string): void {
+    this.#prompts.get(key)?.resolve();
+    this.#prompts.delete(key);
   }
 
   /** Resolves when no prompt of the user is ending, at the latest after a second. */
   async whenFinished(user: string): Promise<void> {
-    const prompts = this.#byUser.get(user);
-    if (!prompts) return;
-    await completesWithin(
-      MAX_WAIT_MS,
-      Promise.all([...prompts.values()].map(({ promise }) => promise)),
-    );
+    const ending = [...this.#prompts.values()].filter((prompt) => prompt.user === user);
+    if (ending.length === 0) return;
+    await completesWithin(MAX_WAIT_MS, Promise.all(ending.map(({ promise }) => promise)));
   }
 }

@@ -210,7 +210,7 @@ export class Follower {
         return followed.blockedUntil ? followed.blockedUntil.then(apply) : apply();
       },
       onLeadershipLost: () => {
-        this.#endingPrompts.finish(prompt.caller.user, key);
+        this.#endingPrompts.finish(key);
         this.#ports.frames.spans?.left(key);
         if (isOwnNewPrompt && !prompt.isReleased) {
           followed.blockedUntil = completesWithin(ANSWER_TIMEOUT_MS, followed.answered.promise);

@@ -133,7 +133,7 @@ export class JobConsumer {
     await this.#retryWrite(() => records.prompts.finish(key, outcome, durability));
     reached('after-history');
     await this.#retryWrite(() => records.eventLog.append(key, { kind: 'recorded' }));
-    endingPrompts.finish(caller.user, key);
+    endingPrompts.finish(key);
     pruner.noteStored(outcome.entryJson.length);
     frames.onEnded?.(outcome.statusWord);
     const { startedAtMs, endedAtMs } = state;
@@ -161,7 +161,7 @@ export class JobConsumer {
     if (event.event !== 'progress' || !isKnown(event, this.#entryApplier.state())) {
       return this.#receive({ kind: 'event', event, atMs });
     }
-    this.#options.endingPrompts.finish(this.#prompt.caller.user, this.#prompt.key);
+    this.#options.endingPrompts.finish(this.#prompt.key);
   }
 
   async #receiveOutput(output: Output, atMs: number): Promise<void> {
@@ -191,7 +191,7 @@ export class JobConsumer {
     } else {
       this.#turn?.pass();
       // Any other input shows that the prompt has not ended after all.
-      endingPrompts.finish(caller.user, key);
+      endingPrompts.finish(key);
       if (startsJob(input) && this.#prompt.status === 'queued') await this.#waitForTurn();
     }
     if (this.#mustRecordBegin(input)) await this.#recordBegin(input.atMs);

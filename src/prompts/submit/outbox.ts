@@ -23,7 +23,8 @@ export class Outbox {
   /** Has the prompts in the outboxes of all processes, as far as known. */
   readonly #livePrompts: LivePrompts;
   readonly #policy: SubmissionPolicy;
-  readonly #places = new Map<string, readonly Place[]>();
+  /** By the key of the prompt. */
+  readonly #places = new Map<string, Place>();
 
   constructor(livePrompts: LivePrompts, policy: SubmissionPolicy) {
     this.#livePrompts = livePrompts;
@@ -41,27 +42,24 @@ export class Outbox {
 
   /** Returns the number of waiting prompts of all users. */
   depth(): number {
-    return [...this.#places.values()].reduce((sum, { length }) => sum + length, 0);
+    return this.#places.size;
   }
 
-  has({ user, key }: PromptOfUser): boolean {
-    return this.#placeOf({ user, key }) !== undefined;
+  has({ key }: { readonly key: string }): boolean {
+    return this.#places.has(key);
   }
 
   /** Adds a prompt, unless it is there. */
   add(prompt: Waiting): void {
     if (this.has(prompt)) return;
-    const place = { prompt, moved: createDeferred(), hasTurn: false };
-    this.#set(prompt.user, [...this.#of(prompt.user), place]);
+    this.#places.set(prompt.key, { prompt, moved: createDeferred(), hasTurn: false });
+    this.#wakeFirst(prompt.user);
   }
 
   remove({ user, key }: PromptOfUser): void {
-    const places = this.#of(user);
-    this.#set(
-      user,
-      places.filter(({ prompt }) => prompt.key !== key),
-    );
-    for (const { prompt, moved } of places) if (prompt.key === key) moved.resolve();
+    this.#places.get(key)?.moved.resolve();
+    this.#places.delete(key);
+    this.#wakeFirst(user);
   }
 
   /**
@@ -70,7 +68,7 @@ export class Outbox {
    */
   async turnOf(waiting: PromptOfUser, signal: AbortSignal, onBehind: () => void): Promise<void> {
     for (;;) {
-      const place = this.#placeOf(waiting);
+      const place = this.#places.get(waiting.key);
       if (!place) return;
       const isFirst = this.#of(waiting.user)[0] === place;
       if (isFirst && this.#isAheadOfOthers(place.prompt)) {
@@ -86,30 +84,25 @@ export class Outbox {
 
   /** Gives up the turn: a prompt that comes earlier in the order may be sent before. */
   endTurn(waiting: PromptOfUser): void {
-    const place = this.#placeOf(waiting);
+    const place = this.#places.get(waiting.key);
     if (place) place.hasTurn = false;
-    this.#set(waiting.user, this.#of(waiting.user));
+    this.#wakeFirst(waiting.user);
   }
 
   /** True when the prompt runs before the user's prompts that wait in other processes. */
   #isAheadOfOthers(prompt: Waiting): boolean {
-    const own = new Set(this.#of(prompt.user).map((place) => place.prompt.key));
     const others = this.#livePrompts.inOutbox(prompt.user);
-    return others.every((other) => own.has(other.key) || byQueueOrder(prompt, other) < 0);
+    return others.every((other) => this.has(other) || byQueueOrder(prompt, other) < 0);
   }
 
+  /** The places of a user, the one that has the turn or gets it next first. */
   #of(user: string): readonly Place[] {
-    return this.#places.get(user) ?? [];
+    return [...this.#places.values()].filter(({ prompt }) => prompt.user === user).toSorted(byTurn);
   }
 
-  #placeOf({ user, key }: PromptOfUser): Place | undefined {
-    return this.#of(user).find(({ prompt }) => prompt.key === key);
-  }
-
-  #set(user: string, places: readonly Place[]): void {
-    const [first, ...rest] = places.toSorted(byTurn);
-    if (!first) return void this.#places.delete(user);
-    this.#places.set(user, [first, ...rest]);
+  #wakeFirst(user: string): void {
+    const [first] = this.#of(user);
+    if (!first) return;
     first.moved.resolve();
     first.moved = createDeferred();
   }

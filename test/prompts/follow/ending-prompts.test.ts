@@ -10,7 +10,7 @@ test('nothing is waited for when nothing ends, or when it is over', async () => 
   const endings = new EndingPrompts();
   expect(await isOver(endings.whenFinished('anna'))).toBe(true);
   endings.begin('anna', 'a');
-  endings.finish('anna', 'a');
+  endings.finish('a');
   expect(await isOver(endings.whenFinished('anna'))).toBe(true);
 });
 
@@ -21,9 +21,9 @@ test('all endings of the user are waited for, and of no other user', async () =>
   endings.begin('anna', 'b');
   const waiting = endings.whenFinished('anna');
   expect(await isOver(endings.whenFinished('ben'))).toBe(true);
-  endings.finish('anna', 'a');
+  endings.finish('a');
   expect(await isOver(waiting)).toBe(false);
-  endings.finish('anna', 'b');
+  endings.finish('b');
   expect(await isOver(waiting)).toBe(true);
 });
 
