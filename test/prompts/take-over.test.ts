@@ -6,8 +6,8 @@ import type { PromptParts } from '../../src/prompts/take-over-prompt.ts';
 import { PromptTakeover } from '../../src/prompts/take-over.ts';
 import { fakePorts } from './fake-ports.ts';
 
-/** A process that follows prompts, and whose ledger has one: it has ended, unless `more` says otherwise. */
-async function open(more: object = {}) {
+/** A process whose ledger has a prompt, which it may follow already. */
+async function open(more: object, followed?: object) {
   const tracked: string[] = [];
   const left: string[] = [];
   let handlers: LogHandlers | undefined;
@@ -33,7 +33,10 @@ async function open(more: object = {}) {
   const keyring = { onCaller() {}, callerOf: () => ({ user: 'ann' }) };
   const ports = fakePorts({
     jobs: { keyring, needsCredential: () => false },
-    records: { prompts: { live: async () => [], get: async () => row }, eventLog },
+    records: {
+      prompts: { live: async (of?: string) => (of ? [row] : []), get: async () => row },
+      eventLog,
+    },
     frames: { livePrompts: { setJobId() {}, has: () => true } },
   });
   const parts = {
@@ -41,7 +44,7 @@ async function open(more: object = {}) {
       find: () => undefined,
       trackPrompt(draft: { key: string }) {
         tracked.push(draft.key);
-        return { ...draft, caller: { user: 'ann' }, jobId: null };
+        return followed ?? { ...draft, caller: { user: 'ann' }, jobId: null };
       },
       continueEnd: () => false,
       appendEntry: async () => {
@@ -58,4 +61,11 @@ test('one that it took over and cannot continue is left to a process that can', 
   const { handlers, tracked, left } = await open({ state: 'live', jobId: 'j' });
   await handlers?.takeOverVacant(['k']);
   expect([tracked, left]).toEqual([['k'], ['k']]);
+});
+
+test('one that runs here is shown as running, also when all prompts of its user are read again', async () => {
+  const running = { status: 'running', jobId: 'j', caller: { user: 'ann' } };
+  const { handlers } = await open({ state: 'live', jobId: 'j' }, running);
+  await handlers?.trackUser('ann', { endedKeys: [], withEntries: async (keys) => keys });
+  expect(running.status).toBe('running');
 });

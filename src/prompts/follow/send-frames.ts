@@ -59,9 +59,14 @@ export class FrameSender {
 
   async #fetch(assetId: string): Promise<Buffer | undefined> {
     const { caller } = this.#prompt;
-    const bytes = await readImageBytes(this.#ports.jobs.api, { caller, assetId });
-    if (bytes.ok) return bytes.value;
-    const facts = { event: 'socket.picture_failed', user: caller.user, assetId };
+    let err: unknown;
+    try {
+      const bytes = await readImageBytes(this.#ports.jobs.api, { caller, assetId });
+      if (bytes.ok) return bytes.value;
+    } catch (error) {
+      err = error;
+    }
+    const facts = { event: 'socket.picture_failed', user: caller.user, assetId, err };
     this.#ports.frames.log.warn(facts, 'could not read a picture for the sockets');
     return undefined;
   }

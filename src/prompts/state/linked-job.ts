@@ -4,13 +4,13 @@ import type { Graph } from '../../protocol/v2.ts';
 import type { LivePrompt } from '../live-prompt.ts';
 import type { LivePrompts } from '../live-prompts.ts';
 
-/** Reads from the record the job that another process linked to the prompt. */
+/** Reads from the record the job that another process linked to the prompt, unless that has one here. */
 export function readLinkedJob(
   livePrompts: LivePrompts,
   prompt: LivePrompt,
   row: PromptRow | undefined,
 ): void {
-  if (!row || row.jobId === null) return;
+  if (prompt.jobId !== null || !row || row.jobId === null) return;
   livePrompts.setJobId(prompt, row.jobId);
   Object.assign(prompt, {
     graph: parseJson(row.graphJson) as Graph,

@@ -15,25 +15,18 @@ import { Hub } from '../../../src/sockets/hub.ts';
 import { openFake } from '../../support/clients/fake-socket.ts';
 import { fakePorts } from '../fake-ports.ts';
 
+const GRAPH = { '1': { class_type: 'SaveImageWebsocket', inputs: {} } };
 const PNG = Buffer.from('89504e470d0a1a0a', 'hex');
-const PICTURE = {
-  id: 'asset',
-  node_id: '1',
-  content_type: 'image/png',
-  x_websocket: true,
-} as unknown as Output;
+const PICTURE = { id: 'asset', node_id: '1', content_type: 'image/png', x_websocket: true };
+const output = PICTURE as unknown as Output;
+const file = { filename: '', subfolder: '', type: 'temp' } as const;
 const SENT_PICTURE: PromptLogEntry = {
   kind: 'input',
-  input: {
-    kind: 'output',
-    output: PICTURE,
-    file: { filename: '', subfolder: '', type: 'temp' },
-    atMs: 0,
-  },
+  input: { kind: 'output', output, file, atMs: 0 },
 };
 
 /** The log of a prompt that no socket listens to, and what other servers are told of it. */
-function open() {
+function open(error?: Error) {
   const read = createDeferred();
   const receipts: string[] = [];
   const subscribers: LogSubscriber[] = [];
@@ -42,6 +35,7 @@ function open() {
   const api = {
     async content() {
       await read.promise;
+      if (error) throw error;
       const stream = Readable.from([PNG]);
       return { ok: true, value: { kind: 'bytes', stream, totalBytes: PNG.length } };
     },
@@ -66,10 +60,7 @@ function open() {
       number: 1,
       clientId: 'c',
       createdAtMs: 0,
-      lazy: {
-        graph: createLazyJson({ '1': { class_type: 'SaveImageWebsocket', inputs: {} } }),
-        extraData: createLazyJson({}),
-      },
+      lazy: { graph: createLazyJson(GRAPH), extraData: createLazyJson({}) },
       targets: ['1'],
     },
     { user: 'u' },
@@ -105,4 +96,14 @@ test('a picture that is read when the socket is gone is not received', async () 
   await applied;
   expect(receipts).toEqual(['client 1']);
   expect(connect().heard()).toEqual(['executing:1', 'binary:1']);
+});
+
+test('a picture that cannot be read holds up no frame behind it', async () => {
+  const { apply, connect, endRead } = open(new Error('the bucket is away'));
+  const socket = connect();
+  await apply({ kind: 'released' }, 1);
+  endRead();
+  await apply(SENT_PICTURE, 2);
+  await apply({ kind: 'recorded' }, 3);
+  expect(socket.heard().at(-1)).toBe('executing:1');
 });
