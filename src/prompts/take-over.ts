@@ -42,7 +42,7 @@ export class PromptTakeover {
     for (const row of rows) if (eventLog.isFollowed(row.user)) this.#track(row);
     const handlers: LogHandlers = {
       takeOverVacant: (keys) => this.#takeOverAllVacant(keys),
-      discover: (key) => this.#showRecorded(key),
+      discover: (key) => this.discover(key),
       trackUser: (user, logs) => this.#trackUser(user, logs),
       liveKeys: (user) => prompts.liveKeys(user),
       forgetUser: (user) => this.#forgetUser(user),
@@ -61,23 +61,14 @@ export class PromptTakeover {
     await this.#takingOver.get(user);
   }
 
-  /** Shows a prompt of another process that has not ended. */
-  async discover(key: string): Promise<void> {
-    const row = await this.#unknownRow(key);
-    if (row && row.state !== 'done') this.#track(row);
-  }
-
   /**
-   * Shows a recorded prompt, also one that has ended since its entries were received: sockets here
-   * get its frames all the same.
+   * Shows a prompt of another process, also one that has ended since its entries were received:
+   * sockets here get its frames all the same.
    */
-  async #showRecorded(key: string): Promise<void> {
-    const row = await this.#unknownRow(key);
+  async discover(key: string): Promise<void> {
+    if (this.#parts.follower.find(key)) return;
+    const row = await this.#ports.records.prompts.get(key);
     if (row) this.#track(row);
-  }
-
-  async #unknownRow(key: string): Promise<PromptRow | undefined> {
-    return this.#parts.follower.find(key) ? undefined : this.#ports.records.prompts.get(key);
   }
 
   /** Shows the prompts of a user, oldest first: a prompt supersedes those before it. */

@@ -21,15 +21,28 @@ export class JobCanceller {
    * attempt; further attempts run in the background.
    */
   async cancelJob(prompt: LivePrompt, caller?: Caller): Promise<void> {
-    if (await this.#requestCancel(prompt, caller)) return;
-    this.#retryInBackground(prompt);
+    if (!(await this.#requestCancel(prompt, caller)))
+      this.cancelInBackground(prompt, RETRY_MS.first);
   }
 
   /** Cancels a job in the background, for a cancel that no caller waits for. */
-  cancelInBackground(prompt: LivePrompt): void {
-    void this.#requestCancel(prompt)
-      .catch((error: unknown) => this.#noteFailure(error, prompt))
-      .then((isDone) => isDone || this.#retryInBackground(prompt));
+  cancelInBackground(prompt: LivePrompt, afterMs = 0): void {
+    const { frames, policy } = this.#ports;
+    const clock = policy.deadlineClock;
+    const { signal } = this.#stop;
+    const deadlineMs = clock.now() + GIVE_UP_MS;
+    const isDone = async (): Promise<boolean> =>
+      !frames.livePrompts.has(prompt) || clock.now() > deadlineMs || this.#requestCancel(prompt);
+    const onError = (err: unknown): void => {
+      const facts = { event: 'cancel.retry_failed', err, user: prompt.caller.user };
+      frames.log.error(facts, 'could not cancel a job; trying again');
+    };
+    const waitMs = { ...RETRY_MS, first: Math.max(RETRY_MS.first, afterMs * 2) };
+    // A repeated cancel does no harm, nor does a cancel of an ended job.
+    const cancel = () => retry(isDone, { clock, waitMs, signal, onError });
+    const cancelled = clock.sleep(afterMs, signal).then(cancel);
+    // Rejects only when this process closes.
+    cancelled.catch(() => {});
   }
 
   close(): void {
@@ -51,30 +64,5 @@ export class JobCanceller {
     const facts = { event: 'cancel.refused', user: caller.user, jobId: prompt.jobId, code };
     frames.log.warn(facts, 'the upstream refused a cancel');
     return status < 500 && status !== 429 && status !== 401;
-  }
-
-  async #retryUntilDone(prompt: LivePrompt): Promise<void> {
-    const { frames, policy } = this.#ports;
-    const clock = policy.deadlineClock;
-    const { signal } = this.#stop;
-    const deadlineMs = clock.now() + GIVE_UP_MS;
-    await clock.sleep(RETRY_MS.first, signal);
-    const isDone = async (): Promise<boolean> =>
-      !frames.livePrompts.has(prompt) || clock.now() > deadlineMs || this.#requestCancel(prompt);
-    const waitMs = { ...RETRY_MS, first: RETRY_MS.first * 2 };
-    const onError = (error: unknown): void => this.#noteFailure(error, prompt);
-    // A repeated cancel does no harm, nor does a cancel of an ended job.
-    await retry(isDone, { clock, waitMs, signal, onError });
-  }
-
-  #noteFailure(error: unknown, { caller: { user } }: LivePrompt): void {
-    const facts = { event: 'cancel.retry_failed', err: error, user };
-    this.#ports.frames.log.error(facts, 'could not cancel a job; trying again');
-  }
-
-  #retryInBackground(prompt: LivePrompt): void {
-    this.#retryUntilDone(prompt).catch((error: unknown) => {
-      if (!this.#stop.signal.aborted) this.#noteFailure(error, prompt);
-    });
   }
 }

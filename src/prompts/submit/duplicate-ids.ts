@@ -1,4 +1,3 @@
-import type { PromptRow } from '../../ledger/ledger.ts';
 import { type Json, stringifyJson } from '../../protocol/json.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import type { LivePrompt } from '../live-prompt.ts';
@@ -39,8 +38,9 @@ export class DuplicateIds {
     const isLocal = local?.isTakenOver === true && local.promptId === promptId;
     if (isLocal && isSame(toJsonText(local.lazy.graph))) return local;
     const row = await prompts.find(user, promptId);
-    if (!isLiveRow(row) || eventLog.isLeader(row.key) || !isSame(row.graphJson)) return undefined;
-    if (!this.#follower.find(row.key)) await this.#takeover.discover(row.key);
+    if (!row || row.state === 'done' || eventLog.isLeader(row.key)) return undefined;
+    if (!isSame(row.graphJson)) return undefined;
+    await this.#takeover.discover(row.key);
     const duplicate = this.#follower.find(row.key);
     return duplicate && this.#waitForTakeover(duplicate);
   }
@@ -74,8 +74,4 @@ export class DuplicateIds {
     }
     return prompt.isTakenOver ? prompt : undefined;
   }
-}
-
-function isLiveRow(row: PromptRow | undefined): row is PromptRow {
-  return row !== undefined && row.state !== 'done';
 }
