@@ -101,9 +101,11 @@ function outputFacts(row: PromptRow, entry: HistoryEntry) {
   };
 }
 
-function fileRefOf({ filename, subfolder, type }: JsonObject): FileRef {
+/** Returns the file of a preview; `null` when it is a text. */
+function fileRefOf({ filename, subfolder, type }: JsonObject): FileRef | null {
+  if (typeof filename !== 'string') return null;
   return {
-    filename: String(filename as string),
+    filename,
     subfolder: typeof subfolder === 'string' ? subfolder : '',
     type: type as FileRef['type'],
   };

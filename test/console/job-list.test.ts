@@ -137,4 +137,12 @@ describe('the list of jobs', () => {
       ['even 0', 'v2', 'job0'],
     ]);
   });
+
+  test('has no file to show of a prompt whose only output is a text', async () => {
+    const { rows, ask } = listOf(1);
+    const entry = JSON.parse(rowOf(0).entryJson ?? '') as object;
+    const entryJson = JSON.stringify({ ...entry, outputs: { '1': { text: ['hello'] } } });
+    rows.set('key0', { ...rowOf(0), entryJson });
+    expect((await ask({})).jobs).toMatchObject([{ preview: null, outputs_count: 0 }]);
+  });
 });
