@@ -1,6 +1,7 @@
 import type { PromptRow, PromptStore } from '../ledger/ledger.ts';
 import type { LivePrompt } from '../prompts/live-prompt.ts';
 import type { LivePrompts } from '../prompts/live-prompts.ts';
+import { errorMessage } from '../translate/job-views.ts';
 import { parseEntry } from '../translate/stored-history-entry.ts';
 import { type PendingReason, pendingRow } from '../prompts/pending-reason.ts';
 import { submittedFiles } from '../prompts/submitted-workflow.ts';
@@ -73,7 +74,7 @@ export function jobAnswer(
     outputs: filesOf(entry),
     texts: textsOf(entry),
     messages: messages.map(messageOf),
-    error: errorOf(messages),
+    error: errorOf(entry),
     graph_json: prettyJson(graph as Json),
     workflow_json: uiWorkflowOf(extraData),
   };
@@ -123,11 +124,10 @@ function messageOf([type, data]: HistoryMessage): JobAnswer['messages'][number] 
   return { type, at_ms: typeof timestamp === 'number' ? timestamp : null, text };
 }
 
-function errorOf(messages: readonly HistoryMessage[]): JobAnswer['error'] {
-  const found = messages.find(([type]) => type === 'execution_error');
-  if (found === undefined) return null;
-  const { node_id, node_type, exception_type, exception_message, traceback } =
-    found[1] as unknown as JsonObject;
+function errorOf(entry: HistoryEntry | null): JobAnswer['error'] {
+  const error = errorMessage(entry);
+  if (!isJsonObject(error)) return null;
+  const { node_id, node_type, exception_type, exception_message, traceback } = error;
   const text = (value: Json | undefined) => (typeof value === 'string' ? value : '');
   return {
     node: text(node_id),

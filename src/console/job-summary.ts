@@ -5,7 +5,7 @@ import { isV1Prompt } from '../prompts/submitted-workflow.ts';
 import { type Json, type JsonObject, isJsonObject, parseJson, memberOf } from '../protocol/json.ts';
 import type { FileRef, HistoryEntry } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
-import { jobItem } from '../translate/job-views.ts';
+import { errorMessage, outputsSummary } from '../translate/job-views.ts';
 import { listedStatus, liveWord, wordOf } from '../translate/status.ts';
 import { parseEntry } from '../translate/stored-history-entry.ts';
 import type { JobSummary } from './api-types.ts';
@@ -79,21 +79,13 @@ function factsOf(row: PromptRow, storedBytes: number): StoredFacts {
   return {
     ...known,
     ...graphFacts(graph as Graph | null, extraData, row.promptId),
-    ...outputFacts(row, entry),
+    ...outputFacts(entry),
   };
 }
 
-function outputFacts(row: PromptRow, entry: HistoryEntry) {
-  const item = jobItem({
-    submitted: { number: row.number, promptId: row.promptId, extraData: {} },
-    word: wordOf(row),
-    createdAtMs: row.createdAtMs,
-    startedAtMs: row.startedAtMs,
-    endedAtMs: row.endedAtMs,
-    entry,
-  });
-  const { outputs_count: count, preview_output: preview, execution_error: error } = item;
-  const message = isJsonObject(error) ? error['exception_message'] : null;
+function outputFacts(entry: HistoryEntry) {
+  const { outputs_count: count, preview_output: preview } = outputsSummary(entry);
+  const message = memberOf(errorMessage(entry), 'exception_message');
   return {
     outputs_count: Number(count ?? 0),
     preview: isJsonObject(preview) ? fileRefOf(preview) : null,

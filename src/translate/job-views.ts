@@ -77,7 +77,8 @@ export function jobStatus(view: JobView): JsonObject {
 /** An entry in a node's output as `/api/jobs` counts it, with its node and the kind of its list. */
 type Shown = JsonObject & { readonly nodeId: string; readonly mediaType: string };
 
-function outputsSummary(entry: HistoryEntry | null): JsonObject {
+/** Returns the counts of an entry's outputs, and the one that stands for them. */
+export function outputsSummary(entry: HistoryEntry | null): JsonObject {
   const outputs = entry?.outputs ?? {};
   const files = shownFiles(outputs);
   const previewable = files.filter(isPreviewable);
@@ -169,7 +170,8 @@ function outputTypeOf({ filename, mediaType }: Shown): string {
   return kind === 'images' ? 'image' : (kind ?? mediaType);
 }
 
-function errorMessage(entry: HistoryEntry | null): Json | undefined {
+/** Returns the error with which an ended prompt failed. */
+export function errorMessage(entry: HistoryEntry | null): Json | undefined {
   const message = entry?.status.messages.find(([name]) => name === 'execution_error');
   return message?.[1] as unknown as Json | undefined;
 }
