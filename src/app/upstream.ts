@@ -144,9 +144,9 @@ async function openEmbedded(
   const { ledger, links } = store;
   const { blobs } = store.files;
   const limits = { ...DEFAULT_LIMITS, ...config.engine };
-  const spans = tracing?.runs;
+  const traceRun = tracing?.run;
   const clock = systemClock;
-  const base = { ledger, blobs, library, log, clock, limits, outputFiles, spans };
+  const base = { ledger, blobs, library, log, clock, limits, outputFiles, traceRun };
   const queue = links && { links, takeover: config.workerLimits };
   const engine = queue
     ? // Loaded on demand: a process with its own queue does not need it.

@@ -71,7 +71,7 @@ async function runWorker(settings: Settings, source: LedgerSource, log: Logger):
       outputFiles: { spoolDir: dir.spool },
       library: { nodes: ALL_NODES },
       log,
-      spans: tracing?.runs,
+      traceRun: tracing?.run,
       limits: { ...DEFAULT_LIMITS, ...engineLimits(settings) },
     },
     { links, takeover },

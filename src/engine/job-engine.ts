@@ -3,7 +3,7 @@ import type { Ledger } from '../ledger/ledger.ts';
 import type { NodeDef } from '../nodes/node.ts';
 import type { Logger } from '../observability/log.ts';
 import type { JobApi } from '../protocol/job-api.ts';
-import type { JobSpans } from '../tracing/spans.ts';
+import type { TraceRun } from '../tracing/spans.ts';
 import type { OutputOptions } from './assets/outputs.ts';
 import type { Blobs } from '../blobs/blobs.ts';
 
@@ -26,7 +26,7 @@ export type EngineOptions = {
   readonly clock?: Clock;
   readonly limits: EngineLimits;
   /** `undefined`: no traces are made. */
-  readonly spans?: JobSpans | undefined;
+  readonly traceRun?: TraceRun | undefined;
   readonly outputFiles: Pick<OutputOptions, 'highestUsedElsewhere'> & {
     /** The folder for files that nodes make; a folder of blobs is in the same file system. */
     readonly spoolDir: string;

@@ -147,23 +147,18 @@ export function createPromptSpans({ api, tracer, contexts }: SpanParts): PromptS
   };
 }
 
-/** Spans of the runs of jobs, in the process that runs them. */
-export type JobSpans = {
-  /** A run begins; call the result with its outcome. Without a recorded trace there is no span. */
-  began(traceparent: string | undefined): (outcome: string) => void;
-};
-
-const NONE = (): void => {};
+/**
+ * Begins the span of a run of a job; call the result with its outcome. `undefined`: no trace is recorded with the job.
+ */
+export type TraceRun = (traceparent: string | undefined) => ((outcome: string) => void) | undefined;
 
 /** One span for each run of a job: a worker adds it to the trace of the call that submitted the job. */
-export function createJobSpans({ api, tracer, contexts }: SpanParts): JobSpans {
-  return {
-    began(traceparent) {
-      if (traceparent === undefined) return NONE;
-      const parent = contexts.fromHeaders({ traceparent });
-      const span = tracer.startSpan('run job', { kind: api.SpanKind.CONSUMER }, parent);
-      return (outcome) => span.setAttribute('holdover.job.outcome', outcome).end();
-    },
+export function traceRuns({ api, tracer, contexts }: SpanParts): TraceRun {
+  return (traceparent) => {
+    if (traceparent === undefined) return undefined;
+    const parent = contexts.fromHeaders({ traceparent });
+    const span = tracer.startSpan('run job', { kind: api.SpanKind.CONSUMER }, parent);
+    return (outcome) => span.setAttribute('holdover.job.outcome', outcome).end();
   };
 }
 

@@ -9,12 +9,12 @@ import type { JobApi } from '../protocol/job-api.ts';
 import { openTelemetry } from './open-telemetry.ts';
 import {
   withTraceparents,
-  createJobSpans,
-  type JobSpans,
   createPromptSpans,
   type PromptSpans,
   traceCalls,
   traceRequests,
+  traceRuns,
+  type TraceRun,
 } from './spans.ts';
 import { TraceContexts, type TraceHeaders } from './trace-contexts.ts';
 
@@ -22,7 +22,7 @@ import { TraceContexts, type TraceHeaders } from './trace-contexts.ts';
 export interface Tracing {
   readonly requests: Koa.Middleware;
   readonly prompts: PromptSpans;
-  readonly runs: JobSpans;
+  readonly run: TraceRun;
   /** Jobs of these calls are run in the trace of their caller, by whichever process runs them. */
   readonly record: (jobs: JobApi) => JobApi;
   /** Headers for the service itself, and for no other host. */
@@ -50,7 +50,7 @@ export async function openTracing(
   return {
     requests: traceRequests(parts),
     prompts,
-    runs: createJobSpans(parts),
+    run: traceRuns(parts),
     record: (jobs) => withTraceparents(jobs, contexts),
     headers: contexts.currentHeaders,
     currentCall: contexts.currentCall,

@@ -6,7 +6,7 @@ import { type RunnerOptions, runOnWorker } from './run-on-worker.ts';
 import { type WorkerThread, createWorkerThread } from './worker-thread.ts';
 
 export type JobThreadsOptions = RunnerOptions &
-  Pick<EngineOptions, 'library' | 'outputFiles' | 'spans'>;
+  Pick<EngineOptions, 'library' | 'outputFiles' | 'traceRun'>;
 
 /** A worker thread, its current job, and the user of its previous job. */
 type Assignment = {
@@ -40,7 +40,7 @@ export class JobThreads {
     const assignment = this.#choose(job.user);
     if (!assignment) throw new Error('a job was taken although all workers are busy');
     assignment.job = job;
-    const endSpan = this.#options.spans?.began(job.traceparent);
+    const endSpan = this.#options.traceRun?.(job.traceparent);
     let outcome = 'broken';
     try {
       const end = await runOnWorker(job, assignment.thread, this.#options);
