@@ -1,24 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { agentOf, clientIdIn } from '../auth/calling-client.ts';
-import type { SecretRedactor } from '../observability/secret-redactor.ts';
-import type { CallCauses } from '../observability/call-causes.ts';
 import type { SocketFrame } from '../observability/described-frame.ts';
 import type { PortSubscriber } from '../observability/observed-port.ts';
 import type { FrameObserver, HttpCall } from '../observability/traffic-log.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { captureRequest, captureResponse } from './traffic/captured-body.ts';
-import { PortCallRecorder } from './traffic/record-port-calls.ts';
+import { PortCallRecorder, type PortCallRecorderOptions } from './traffic/record-port-calls.ts';
 import { apiOf, isOfPage, shownPictureType } from './traffic/recorded-call.ts';
-import { type ShowText, createShowText, lineText, shownHeaders } from './traffic/shown-text.ts';
+import { createShowText, lineText, shownHeaders } from './traffic/shown-text.ts';
 import { frameEntry } from './traffic/frames.ts';
 import { type RecordedEntry, TrafficStore } from './traffic-store.ts';
 
-type RecorderOptions = {
-  readonly now: () => number;
-  readonly secrets: SecretRedactor;
-  readonly causes: CallCauses;
-};
+type RecorderOptions = Omit<PortCallRecorderOptions, 'store' | 'showText'>;
 
 /**
  * Records the calls and frames of v1 clients, and the v2 calls and events behind them, while a
@@ -26,35 +20,28 @@ type RecorderOptions = {
  */
 export class TrafficRecorder {
   readonly store: TrafficStore;
-  readonly isRecording: () => boolean;
   /** Observes frames. Sockets of Holdover's own page are not recorded. */
   readonly frames: FrameObserver;
   /** Gets the v2 calls. */
   readonly portCalls: PortSubscriber;
-  readonly #now: () => number;
-  readonly #showText: ShowText;
+  readonly #options: PortCallRecorderOptions;
   readonly #portCalls: PortCallRecorder;
-  readonly #causes: CallCauses;
 
-  constructor({ now, secrets, causes }: RecorderOptions) {
-    const store = new TrafficStore({ now });
-    const showText = createShowText(secrets);
+  constructor(options: RecorderOptions) {
+    const store = new TrafficStore(options);
     this.store = store;
-    this.isRecording = store.isRecording;
     this.frames = {
       isOn: store.isRecording,
       record: (frame) => frame.watches !== true && this.#recordFrame(frame),
     };
-    this.#now = now;
-    this.#showText = showText;
-    this.#causes = causes;
-    this.#portCalls = new PortCallRecorder({ store, now, secrets, showText, causes });
+    this.#options = { ...options, store, showText: createShowText(options.secrets) };
+    this.#portCalls = new PortCallRecorder(this.#options);
     this.portCalls = this.#portCalls.subscriber;
   }
 
   /** Records a call that has arrived. Its user is not known yet. */
   beginCall(request: IncomingMessage, response: ServerResponse): void {
-    if (!this.isRecording()) return;
+    if (!this.store.isRecording()) return;
     if (isOfPage(request)) return this.#portCalls.ignoreRequest(request);
     const { method = '', url = '' } = request;
     const recorded = this.store.add({
@@ -99,7 +86,7 @@ export class TrafficRecorder {
 
   /** Records a socket that was opened, or refused with this status. */
   upgraded(status: number, request: IncomingMessage, user: string | undefined): void {
-    if (!this.isRecording() || isOfPage(request) || !this.store.isWanted(user)) return;
+    if (!this.store.isRecording() || isOfPage(request) || !this.store.isWanted(user)) return;
     this.store.add({
       user,
       requestHeaders: shownHeaders(request.headers),
@@ -127,7 +114,7 @@ export class TrafficRecorder {
     const { at_ms: startedAtMs } = recorded.entry;
     const status = response.headersSent ? response.statusCode : 499;
     store.update(recorded, {
-      ms: this.#now() - startedAtMs,
+      ms: this.#options.now() - startedAtMs,
       status,
       response_bytes: recorded.response?.totalBytes ?? 0,
       ...shownPictureType(recorded.responseType),
@@ -138,7 +125,7 @@ export class TrafficRecorder {
     const { user, sid, direction } = frame;
     if (!this.store.isWanted(user)) return;
     const { promptId, body, bodyType, contentStart, text, ...described } = frameEntry(frame);
-    const prompt = this.#causes.promptOfFrame(frame, promptId);
+    const prompt = this.#options.causes.promptOfFrame(frame, promptId);
     const line = { ...described, type: this.#short(described.type), text: this.#short(text) };
     const isSent = direction === 'out';
     this.store.add({
@@ -159,7 +146,7 @@ export class TrafficRecorder {
   }
 
   #short(text: string): string {
-    return lineText(this.#showText, text);
+    return lineText(this.#options.showText, text);
   }
 }
 

@@ -9,7 +9,8 @@ import type { RecordedEntry, TrafficStore } from '../traffic-store.ts';
 import { type ShowText, lineText } from './shown-text.ts';
 import { answerBody, eventEntry, requestBody, statusOfAnswer } from './v2-calls.ts';
 
-type PortCallRecorderOptions = {
+/** The parts that calls and frames are recorded with. */
+export type PortCallRecorderOptions = {
   readonly store: TrafficStore;
   readonly now: () => number;
   readonly secrets: SecretRedactor;
