@@ -9,16 +9,15 @@ const POLL_MS = 700;
 const PAUSED_POLL_MS = 45_000;
 const MAX_ENTRIES = 20_000;
 
-/** A name that tells entries of several servers apart. */
-export type Name = string;
 export type NamedEntry = TrafficEntry & {
-  readonly name: Name;
-  readonly causeName: Name | undefined;
+  /** It tells entries of several servers apart. */
+  readonly name: string;
+  readonly causeName: string | undefined;
 };
 
 export const scope = signal<Scope>('own');
 export const isPaused = signal(false);
-export const entries = signal<ReadonlyMap<Name, NamedEntry>>(new Map());
+export const entries = signal<ReadonlyMap<string, NamedEntry>>(new Map());
 type Facts = {
   readonly dropped: number;
   readonly memoryBytes: number;

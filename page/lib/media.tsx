@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import type { FileRef } from '../../src/protocol/v1.ts';
 import film from 'icon:film';
 import music from 'icon:file-music';
 import play from 'icon:play';
@@ -6,7 +7,6 @@ import { LOAD_TIMEOUT_MS, address, getBlob, storedKey, viewPath } from './server
 import { tellError } from '../state.ts';
 import { Icon } from './ui.tsx';
 
-type File = { readonly filename: string; readonly subfolder: string; readonly type: string };
 type Kind = 'video' | 'audio';
 
 const KINDS = [
@@ -15,12 +15,12 @@ const KINDS = [
 ] as const;
 
 /** `undefined`: the file is neither. */
-export function mediaKind({ filename }: File): Kind | undefined {
+export function mediaKind({ filename }: FileRef): Kind | undefined {
   return KINDS.find(([, pattern]) => pattern.test(filename))?.[0];
 }
 
 /** A picture of the same name, which nodes save beside a video. */
-export function posterOf<T extends File>(file: T, pictures: readonly T[]): T | undefined {
+export function posterOf<T extends FileRef>(file: T, pictures: readonly T[]): T | undefined {
   const stem = (name: string): string => name.replace(/\.[^.]*$/, '');
   return pictures.find(
     ({ filename, subfolder }) =>
@@ -31,12 +31,18 @@ export function posterOf<T extends File>(file: T, pictures: readonly T[]): T | u
 /** Players send no header of the page: this marks their calls. */
 const PAGE = { 'holdover-page': '1' };
 
-function sourceOf(file: File): string {
+function sourceOf(file: FileRef): string {
   return address(viewPath(file, PAGE));
 }
 
 /** Plays a file in parts as they are needed. An address carries no key: with one, it is loaded first. */
-export function Player({ of, poster }: { readonly of: File; readonly poster?: File | undefined }) {
+export function Player({
+  of,
+  poster,
+}: {
+  readonly of: FileRef;
+  readonly poster?: FileRef | undefined;
+}) {
   const kind = mediaKind(of);
   const [url, setUrl] = useState(() => (storedKey() === null ? sourceOf(of) : undefined));
   const [state, setState] = useState<'ready' | 'loading' | 'failed'>('ready');
@@ -93,7 +99,7 @@ export function Player({ of, poster }: { readonly of: File; readonly poster?: Fi
 }
 
 /** The first picture of a video, which plays without sound while the pointer is over it. */
-export function VideoPicture({ of }: { readonly of: File }) {
+export function VideoPicture({ of }: { readonly of: FileRef }) {
   const [hasFailed, setFailed] = useState(false);
   if (storedKey() !== null || hasFailed || mediaKind(of) !== 'video') {
     return (
@@ -120,6 +126,6 @@ export function VideoPicture({ of }: { readonly of: File }) {
   );
 }
 
-function MediaIcon({ of }: { readonly of: File }) {
+function MediaIcon({ of }: { readonly of: FileRef }) {
   return <Icon shapes={mediaKind(of) === 'audio' ? music : film} size={20} />;
 }

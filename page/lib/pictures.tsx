@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { Semaphore } from 'async-mutex';
+import type { FileRef } from '../../src/protocol/v1.ts';
 import image from 'icon:image';
 import file from 'icon:file';
 import { LOAD_TIMEOUT_MS, getBlob, viewPath } from './server.ts';
@@ -8,13 +9,11 @@ import { useSeen } from './screen.ts';
 import { Icon } from './ui.tsx';
 import { identity } from '../state.ts';
 
-type File = { readonly filename: string; readonly subfolder: string; readonly type: string };
-
 const SHOWABLE = /\.(png|jpe?g|webp|gif|tiff?|avif|bmp)$/i;
 /** The server draws each picture anew, so few are fetched at a time. */
 const drawing = new Semaphore(3);
 
-export function isPicture({ filename }: File): boolean {
+export function isPicture({ filename }: FileRef): boolean {
   return SHOWABLE.test(filename);
 }
 
@@ -44,7 +43,7 @@ async function urlOf(path: string, isWanted: () => boolean): Promise<string | un
   return url;
 }
 
-type ThumbnailProps = { readonly of: File; readonly quality?: number; readonly full?: boolean };
+type ThumbnailProps = { readonly of: FileRef; readonly quality?: number; readonly full?: boolean };
 
 /** A file as a small picture: fetched with the key of the page once it is near the visible part. */
 export function Thumbnail(props: ThumbnailProps) {
@@ -84,7 +83,7 @@ export function ShownThumbnail({ of, quality = 70, full = false }: ThumbnailProp
   );
 }
 
-function FileIcon({ of }: { readonly of: File }) {
+function FileIcon({ of }: { readonly of: FileRef }) {
   return <Icon shapes={isPicture(of) ? image : file} size={20} />;
 }
 

@@ -1,3 +1,5 @@
+import type { FileRef } from '../../src/protocol/v1.ts';
+
 /** Kept in this tab only, and gone when it is closed. */
 const KEY_NAME = 'holdover-key';
 const ANSWER_TIMEOUT_MS = 20_000;
@@ -97,10 +99,7 @@ export function readJson(text: string): unknown {
 }
 
 /** The address of a file as v1 names it. */
-export function viewPath(
-  file: { readonly filename: string; readonly subfolder: string; readonly type: string },
-  more: Readonly<Record<string, string>> = {},
-): string {
+export function viewPath(file: FileRef, more: Readonly<Record<string, string>> = {}): string {
   const { filename, subfolder, type } = file;
   return `view?${new URLSearchParams({ filename, subfolder, type, ...more })}`;
 }
