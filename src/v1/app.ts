@@ -58,8 +58,9 @@ export function createApp(options: V1AppOptions): Koa {
 function routerOf(options: V1AppOptions): Router {
   const router = new Router({ strict: true, sensitive: true });
   for (const route of options.routes.v1) {
-    const methods = route.method === 'GET' ? ['GET', 'HEAD'] : [route.method];
-    for (const path of aliasesOf(route)) {
+    const [method = '', ownPath = ''] = route.name.split(' ');
+    const methods = method === 'GET' ? ['GET', 'HEAD'] : [method];
+    for (const path of aliasesOf(ownPath)) {
       const serve = serveRoute(options, route, { apiPrefixed: path.startsWith('/api/') });
       router.register(path, methods, serve as unknown as RouterMiddleware);
     }

@@ -10,25 +10,12 @@ export type V1Request = {
   readonly query: URLSearchParams;
 };
 
-type RouteHandlers = {
+/** One v1 route. */
+export type V1Route = {
+  /** Its method and path: its row in `V1_ROUTES`, the table of v1 routes and their v2 calls. */
+  readonly name: V1RouteName;
   handle(request: V1Request): Promise<void> | void;
 };
-
-/** One v1 route with a row in `V1_ROUTES`, the table of v1 routes and their v2 calls. */
-type RouteOf<Name extends V1RouteName> = Name extends `${infer Method} ${infer Path}`
-  ? { readonly method: Method; readonly path: Path } & RouteHandlers
-  : never;
-
-/**
- * One v1 route. A `path` outside `/api` is served below `/api` as well; a `path` inside it only
- * there.
- */
-export type V1Route = RouteOf<V1RouteName>;
-
-/** Returns the name of the route's row in `V1_ROUTES`. */
-export function routeNameOf({ method, path }: V1Route): V1RouteName {
-  return `${method} ${path}` as V1RouteName;
-}
 
 /**
  * Returns the function that makes the routes of a family: each name with its handler, which gets
@@ -38,15 +25,14 @@ export function routesFor<Services>(handlers: {
   readonly [name in V1RouteName]?: (services: Services, request: V1Request) => Promise<void> | void;
 }): (services: Services) => readonly V1Route[] {
   return (services) =>
-    Object.entries(handlers).map(([name, handler]) => {
-      const [method, path] = name.split(' ');
-      const handle = (request: V1Request) => handler(services, request);
-      return { method, path, handle } as V1Route;
-    });
+    Object.entries(handlers).map(([name, handler]) => ({
+      name: name as V1RouteName,
+      handle: (request) => handler(services, request),
+    }));
 }
 
-/** Returns the paths at which the route is served. */
-export function aliasesOf({ path }: V1Route): readonly string[] {
+/** Returns the paths at which a route is served. One outside `/api` is served below `/api` as well. */
+export function aliasesOf(path: string): readonly string[] {
   const hasNoAlias = path.startsWith('/internal/') || path.startsWith('/api/');
   return hasNoAlias ? [path] : [path, `/api${path}`];
 }

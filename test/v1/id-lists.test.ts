@@ -31,7 +31,7 @@ test('a prompt that one call names by both of its ids is cancelled once', async 
     bodies: { read: async () => ({ ok: true, value: { job_ids: ['mine', 'job-1'] } }) },
     cancel: async (prompts: readonly LivePrompt[]) => void cancelled.push(prompts),
   } as unknown as Parameters<typeof jobRoutes>[0]);
-  const route = routes.find(({ path }) => path === '/api/jobs/cancel');
+  const route = routes.find(({ name }) => name === 'POST /api/jobs/cancel');
   const ctx = { state: {}, set() {} } as unknown as Koa.Context;
   await route?.handle({ ctx, caller: { user: 'ann' }, params: {}, query: new URLSearchParams() });
   expect(cancelled).toEqual([[prompt]]);

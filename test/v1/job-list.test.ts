@@ -44,7 +44,7 @@ function open(errorChars: number) {
     ledger: { prompts: { outlines: async () => outlines, get } },
     markFetched() {},
   } as unknown as Parameters<typeof jobRoutes>[0]);
-  const route = routes.find(({ path, method }) => path === '/api/jobs' && method === 'GET');
+  const route = routes.find(({ name }) => name === 'GET /api/jobs');
   const ask = async (query = '', dialect = 'local') => {
     const ctx = { state: { dialect }, set() {} };
     const call = { ctx, caller: { user: 'ann' }, params: {}, query: new URLSearchParams(query) };

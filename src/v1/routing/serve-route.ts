@@ -7,7 +7,7 @@ import { NO_VALID_KEY, V1Error } from '../../dialects/errors.ts';
 import type { CallChecks } from '../../auth/guard.ts';
 import type { HttpCall } from '../../observability/traffic-log.ts';
 import type { Deprecation } from '../../migration/deprecation.ts';
-import { type V1Route, routeNameOf } from '../routes.ts';
+import type { V1Route } from '../routes.ts';
 import { agentOf, clientIdIn, isOwnCall } from '../../auth/calling-client.ts';
 
 export type ServingOptions = {
@@ -36,7 +36,7 @@ export function serveRoute(
   { apiPrefixed }: Alias,
 ): Koa.Middleware {
   const { deprecation, auth } = options;
-  const name = routeNameOf(route);
+  const { name } = route;
   const handle = async (ctx: Koa.Context, caller: Caller): Promise<void> => {
     const query = new URLSearchParams(ctx.querystring);
     await route.handle({ ctx, caller, params: paramsOf(ctx), query });
