@@ -3,23 +3,20 @@ import { UnreadEvents } from './unread-events.ts';
 
 const END: IteratorResult<JobEvent, undefined> = { value: undefined, done: true };
 
-/** The feed that the subscriber leaves at its end. */
-type SubscribedFeed = { remove(subscriber: EventSubscriber): void };
-
 /**
  * Holds the unread events of a slow subscriber, as many as `UnreadEvents` keeps. One that is too far
  * behind ends with the events that it holds. It may subscribe again.
  */
 export class EventSubscriber implements AsyncIterableIterator<JobEvent> {
   readonly #unread = new UnreadEvents();
-  readonly #feed: SubscribedFeed;
+  readonly #onEnd: () => void;
   readonly #signal: AbortSignal;
   /** Resolves the read of a reader that waits for an event. */
   #deliver: ((result: IteratorResult<JobEvent, undefined>) => void) | undefined;
   #isEnded = false;
 
-  constructor(signal: AbortSignal, feed: SubscribedFeed) {
-    this.#feed = feed;
+  constructor(signal: AbortSignal, onEnd: () => void) {
+    this.#onEnd = onEnd;
     this.#signal = signal;
     signal.addEventListener('abort', this);
   }
@@ -35,7 +32,7 @@ export class EventSubscriber implements AsyncIterableIterator<JobEvent> {
   end(): void {
     this.#isEnded = true;
     this.#signal.removeEventListener('abort', this);
-    this.#feed.remove(this);
+    this.#onEnd();
     this.#deliver?.(END);
     this.#deliver = undefined;
   }

@@ -65,7 +65,7 @@ export class JobFeed {
    * reading. A feed that has ended gives only its last status.
    */
   subscribe(signal: AbortSignal): AsyncIterable<JobEvent> {
-    const subscriber = new EventSubscriber(signal, this);
+    const subscriber = new EventSubscriber(signal, () => this.#remove(subscriber));
     const isOver = this.#isEnded && !this.#held;
     const latest = isOver ? [this.#status] : [this.#status, this.#progress, this.#preview];
     for (const event of latest) if (event) subscriber.push(event);
@@ -75,7 +75,7 @@ export class JobFeed {
     return subscriber;
   }
 
-  remove(subscriber: EventSubscriber): void {
+  #remove(subscriber: EventSubscriber): void {
     const isRemoved = this.#subscribers.delete(subscriber);
     if (isRemoved && this.#subscribers.size === 0 && !this.#isEnded) this.#onEmpty();
   }

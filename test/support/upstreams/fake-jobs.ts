@@ -201,7 +201,7 @@ function subscribe(
     all.delete(subscription);
     notify();
   };
-  const events = new EventSubscriber(signal, { remove });
+  const events = new EventSubscriber(signal, remove);
   const subscription: Subscription = {
     push: (event) => events.push(event),
     end(error) {
