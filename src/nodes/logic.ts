@@ -8,7 +8,7 @@ import {
 } from '../protocol/python-text.ts';
 import { type InputSpec, type Inputs, type NodeDef, NodeFailure, type Value } from './node.ts';
 import { isPixels } from './tensor.ts';
-import { typedNode } from './typed-node.ts';
+import { autogrow, typedNode } from './typed-node.ts';
 
 const LOGIC = {
   category: 'utilities/logic',
@@ -17,12 +17,7 @@ const LOGIC = {
   outputs: [{ type: 'BOOLEAN' }],
 } as const;
 
-const ANY_OF_SEVERAL = [
-  'COMFY_AUTOGROW_V3',
-  {
-    template: { input: { required: { value: ['*', {}] } }, prefix: 'value', min: 1, max: 10 },
-  },
-] as const;
+const SEVERAL = autogrow({ value: ['*', {}] }, { prefix: 'value', min: 1, max: 10 });
 
 const BRANCH = [
   'COMFY_MATCHTYPE_V3',
@@ -56,7 +51,7 @@ export const LOGIC_NODES: readonly NodeDef[] = [
     name: 'ComfyAndNode',
     displayName: 'And',
     description: 'True when no value is false, zero, empty or nothing.',
-    required: { values: ANY_OF_SEVERAL },
+    required: { values: SEVERAL },
     run: ({ values }) => ({ outputs: [Object.values(values).every(isTrue)] }),
   }),
   typedNode({
@@ -64,7 +59,7 @@ export const LOGIC_NODES: readonly NodeDef[] = [
     name: 'ComfyOrNode',
     displayName: 'Or',
     description: 'True when a value is not false, zero, empty or nothing.',
-    required: { values: ANY_OF_SEVERAL },
+    required: { values: SEVERAL },
     run: ({ values }) => ({ outputs: [Object.values(values).some(isTrue)] }),
   }),
   typedNode({

@@ -52,6 +52,10 @@ type ChoiceOf<Option extends ComboOption> = Option extends ComboOption
   ? { readonly choice: Option['key'] } & ValuesOf<Option['inputs']['required']>
   : never;
 
+/** Declares an input that grows to several of one kind; `names` and how many there may be. */
+export const autogrow = <const Required extends Specs>(required: Required, names: JsonObject) =>
+  ['COMFY_AUTOGROW_V3', { template: { input: { required }, ...names } }] as const;
+
 type TypedNode<Required extends Specs, Optional extends Specs> = Omit<
   NodeDef,
   'required' | 'optional' | 'run'

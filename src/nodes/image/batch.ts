@@ -1,18 +1,14 @@
 import { fitted } from '../resample/resample.ts';
-import type { InputSpec, NodeContext, NodeDef, Pixels } from '../node.ts';
+import type { NodeContext, NodeDef, Pixels } from '../node.ts';
 import { fillAlpha, newPixels } from '../tensor.ts';
-import { typedNode } from '../typed-node.ts';
+import { autogrow, typedNode } from '../typed-node.ts';
 
 const BATCH = { pythonModule: 'comfy_extras.nodes_post_processing', style: 'v3' } as const;
 
 /** How v1 brings the later ones to the size of the first. */
 const TO_FIRST = { method: 'bilinear', crop: 'center' } as const;
 
-/** An input that grows to 50 pictures or masks. */
-const severalOf = <const Input extends { readonly [name: string]: InputSpec }>(
-  prefix: string,
-  required: Input,
-) => ['COMFY_AUTOGROW_V3', { template: { input: { required }, prefix, min: 1, max: 50 } }] as const;
+const COUNTS = { min: 1, max: 50 } as const;
 
 /** The nodes that put several pictures or masks into one batch. */
 export const BATCH_NODES: readonly NodeDef[] = [
@@ -21,7 +17,7 @@ export const BATCH_NODES: readonly NodeDef[] = [
     name: 'BatchImagesNode',
     displayName: 'Batch Images',
     category: 'image/batch',
-    required: { images: severalOf('image', { image: ['IMAGE', {}] }) },
+    required: { images: autogrow({ image: ['IMAGE', {}] }, { prefix: 'image', ...COUNTS }) },
     outputs: [{ type: 'IMAGE' }],
     run: ({ images }, context) => ({ outputs: [batchOf(context, Object.values(images))] }),
   }),
@@ -30,7 +26,7 @@ export const BATCH_NODES: readonly NodeDef[] = [
     name: 'BatchMasksNode',
     displayName: 'Batch Masks',
     category: 'image/mask',
-    required: { masks: severalOf('mask', { mask: ['MASK', {}] }) },
+    required: { masks: autogrow({ mask: ['MASK', {}] }, { prefix: 'mask', ...COUNTS }) },
     outputs: [{ type: 'MASK' }],
     run: ({ masks }, context) => ({
       outputs: [batchOf(context, Object.values(masks))],

@@ -1,6 +1,6 @@
 import { exactInt } from '../logic.ts';
 import type { NodeDef, Value } from '../node.ts';
-import { LETTERS, typedNode } from '../typed-node.ts';
+import { LETTERS, autogrow, typedNode } from '../typed-node.ts';
 import type { Part } from './evaluate.ts';
 import { type PythonNumber, fail, truncated } from './python-numbers.ts';
 
@@ -14,16 +14,7 @@ export const MATH_NODE: NodeDef = typedNode({
   style: 'v3',
   required: {
     expression: ['STRING', { default: 'a + b', multiline: true }],
-    values: [
-      'COMFY_AUTOGROW_V3',
-      {
-        template: {
-          input: { required: { value: ['FLOAT,INT,BOOLEAN', {}] } },
-          names: LETTERS,
-          min: 1,
-        },
-      },
-    ],
+    values: autogrow({ value: ['FLOAT,INT,BOOLEAN', {}] }, { names: LETTERS, min: 1 }),
   },
   outputs: [{ type: 'FLOAT' }, { type: 'INT' }, { type: 'BOOLEAN', name: 'BOOL' }],
   async run({ expression, values }, { inputTypes = {} }) {

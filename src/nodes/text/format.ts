@@ -1,7 +1,7 @@
 import { type Json, isJsonObject } from '../../protocol/json.ts';
 import { pythonRepr } from '../../protocol/python-text.ts';
 import { type NodeContext, type NodeDef, NodeFailure, type Value } from '../node.ts';
-import { LETTERS, typedNode } from '../typed-node.ts';
+import { LETTERS, autogrow, typedNode } from '../typed-node.ts';
 import { formatInSpec } from './format-spec.ts';
 import { countChars, createTextPieces, offsetOf } from './pieces.ts';
 import { isPixels } from '../tensor.ts';
@@ -14,10 +14,7 @@ export const FORMAT_NODE: NodeDef = typedNode({
   displayName: 'Format Text',
   description: 'Fills values into a text, in the notation of Python’s str.format.',
   required: {
-    values: [
-      'COMFY_AUTOGROW_V3',
-      { template: { input: { required: { value: ['*', {}] } }, names: LETTERS, min: 0 } },
-    ],
+    values: autogrow({ value: ['*', {}] }, { names: LETTERS, min: 0 }),
     f_string: ['STRING', { default: '{a}', multiline: true }],
   },
   run({ values, f_string: template }, context) {
