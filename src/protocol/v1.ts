@@ -25,6 +25,8 @@ export type NodeState = NodeIds & {
   readonly value: number;
   readonly max: number;
   readonly state: 'running' | 'finished';
+  /** Only the hosted service sends it. */
+  readonly class_type?: string;
 };
 
 type Message<Type, Data> = { readonly type: Type; readonly data: Data };

@@ -1,10 +1,4 @@
-import {
-  type ClassTypes,
-  type FrameOf,
-  type Picture,
-  type MessageOf,
-  withClassTypes,
-} from '../translate/progress/progress-state.ts';
+import type { FrameOf, MessageOf, Picture } from '../translate/progress/progress-state.ts';
 import { documentedErrorData } from '../translate/exception-types.ts';
 import { withVideoList } from '../translate/outputs.ts';
 import { previewFrame, previewWithMetadataFrame, textFrame } from '../protocol/binary-frames.ts';
@@ -50,10 +44,10 @@ export function encodeFrame(frame: Frame, promptId: string): EncodedFrame {
     case 'picture':
       return { kind: 'picture', picture: encodePicture(frame.picture, promptId) };
     case 'step': {
-      const { state, classTypes, progress, picture } = frame;
+      const { state, progress, picture } = frame;
       return {
         kind: 'step',
-        state: state && encodeState(state, classTypes),
+        state: state && encodeState(state),
         progress: once(() => encodeMessage(progress)),
         picture: picture && encodePicture(picture, promptId),
       };
@@ -61,22 +55,23 @@ export function encodeFrame(frame: Frame, promptId: string): EncodedFrame {
   }
 }
 
-function encodeState(
-  message: MessageOf<'progress_state'>,
-  classTypes: ClassTypes | undefined,
-): EncodedState {
+function encodeState(message: MessageOf<'progress_state'>): EncodedState {
   return {
-    own: once(() => encodeMessage(message)),
-    documented: once(() =>
-      encodeMessage(classTypes ? withClassTypes(message, classTypes) : message),
-    ),
+    own: once(() => encodeMessage(withoutClasses(message))),
+    documented: once(() => encodeMessage(message)),
   };
 }
 
+/** The message as the local server sends it: only the hosted service names the class of a node. */
+function withoutClasses({ type, data }: MessageOf<'progress_state'>): V1Message {
+  const nodes = Object.entries(data.nodes).map(([id, { class_type: _, ...node }]) => [id, node]);
+  return { type, data: { ...data, nodes: Object.fromEntries(nodes) } };
+}
+
 function encodeJson(frame: Frame & { kind: 'json' }): EncodedFrame {
-  const { message, classTypes } = frame;
+  const { message } = frame;
   const { type } = message;
-  if (type === 'progress_state') return { kind: 'json', type, ...encodeState(message, classTypes) };
+  if (type === 'progress_state') return { kind: 'json', type, ...encodeState(message) };
   const own = once(() => encodeMessage(message));
   const documented = once(() => {
     const shown = documentedForm(frame);

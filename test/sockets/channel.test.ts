@@ -13,7 +13,6 @@ const node = (id: string | null): Frame => ({
 });
 const step = (value: number): Frame => ({
   kind: 'step',
-  classTypes: new Map(),
   progress: { type: 'progress', data: { value, max: 9, prompt_id: 'p', node: '1' } },
 });
 

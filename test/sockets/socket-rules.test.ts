@@ -16,7 +16,6 @@ const STATE = json({ type: 'progress_state', data: { prompt_id: P, nodes: {} } }
 const NODE = json({ type: 'executing', data: { node: '1', display_node: '1', prompt_id: P } });
 const STEP: Frame = {
   kind: 'step',
-  classTypes: new Map(),
   progress: { type: 'progress', data: { value: 1, max: 2, prompt_id: P, node: '1' } },
 };
 const PNG = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0]);
@@ -204,26 +203,18 @@ describe('the nodes of a progress_state', () => {
       real_node_id: '1',
     },
   } as const;
-  const message = { type: 'progress_state', data: { prompt_id: P, nodes: NODES } } as const;
-  const classTypes = new Map([['1', 'KSampler']]);
+  const WITH_CLASS = { '1': { ...NODES['1'], class_type: 'KSampler' } } as const;
+  const message = { type: 'progress_state', data: { prompt_id: P, nodes: WITH_CLASS } } as const;
   const progress = {
     type: 'progress',
     data: { value: 1, max: 2, prompt_id: P, node: '1' },
   } as const;
 
   test.each<[Dialect, Frame, object]>([
-    ['local', { kind: 'json', message, classTypes }, NODES],
-    ['local', { kind: 'step', state: message, classTypes, progress }, NODES],
-    [
-      'hosted',
-      { kind: 'json', message, classTypes },
-      { '1': { ...NODES['1'], class_type: 'KSampler' } },
-    ],
-    [
-      'hosted',
-      { kind: 'step', state: message, classTypes, progress },
-      { '1': { ...NODES['1'], class_type: 'KSampler' } },
-    ],
+    ['local', { kind: 'json', message }, NODES],
+    ['local', { kind: 'step', state: message, progress }, NODES],
+    ['hosted', { kind: 'json', message }, WITH_CLASS],
+    ['hosted', { kind: 'step', state: message, progress }, WITH_CLASS],
   ])('are sent to a %s socket with their class, or without', (dialect, frame, nodes) => {
     run(submit('id'), [frame]);
     const socket = openFake(hub, { dialect, clientId: 'id' });

@@ -46,7 +46,6 @@ const state = (nodes: number): V1Message & { type: 'progress_state' } => {
 };
 const step = (value: number, nodes = 0): Frame => ({
   kind: 'step',
-  classTypes: new Map(),
   ...(nodes > 0 && { state: state(nodes) }),
   progress: { type: 'progress', data: { value, max: 99, prompt_id: 'p', node: 'n' } },
 });

@@ -109,7 +109,6 @@ export function emitStep(update: ProgressUpdate, nodeId: string, reported: Step)
   update.effects.push({
     kind: 'step',
     ...(isStateDue(update) && { state: takeState(update) }),
-    classTypes: state.classTypes,
     progress: { type: 'progress', data },
     ...(picture && { picture }),
   });
@@ -140,7 +139,7 @@ function emitState(update: ProgressUpdate): void {
 export function emitPendingState(update: ProgressUpdate): void {
   const { state, effects } = update;
   if (!state.hasStateChanged) return;
-  effects.push({ kind: 'json', message: takeState(update), classTypes: state.classTypes });
+  effects.push({ kind: 'json', message: takeState(update) });
 }
 
 function takeState({ state, atMs }: ProgressUpdate): MessageOf<'progress_state'> {
@@ -263,8 +262,6 @@ function progressStateMessage(state: ProgressState): MessageOf<'progress_state'>
   const { promptId, runs } = state;
   const shown = newestThatFit([...runs], ([id]) => 4 * id.length + promptId.length + 160);
   const nodes = Object.fromEntries(shown.map(([id, run]) => [id, nodeState(id, run, state)]));
-  for (const [id] of shown)
-    if (!state.classTypes.has(id)) state.classTypes.set(id, classOf(state.graph, id));
   return { type: 'progress_state', data: { prompt_id: promptId, nodes } };
 }
 
@@ -283,5 +280,6 @@ function nodeState(
     display_node_id: display,
     parent_node_id: display === nodeId ? null : display,
     real_node_id: display,
+    class_type: classOf(graph, nodeId),
   };
 }

@@ -59,11 +59,6 @@ export type PictureEffect =
 /** The v1 message of that type. */
 export type MessageOf<T extends V1Message['type']> = Extract<V1Message, { type: T }>;
 
-/**
- * The classes of the nodes that a `progress_state` names, by node. Only hosted sockets get them.
- */
-export type ClassTypes = ReadonlyMap<string, string>;
-
 /** One frame of a prompt. `P` is the type of its picture, if it has one. */
 export type FrameOf<P> =
   | {
@@ -74,7 +69,6 @@ export type FrameOf<P> =
        * class.
        */
       readonly documented?: DocumentedException;
-      readonly classTypes?: ClassTypes;
     }
   /**
    * A step. v1 sends a type 4 picture between the two messages, and a type 1 picture after them.
@@ -83,7 +77,6 @@ export type FrameOf<P> =
       readonly kind: 'step';
       /** Absent while the `progress_state` of a large graph is delayed. */
       readonly state?: MessageOf<'progress_state'>;
-      readonly classTypes: ClassTypes;
       readonly progress: MessageOf<'progress'>;
       readonly picture?: P;
     }
@@ -130,8 +123,6 @@ export type ProgressState = {
   /** The node that the last `executing` message named. */
   readonly current: string | null;
   readonly runs: Map<string, NodeRun>;
-  /** The classes of the nodes that have begun. */
-  readonly classTypes: Map<string, string>;
   /** When `progress_state` was sent last, and whether it has changed since. */
   readonly stateSentAtMs: number;
   readonly hasStateChanged: boolean;
@@ -175,7 +166,6 @@ export function initialProgress({
     cachedSent: false,
     current: null,
     runs: new Map(),
-    classTypes: new Map(),
     stateSentAtMs: Number.NEGATIVE_INFINITY,
     hasStateChanged: false,
     executed: [],
@@ -200,15 +190,4 @@ export function initialProgress({
  */
 export function hasEvidence(state: ProgressState): boolean {
   return state.runs.size > 0 || state.outputs.size > 0;
-}
-
-/** Returns the message as the hosted service sends it: each node has its `class_type` as well. */
-export function withClassTypes(
-  message: MessageOf<'progress_state'>,
-  classTypes: ClassTypes,
-): MessageOf<'progress_state'> {
-  const nodes = Object.entries(message.data.nodes).map(
-    ([id, node]) => [id, { ...node, class_type: classTypes.get(id) ?? '' }] as const,
-  );
-  return { ...message, data: { ...message.data, nodes: Object.fromEntries(nodes) } };
 }
