@@ -13,7 +13,7 @@ import {
   refuseBeyond,
   regionWithin,
 } from './region.ts';
-import { frameOf, maskOf, newMask, roundHalfEven } from '../tensor.ts';
+import { eachRow, frameOf, maskOf, newMask, roundHalfEven } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
 
 const { fround } = Math;
@@ -30,10 +30,14 @@ const featherMask = typedNode({
     const { width, height } = mask;
     const [left, right] = [ramp(width, feathers.left), ramp(width, feathers.right).toReversed()];
     const [top, bottom] = [ramp(height, feathers.top), ramp(height, feathers.bottom).toReversed()];
-    const feathered = maskOf(context, mask, (i) => {
-      const [x, y] = [i % width, Math.floor(i / width) % height];
-      const across = (left[x] as number) * (right[x] as number);
-      return (mask.data[i] as number) * across * (top[y] as number) * (bottom[y] as number);
+    const feathered = newMask(context, mask);
+    eachRow(context, mask, (row) => {
+      const y = row % height;
+      for (let x = 0, i = row * width; x < width; x++, i++) {
+        const across = (left[x] as number) * (right[x] as number);
+        const level = (mask.data[i] as number) * across;
+        feathered.data[i] = level * (top[y] as number) * (bottom[y] as number);
+      }
     });
     return { outputs: [feathered] };
   },

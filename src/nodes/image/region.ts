@@ -1,5 +1,5 @@
 import { type BoundingBox, type Pixels, type NodeContext, NodeFailure } from '../node.ts';
-import { type Size, eachRow, maskOf, newPixels } from '../tensor.ts';
+import { type Size, eachRow, newMask, newPixels } from '../tensor.ts';
 
 export type Point = { readonly x: number; readonly y: number };
 
@@ -17,8 +17,12 @@ export const regionWithin = (size: Size, region: BoundingBox): BoundingBox => {
 };
 
 /** Returns one channel of a picture as a mask. */
-export const channelOf = (context: NodeContext, image: Pixels, channel: number): Pixels =>
-  maskOf(context, image, (i) => image.data[i * image.channels + channel] as number);
+export const channelOf = (context: NodeContext, image: Pixels, channel: number): Pixels => {
+  const { channels, data } = image;
+  const mask = newMask(context, image);
+  for (let i = 0; i < mask.data.length; i++) mask.data[i] = data[i * channels + channel] as number;
+  return mask;
+};
 
 /** Returns a mask in the three channels of a picture. */
 export const greyPicture = (context: NodeContext, mask: Pixels): Pixels => {
