@@ -1,4 +1,6 @@
-import type { Job, Output } from '../protocol/v2.ts';
+import type { AssetRow } from '../ledger/ledger.ts';
+import type { Asset, Job, Output } from '../protocol/v2.ts';
+import { isImported } from './imported-asset.ts';
 import type { StoredOutput } from './jobs/worker-protocol.ts';
 
 /** How long a link works at least as stated. Every answer has a new link. */
@@ -24,6 +26,22 @@ export function contentLink(
  */
 export function showOutput(output: StoredOutput, jobId: string, nowMs: number): Output {
   return Object.assign({ ...output, job_id: jobId }, contentLink(output.id, nowMs));
+}
+
+/** Returns an asset as v2 shows it, with a new link. */
+export function showAsset(row: AssetRow, nowMs: number): Asset {
+  return {
+    id: row.id,
+    hash: row.hash,
+    size_bytes: row.sizeBytes,
+    content_type: row.contentType,
+    created_at: isoTime(row.createdAtMs),
+    ...contentLink(row.id, nowMs),
+    file_path: row.filePath,
+    expires_at: row.expiresAtMs === null ? null : isoTime(row.expiresAtMs),
+    job_id: isImported(row) ? null : row.jobId,
+    ...(row.tagsJson !== null && { tags: JSON.parse(row.tagsJson) as readonly string[] }),
+  };
 }
 
 /** Returns the links of a job. */

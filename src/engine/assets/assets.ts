@@ -16,8 +16,7 @@ import type { Asset } from '../../protocol/v2.ts';
 import { checkPathAndLifetime, checkUpload } from './upload-checks.ts';
 import { type KeyedRequest, repeatAnswer, keyedRequest } from './idempotency.ts';
 import type { Blobs } from '../../blobs/blobs.ts';
-import { isImported } from '../imported-asset.ts';
-import { contentLink, isoTime } from '../job-links.ts';
+import { showAsset } from '../job-links.ts';
 import type { KeyedMutex } from '../../lib/concurrency.ts';
 
 export type AssetOptions = {
@@ -204,8 +203,7 @@ export class Assets implements AssetCalls {
     first: ClaimedAsset,
   ): Promise<Result<Asset>> {
     const row = await this.find(user, first.assetId);
-    const show = row && ((atMs: number) => showAsset(row, atMs));
-    return repeatAnswer(keyed, first, { nowMs: this.#nowMs(), show });
+    return repeatAnswer(keyed, first, row, this.#nowMs());
   }
 
   async #findByHash(user: string, hash: string): Promise<AssetRow | undefined> {
@@ -272,21 +270,6 @@ export function newRow(user: string, asset: NewAsset, nowMs: number): AssetRow {
     expiresAtMs:
       asset.expiresInSeconds === undefined ? null : nowMs + asset.expiresInSeconds * 1000,
     jobId: null,
-  };
-}
-
-function showAsset(row: AssetRow, nowMs: number): Asset {
-  return {
-    id: row.id,
-    hash: row.hash,
-    size_bytes: row.sizeBytes,
-    content_type: row.contentType,
-    created_at: isoTime(row.createdAtMs),
-    ...contentLink(row.id, nowMs),
-    file_path: row.filePath,
-    expires_at: row.expiresAtMs === null ? null : isoTime(row.expiresAtMs),
-    job_id: isImported(row) ? null : row.jobId,
-    ...(row.tagsJson !== null && { tags: JSON.parse(row.tagsJson) as readonly string[] }),
   };
 }
 

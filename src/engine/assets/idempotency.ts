@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { AssetClaim, ClaimedAsset } from '../../ledger/ledger.ts';
+import type { AssetClaim, AssetRow, ClaimedAsset } from '../../ledger/ledger.ts';
 import { type AssetUpload, type Result, ok, refuse } from '../../protocol/job-api.ts';
 import type { Asset } from '../../protocol/v2.ts';
+import { showAsset } from '../job-links.ts';
 
 /** A claim on a key. The answer is not known yet. */
 export type KeyedRequest = Omit<AssetClaim, 'createdNew'>;
@@ -28,18 +29,19 @@ export function keyedRequest(
 const SAME_LINKS_WITHIN_MS = 15 * 60 * 1000;
 
 /**
- * Answers a request whose key was used before. The first answer is repeated, with links of the time
- * that `show` gets. A different request is refused.
+ * Answers a request whose key was used before: repeats the first answer. A different request is
+ * refused, and so is one whose asset is gone.
  */
 export function repeatAnswer(
   { fingerprint }: KeyedRequest,
   first: ClaimedAsset,
-  { nowMs, show }: { readonly nowMs: number; readonly show: ((atMs: number) => Asset) | undefined },
+  row: AssetRow | undefined,
+  nowMs: number,
 ): Result<Asset> {
   if (first.fingerprint !== fingerprint) return refuseReusedKey(DIFFERENT_REQUEST);
-  if (!show) return refuseReusedKey(ASSET_GONE);
+  if (!row) return refuseReusedKey(ASSET_GONE);
   const isRecent = nowMs - first.claimedAtMs < SAME_LINKS_WITHIN_MS;
-  const shown = show(isRecent ? first.claimedAtMs : nowMs);
+  const shown = showAsset(row, isRecent ? first.claimedAtMs : nowMs);
   return ok({ ...shown, created_new: first.createdNew });
 }
 

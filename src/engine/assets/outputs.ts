@@ -97,25 +97,24 @@ export function createSaveOutput(deps: OutputOptions): SaveOutput {
       await ledger.assets.insert({ ...row, jobId }, undefined, 'soon');
       return toOutput({ ...made, id: row.id, name });
     });
-  // Resolves when the record exists; the lock is held until the marker is gone, too.
-  return (made) =>
-    new Promise((resolve, reject) => {
-      const { file } = made;
-      const storeAndRecord = async (): Promise<void> => {
+  return async (made) => {
+    const { file } = made;
+    try {
+      return await withLock(file.hash, async () => {
         await blobs.put(file);
         reached('after-bytes-stored');
         const output = await record(made);
         reached('after-asset-recorded');
-        resolve(output);
         // A sweep removes a marker that cannot be removed now.
-        await blobs.markRecorded(file.hash);
-      };
-      withLock(file.hash, storeAndRecord).catch(async (error: unknown) => {
-        // A file that cannot be removed now is removed at a later start. The first error matters more.
-        await rm(file.path, { force: true }).catch(() => {});
-        reject(error);
+        await blobs.markRecorded(file.hash).catch(() => {});
+        return output;
       });
-    });
+    } catch (error) {
+      // A file that cannot be removed now is removed at a later start. The first error matters more.
+      await rm(file.path, { force: true }).catch(() => {});
+      throw error;
+    }
+  };
 }
 
 type MadeFile = {

@@ -70,14 +70,9 @@ export class BullJobQueue implements JobQueue {
     return (await this.#scripts.cancel<number>(id)) === 1;
   }
 
-  async positions(ids: readonly string[]): Promise<readonly (number | null)[]> {
+  positions(ids: readonly string[]): Promise<readonly (number | null)[]> {
     const { redis, keys } = this.#options;
-    const [only, ...others] = ids;
-    if (only === undefined) return [];
-    if (others.length === 0) return [await redis.zrank(keys.waiting, only)];
-    const waiting = await redis.zrange(keys.waiting, 0, '-1');
-    const positions = new Map(waiting.map((id, position) => [id, position]));
-    return ids.map((id) => positions.get(id) ?? null);
+    return Promise.all(ids.map((id) => redis.zrank(keys.waiting, id)));
   }
 
   async waiting(user: string): Promise<WaitingJobs> {

@@ -26,7 +26,7 @@ export type JobCallsOptions = {
 /** Accepts, reads and cancels jobs. Workers take them from the queue and run them. */
 export function createJobCalls(deps: JobCallsOptions): JobCalls {
   const { ledger, clock, live, queue, runner, limits } = deps;
-  const reader = createJobReader({ ledger, clock, ...live });
+  const reader = createJobReader(deps);
   const acceptOptions: AcceptOptions = {
     ...deps,
     ...deps.jobFiles,

@@ -4,7 +4,6 @@ import {
   type Caller,
   type JobPage,
   type JobReads,
-  type JobEvent,
   type JobListQuery,
   ok,
   refuse,
@@ -13,38 +12,30 @@ import {
 import { parseJson } from '../../protocol/json.ts';
 import { type Graph, IS_TERMINAL } from '../../protocol/v2.ts';
 import { endedJobEvents } from '../../job-events/job-feed.ts';
-import { type JobState, type LiveJob, showJob } from './live-job.ts';
+import { type JobState, showJob } from './live-job.ts';
+import type { LiveJobs } from './run-store.ts';
 
 const DEFAULT_PAGE = 50;
 const SCAN_PAGE = 100;
 
-type Events = AsyncIterable<JobEvent>;
-
-export type JobReaderOptions = {
+type JobReaderOptions = {
   readonly ledger: Ledger;
   readonly clock: Clock;
-  /** Finds an unfinished job of this process, which is shown without a read of the ledger. */
-  readonly find?: (id: string) => LiveJob | undefined;
-  /** Returns the current states of stored jobs. */
-  readonly statesOf: (rows: readonly JobRow[]) => Promise<readonly JobState[]>;
-  /** Returns events that this process has already. */
-  readonly ownEvents: (caller: Caller, id: string, signal: AbortSignal) => Events | undefined;
-  /** Subscribes to the events of an unfinished job that another process runs. */
-  readonly subscribe?: (id: string, signal: AbortSignal) => Promise<Events>;
+  readonly live: LiveJobs;
 };
 
 /** The calls of the port that read jobs. */
 export function createJobReader(options: JobReaderOptions): JobReads {
-  const { ledger, clock, statesOf } = options;
+  const { ledger, clock, live } = options;
   const rowOf = async ({ user }: Caller, id: string): Promise<JobRow | undefined> => {
     const row = await ledger.jobs.get(id);
     return row?.user === user ? row : undefined;
   };
   const stateOf = async (caller: Caller, id: string) => {
-    const live = options.find?.(id);
-    if (live) return live.user === caller.user ? live : undefined;
+    const job = live.find?.(id);
+    if (job) return job.user === caller.user ? job : undefined;
     const row = await rowOf(caller, id);
-    return row && (await statesOf([row]))[0];
+    return row && (await live.statesOf([row]))[0];
   };
   const list: JobReads['list'] = ({ user }, query) => listJobs(user, query, options);
   return {
@@ -59,12 +50,12 @@ export function createJobReader(options: JobReaderOptions): JobReads {
       return ok({ workflow: parseJson(row.workflowJson) as Graph, format: 'api' });
     },
     async events(caller, jobId, signal) {
-      const own = options.ownEvents(caller, jobId, signal);
+      const own = live.ownEvents(caller, jobId, signal);
       if (own) return ok(own);
       const job = await stateOf(caller, jobId);
       if (!job) return notFound();
-      if (options.subscribe && !IS_TERMINAL[job.status])
-        return ok(await options.subscribe(jobId, signal));
+      if (live.subscribe && !IS_TERMINAL[job.status])
+        return ok(await live.subscribe(jobId, signal));
       const { status, x_cached_nodes: cached } = showJob(job, clock.now());
       const more = cached && { x_cached_nodes: cached };
       return ok(endedJobEvents({ status, queue_position: null, ...more }));
@@ -85,7 +76,7 @@ export function createJobReader(options: JobReaderOptions): JobReads {
 async function listJobs(
   user: string,
   query: JobListQuery,
-  { ledger, clock, statesOf }: JobReaderOptions,
+  { ledger, clock, live }: JobReaderOptions,
 ): Promise<Result<JobPage>> {
   const limit = query.limit ?? DEFAULT_PAGE;
   let before = query.cursor;
@@ -98,7 +89,8 @@ async function listJobs(
       limit: SCAN_PAGE,
       ...(before !== undefined && { before }),
     });
-    for (const job of await statesOf(rows)) if (matches(job, query, clock.now())) found.push(job);
+    for (const job of await live.statesOf(rows))
+      if (matches(job, query, clock.now())) found.push(job);
     before = rows.at(-1)?.id;
     if (rows.length < SCAN_PAGE || found.length > limit) break;
   }

@@ -1,7 +1,8 @@
 import type { FinalEnd } from './job-lifecycle.ts';
-import type { JobReaderOptions } from './job-reader.ts';
+import type { JobRow } from '../../ledger/ledger.ts';
+import type { Caller, JobEvents } from '../../protocol/job-api.ts';
 import type { JobRun, WriteResult } from './job-run.ts';
-import type { LiveJob } from './live-job.ts';
+import type { JobState, LiveJob } from './live-job.ts';
 
 /** How a worker continues with a job that it took from the queue. */
 type Claim =
@@ -13,7 +14,15 @@ type Claim =
  * The unfinished jobs as clients see them, and the way of their events: in this process, or in the
  * Redis that several processes share.
  */
-export type LiveJobs = Pick<JobReaderOptions, 'find' | 'ownEvents' | 'subscribe' | 'statesOf'> & {
+export type LiveJobs = {
+  /** Finds an unfinished job of this process, which is shown without a read of the ledger. */
+  readonly find?: (id: string) => LiveJob | undefined;
+  /** Returns the current states of stored jobs. */
+  statesOf(rows: readonly JobRow[]): Promise<readonly JobState[]>;
+  /** Returns events that this process has already. */
+  ownEvents(caller: Caller, id: string, signal: AbortSignal): JobEvents | undefined;
+  /** Subscribes to the events of an unfinished job that another process runs. */
+  readonly subscribe?: (id: string, signal: AbortSignal) => Promise<JobEvents>;
   /**
    * Adds a stored job that is about to be queued. Call the result when its submission is answered.
    */
