@@ -4,11 +4,12 @@ import type { Blobs } from '../../blobs/blobs.ts';
 import { createOutputRetention, type OutputRetention } from './retention.ts';
 import { createKeyedMutex, type KeyedMutex } from '../../lib/concurrency.ts';
 import { type OutputOptions, createSaveOutput, type SaveOutput } from './outputs.ts';
+import type { EngineLimits } from '../job-engine.ts';
 import type { FileLookup } from '../jobs/resolve-files.ts';
 
 export type JobFilesOptions = Omit<AssetOptions & OutputOptions, 'withLock'> & {
   readonly nodes: ReadonlyMap<string, NodeDef>;
-  readonly retentionMs: number;
+  readonly limits: Pick<EngineLimits, 'retentionMs'>;
 };
 
 /** The files that jobs read and make, with their names and their retention. */
@@ -23,7 +24,7 @@ export interface JobFiles {
 }
 
 export function createJobFiles(deps: JobFilesOptions): JobFiles {
-  const { ledger, blobs, nodes } = deps;
+  const { blobs, nodes } = deps;
   const withLock = createKeyedMutex();
   const assets = new Assets({ ...deps, withLock });
   return {
@@ -31,7 +32,7 @@ export function createJobFiles(deps: JobFilesOptions): JobFiles {
     blobs,
     assets,
     saveOutput: createSaveOutput({ ...deps, withLock }),
-    outputRetention: createOutputRetention({ ...deps, ledger, withLock }),
+    outputRetention: createOutputRetention({ ...deps, withLock }),
     fileLookupOf: (user, reads) => ({
       nodes,
       byId: (id) => assets.find(user, id, reads),

@@ -4,6 +4,7 @@ import { type Assets, removeBlobIfUnused } from './assets.ts';
 import type { Blobs } from '../../blobs/blobs.ts';
 import { IMPORTED, isImported } from '../imported-asset.ts';
 import type { KeyedMutex } from '../../lib/concurrency.ts';
+import type { EngineLimits } from '../job-engine.ts';
 import type { LiveJob } from '../jobs/live-job.ts';
 import type { StoredOutput } from '../jobs/worker-protocol.ts';
 
@@ -16,7 +17,7 @@ export type RetentionOptions = {
   readonly assets: Assets;
   readonly blobs: Blobs;
   readonly withLock: KeyedMutex;
-  readonly assetBudgetBytes: number;
+  readonly limits: Pick<EngineLimits, 'assetBudgetBytes'>;
   readonly clock: TimeSource;
   /** True when an unfinished job reads or lists this asset. */
   readonly isInUse: (assetId: string) => boolean | Promise<boolean>;
@@ -73,7 +74,7 @@ async function expireJob(
 /** Removes temporary files first, then the oldest ones, but none that an unfinished job needs. */
 async function enforceBudget(deps: RetentionOptions): Promise<void> {
   const isOver = async (): Promise<boolean> =>
-    (await deps.ledger.assets.totalBytes()) > deps.assetBudgetBytes;
+    (await deps.ledger.assets.totalBytes()) > deps.limits.assetBudgetBytes;
   if (!(await isOver())) return;
   const rows = await oldestRemovable(deps);
   const temporary = rows.filter(isTemporary);
@@ -140,7 +141,7 @@ export interface OutputRetention {
 export function createOutputRetention(deps: {
   readonly ledger: Ledger;
   readonly withLock: KeyedMutex;
-  readonly retentionMs: number;
+  readonly limits: Pick<EngineLimits, 'retentionMs'>;
   readonly clock: TimeSource;
 }): OutputRetention {
   const { ledger, withLock } = deps;
@@ -153,7 +154,7 @@ export function createOutputRetention(deps: {
     });
   return {
     async retain(outputs, user) {
-      const untilMs = deps.clock.now() + deps.retentionMs;
+      const untilMs = deps.clock.now() + deps.limits.retentionMs;
       const retained: string[] = [];
       for (const { id, job_id: producer } of outputs) {
         const isExtended = await extendTo(producer, untilMs);

@@ -49,7 +49,6 @@ export async function createDistributedEngine(
     ...options.outputFiles,
     blobs,
     names: createSharedOutputNames(redis, keys),
-    retentionMs: limits.retentionMs,
     isInUse: async (id) =>
       (await ledger.jobs.unfinished()).some((row) => jobFromRow(row).reads.has(id)),
   });

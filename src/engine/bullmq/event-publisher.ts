@@ -1,9 +1,10 @@
 import { coalesce } from '../../lib/concurrency.ts';
 import type { JobEvent } from '../../protocol/job-api.ts';
+import { stringifyJson } from '../../protocol/json.ts';
 import { dropOldestPreview } from '../../job-events/unread-events.ts';
 import { JobFeed } from '../../job-events/job-feed.ts';
 import type { JobRun } from '../jobs/job-run.ts';
-import { encodeEvent, encodePreview, fieldsOf } from './run-codec.ts';
+import { encodePreview, fieldsOf } from './run-codec.ts';
 import type { PublishItem, RunStates } from './run-state.ts';
 
 /** The most events that one script writes. */
@@ -54,7 +55,7 @@ export class EventPublisher extends JobFeed {
       this.#waiting.push({ kind: 'p', bytes: encodePreview(event) });
     } else {
       const fields = fieldsOf(this.#run().job, event);
-      this.#waiting.push({ kind: 'e', n: ++this.#eventCount, text: encodeEvent(event), fields });
+      this.#waiting.push({ kind: 'e', n: ++this.#eventCount, text: stringifyJson(event), fields });
     }
     void this.#send();
   }

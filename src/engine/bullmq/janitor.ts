@@ -77,7 +77,7 @@ async function sweepUnused({ jobFiles, ledger, limits, clock }: JanitorOptions):
   await sweep({
     ...jobFiles,
     ledger,
-    assetBudgetBytes: limits.assetBudgetBytes,
+    limits,
     clock: { now: () => clock.now() - GRACE_MS },
     isInUse: async (id) => (await unfinished()).inputs.has(id),
     isLive: async (id) => (await unfinished()).jobs.has(id),

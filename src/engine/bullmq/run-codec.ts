@@ -60,12 +60,7 @@ function valuesOf(fields: { readonly [name: string]: string }, prefix: string): 
   return named.map(([name, text]) => [name.slice(prefix.length), parseJson(text)]);
 }
 
-/** Encodes an event of a job, as it is stored and published. */
-export function encodeEvent(event: Exclude<JobEvent, { event: 'preview' }>): string {
-  return stringifyJson(event);
-}
-
-/** Decodes an event of `encodeEvent`. */
+/** Decodes an event, which is stored and published as JSON. */
 export function decodeEvent(text: string): JobEvent {
   return parseJson(text) as unknown as JobEvent;
 }

@@ -1,7 +1,8 @@
 import { MAX_ATTEMPTS } from '../jobs/job-lifecycle.ts';
-import { type EndPatch, type RunState, encodeEvent, stateOf } from './run-codec.ts';
+import { type EndPatch, type RunState, stateOf } from './run-codec.ts';
 import type { ScriptArgument } from '../../redis/redis-scripts.ts';
 import type { Redis } from '../../redis/redis.ts';
+import { stringifyJson } from '../../protocol/json.ts';
 import type { JobStatus } from '../../protocol/v2.ts';
 import type { WriteResult } from '../jobs/job-run.ts';
 import type { QueueKeys } from './redis-keys.ts';
@@ -123,5 +124,5 @@ function toClaim([kind, first, attempts = 0]: [Claim['kind'], ...unknown[]]): Cl
 
 function statusEvent(status: string, position: number | null): string {
   const data = { status: status as JobStatus, queue_position: position };
-  return encodeEvent({ event: 'status', data });
+  return stringifyJson({ event: 'status', data });
 }

@@ -5,7 +5,6 @@ import type { Ledger } from '../../ledger/ledger.ts';
 import { runInSteps } from '../../lib/event-loop.ts';
 import { createLazyJson } from '../../lib/lazy-json.ts';
 import { STORAGE_FULL, isStorageFull } from '../../lib/storage-errors.ts';
-import type { NodeDef } from '../../nodes/node.ts';
 import {
   type Caller,
   ok,
@@ -23,20 +22,21 @@ import {
 import { type Steps } from '../../protocol/steps.ts';
 import type { Graph } from '../../protocol/v2.ts';
 import type { Assets } from '../assets/assets.ts';
+import type { EngineLimits } from '../job-engine.ts';
+import type { JobQueue } from './job-queue.ts';
 import { type LiveJob, newJob, toRow } from './live-job.ts';
 import { resolveFiles, type FileLookup } from './resolve-files.ts';
 import { findOutputs, validateOutputs } from '../validation/validate-workflow.ts';
 
 export type AcceptOptions = {
   readonly ledger: Ledger;
-  readonly nodes: ReadonlyMap<string, NodeDef>;
-  readonly retentionMs: number;
+  readonly limits: EngineLimits;
   readonly clock: Clock;
   readonly fileLookupOf: (user: string) => FileLookup;
   readonly assets: Pick<Assets, 'hold'>;
   /** Inserts a job while it holds a slot in the bounded queue; refuses when the queue is full. */
   readonly withSlot: <T>(user: string, insert: () => Promise<Result<T>>) => Promise<Result<T>>;
-  readonly nextOrder: () => Promise<number>;
+  readonly queue: Pick<JobQueue, 'nextOrder'>;
 };
 
 /**
@@ -48,12 +48,12 @@ export async function acceptJob(
   request: SubmitRequest,
   deps: AcceptOptions,
 ): Promise<Result<LiveJob>> {
-  const outputs = findOutputs(request.workflow, deps.nodes);
+  const files = deps.fileLookupOf(user);
+  const outputs = findOutputs(request.workflow, files.nodes);
   if (!outputs.ok) return outputs;
   const targets = outputs.value;
-  const named = { workflow: request.workflow, targets };
-  const resolved = await resolveFiles(named, deps.fileLookupOf(user));
-  const context = { nodes: deps.nodes, unknownFiles: resolved.unknownFiles };
+  const resolved = await resolveFiles({ workflow: request.workflow, targets }, files);
+  const context = { nodes: files.nodes, unknownFiles: resolved.unknownFiles };
   const valid = await runInSteps(validateOutputs(request.workflow, targets, context));
   if (!valid.ok) return valid;
   const held = await deps.assets.hold(resolved.assetIds);
@@ -85,9 +85,9 @@ async function insertJob(accepted: AcceptedJob, deps: AcceptOptions): Promise<Re
   const job = newJob({
     id: request.jobId ?? randomUUID(),
     user,
-    order: request.order ?? (await deps.nextOrder()),
+    order: request.order ?? (await deps.queue.nextOrder()),
     createdAtMs: nowMs,
-    expiresAtMs: nowMs + deps.retentionMs,
+    expiresAtMs: nowMs + deps.limits.retentionMs,
     workflow: createLazyJson(accepted.workflow, textOf(accepted)),
     targets: accepted.targets,
     provenance: provenance && createLazyJson(provenance),

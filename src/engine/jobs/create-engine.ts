@@ -37,14 +37,12 @@ type EngineParts = {
  * runs none.
  */
 export async function createEngine(options: EngineOptions, parts: EngineParts): Promise<Engine> {
-  const { limits, ledger } = options;
-  const { jobFiles, queue, live, cleanUp, clock } = parts;
+  const { limits } = options;
+  const { jobFiles, queue, cleanUp } = parts;
   const { createAsset, assetFromHash, hasBlob, asset, deleteAsset, content } = jobFiles.assets;
-  const { nodes } = options.library;
-  const { retentionMs } = limits;
   const answer = createWorkerRequestHandler({ ...options, ...parts });
   const threads = new JobThreads({ ...options, ...parts, answer });
-  const runner = new JobRunner({ ...options, ...parts, ...jobFiles, threads, retentionMs });
+  const runner = new JobRunner({ ...options, ...parts, ...jobFiles, threads });
   const unfinished = await parts.recover?.((job, end) => runner.end(job, end));
   await queue.add(unfinished ?? []);
   const worker =
@@ -56,7 +54,7 @@ export async function createEngine(options: EngineOptions, parts: EngineParts): 
           giveUp: (id, reason) => runner.giveUp(id, reason),
         });
   return {
-    ...createJobCalls({ limits, nodes, jobFiles, ledger, clock, live, queue, runner }),
+    ...createJobCalls({ ...options, ...parts, runner }),
     createAsset,
     assetFromHash,
     hasBlob,

@@ -13,7 +13,6 @@ import { showJob, unloadJob } from './live-job.ts';
 import type { LiveJobs } from './run-store.ts';
 
 export type JobCallsOptions = {
-  readonly nodes: AcceptOptions['nodes'];
   readonly jobFiles: JobFiles;
   readonly ledger: Ledger;
   readonly clock: Clock;
@@ -30,9 +29,7 @@ export function createJobCalls(deps: JobCallsOptions): JobCalls {
   const acceptOptions: AcceptOptions = {
     ...deps,
     ...deps.jobFiles,
-    retentionMs: limits.retentionMs,
     withSlot: createSlots(queue, limits.maxQueued),
-    nextOrder: () => queue.nextOrder(),
   };
 
   return {

@@ -6,6 +6,7 @@ import type { Logger } from '../../observability/log.ts';
 import { type FinalEnd, type JobEnd, failedEnd, toEndedJob, workerLost } from './job-lifecycle.ts';
 import type { RunOutcome, WorkerDeaths } from './job-queue.ts';
 import type { JobRun, WriteResult } from './job-run.ts';
+import type { EngineLimits } from '../job-engine.ts';
 import type { LiveJob } from './live-job.ts';
 import type { JobRuns } from './run-store.ts';
 
@@ -15,7 +16,7 @@ export type JobRunnerOptions = {
   readonly threads: { run(job: LiveJob): Promise<JobEnd> };
   readonly assets: AssetRemoval;
   readonly outputRetention: { extend(job: LiveJob): Promise<void> };
-  readonly retentionMs: number;
+  readonly limits: Pick<EngineLimits, 'retentionMs'>;
   readonly clock: Clock;
   readonly log: Logger;
 };
@@ -112,7 +113,8 @@ export class JobRunner {
   }
 
   async #finish(job: LiveJob, end: FinalEnd): Promise<WriteResult> {
-    const { runs, outputRetention, retentionMs, clock } = this.#options;
+    const { runs, outputRetention, limits, clock } = this.#options;
+    const { retentionMs } = limits;
     const ended = toEndedJob(job, { end, atMs: clock.now(), retentionMs });
     const result = await runs.end(job, ended);
     if (result === 'cancel') return await this.#finish(job, { status: 'canceled' });

@@ -21,7 +21,6 @@ import { createLiveJobs, createMemoryRuns, recoverJobs } from './memory-runs.ts'
  */
 export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine> {
   const { ledger, limits, log, clock = systemClock } = deps;
-  const { retentionMs, assetBudgetBytes, sweepIntervalMs: everyMs } = limits;
   const live = new Map<string, LiveJob>();
   const closing = new AbortController();
   const isLive = (jobId: string): boolean => live.has(jobId);
@@ -30,8 +29,8 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
   const names = createOutputNames();
   const { library, outputFiles } = deps;
   const common = { ...deps, ...library, ...outputFiles, clock };
-  const jobFiles = createJobFiles({ ...common, names, isInUse, retentionMs });
-  const retention = { ...jobFiles, ledger, clock, isLive, isInUse, assetBudgetBytes };
+  const jobFiles = createJobFiles({ ...common, names, isInUse });
+  const retention = { ...jobFiles, ledger, limits, clock, isLive, isInUse };
   const unfinished = { ...jobFiles, ledger, live };
   const engine = await createEngine(deps, {
     clock,
@@ -43,7 +42,7 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
     cleanUp: new PeriodicSweep({
       log,
       clock,
-      everyMs,
+      everyMs: limits.sweepIntervalMs,
       first: () => checkImports(retention, log),
       async sweep() {
         await sweep(retention);
@@ -71,7 +70,7 @@ function emitPositions(waiting: readonly LiveJob[]): void {
 
 async function checkImports(retention: RetentionOptions, log: Logger): Promise<void> {
   const bytes = await importedBytes(retention);
-  if (bytes >= retention.assetBudgetBytes)
+  if (bytes >= retention.limits.assetBudgetBytes)
     log.warn({ event: 'disk_budget.used_by_imports', bytes }, IMPORTS_FILL_BUDGET);
 }
 

@@ -18,7 +18,7 @@ function open(jobs: { [id: string]: number }, assets: { readonly [id: string]: s
       assets: { get: async (id: string) => (id in assets ? { user: assets[id] } : undefined) },
     } as never,
     withLock: createKeyedMutex(),
-    retentionMs: DAY_MS,
+    limits: { retentionMs: DAY_MS },
     clock,
   });
   return { clock, jobs, retention };

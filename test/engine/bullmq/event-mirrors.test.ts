@@ -3,7 +3,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { silentLogger } from '../../../src/observability/log.ts';
 import type { JobEvent } from '../../../src/protocol/job-api.ts';
 import { EventMirrors } from '../../../src/engine/bullmq/event-mirrors.ts';
-import { encodeEvent } from '../../../src/engine/bullmq/run-codec.ts';
+import { stringifyJson } from '../../../src/protocol/json.ts';
 import { QueueKeys } from '../../../src/engine/bullmq/redis-keys.ts';
 
 const ANNA = { user: 'anna' };
@@ -70,8 +70,8 @@ function open(
       way: 'published' | 'lost' = 'published',
     ): void => {
       const id = `1-${++n}`;
-      stream.push([id, ['e', encodeEvent(event)]]);
-      if (way === 'published') send(KEYS.eventChannel('j'), `e${id}\n${encodeEvent(event)}`);
+      stream.push([id, ['e', stringifyJson(event)]]);
+      if (way === 'published') send(KEYS.eventChannel('j'), `e${id}\n${stringifyJson(event)}`);
     },
   };
 }

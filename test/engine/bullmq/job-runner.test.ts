@@ -65,7 +65,7 @@ function open(answers: { readonly [act: string]: readonly (WriteResult | Error)[
       threads: { run: nodes },
       assets: { removeAsset: async ({ id }) => void acts.push(`remove ${id}`) },
       outputRetention: { extend: async () => void acts.push('extend') },
-      retentionMs: 1000,
+      limits: { retentionMs: 1000 },
       clock,
       log,
     });

@@ -32,7 +32,7 @@ async function setup(dies: Partial<AssetStore> = {}) {
       isInUse: () => false,
     };
     const assets = new Assets(common);
-    return { ...common, assets, assetBudgetBytes: Infinity, isLive: () => false };
+    return { ...common, assets };
   };
   const spooled = path.join(dataDir, 'spooled');
   const place = path.join(dataDir, 'blobs', 'ab', 'ab'.repeat(32));
