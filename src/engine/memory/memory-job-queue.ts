@@ -12,7 +12,11 @@ import type {
 export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
   readonly #queue = new FairQueue<T>();
   readonly #onOrder: (waiting: readonly T[]) => void;
-  readonly #stops = new Map<string, AbortController>();
+  /** The jobs that run. */
+  readonly #runs = new Map<
+    string,
+    { readonly stop: AbortController; readonly end: Promise<void> }
+  >();
   #startWaitingJobs = (): void => {};
 
   /** `onOrder` is called after every change with all waiting jobs, in order. */
@@ -33,7 +37,7 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
   }
 
   async cancel(id: string): Promise<boolean> {
-    this.#stops.get(id)?.abort('canceled' satisfies QueueStop);
+    this.#runs.get(id)?.stop.abort('canceled' satisfies QueueStop);
     return this.#queue.has(id);
   }
 
@@ -51,18 +55,14 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
   }
 
   worker(options: JobQueueWorkerOptions): JobQueueWorker {
-    const running = new Map<string, Promise<void>>();
     let isOpen = false;
     this.#startWaitingJobs = () => {
-      while (isOpen && running.size < options.concurrency) {
+      while (isOpen && this.#runs.size < options.concurrency) {
         const job = this.#queue.take();
         if (!job) return;
         this.#orderChanged();
-        const run = this.#run(job, options).finally(() => {
-          running.delete(job.id);
-          this.#schedule();
-        });
-        running.set(job.id, run);
+        const stop = new AbortController();
+        this.#runs.set(job.id, { stop, end: this.#run(job, stop.signal, options) });
       }
     };
     return {
@@ -72,8 +72,9 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
       },
       close: async () => {
         isOpen = false;
-        for (const id of running.keys()) this.#stops.get(id)?.abort('shutdown' satisfies QueueStop);
-        await Promise.all(running.values());
+        const runs = [...this.#runs.values()];
+        for (const { stop } of runs) stop.abort('shutdown' satisfies QueueStop);
+        await Promise.all(runs.map(({ end }) => end));
       },
     };
   }
@@ -86,17 +87,18 @@ export class MemoryJobQueue<T extends QueuedJob> implements JobQueue {
     setImmediate(() => this.#startWaitingJobs());
   }
 
-  async #run(job: T, { run, giveUp }: JobQueueWorkerOptions): Promise<void> {
-    const stop = new AbortController();
-    this.#stops.set(job.id, stop);
-    const outcome = await run(job.id, stop.signal).catch(async (error: unknown) => {
+  async #run(job: T, stop: AbortSignal, { run, giveUp }: JobQueueWorkerOptions): Promise<void> {
+    const outcome = await run(job.id, stop).catch(async (error: unknown) => {
       await giveUp(job.id, error as Error);
       return 'over' as const;
     });
-    this.#stops.delete(job.id);
-    if (outcome === 'over') return this.#queue.ended(job);
-    this.#queue.returned(job);
-    this.#orderChanged();
+    this.#runs.delete(job.id);
+    if (outcome === 'over') this.#queue.ended(job);
+    else {
+      this.#queue.returned(job);
+      this.#orderChanged();
+    }
+    this.#schedule();
   }
 
   #orderChanged(): void {
