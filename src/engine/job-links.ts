@@ -12,10 +12,7 @@ export function isoTime(ms: number): string {
 }
 
 /** Returns a link to an asset's bytes, relative to the host. */
-export function contentLink(
-  assetId: string,
-  nowMs: number,
-): { url: string; url_expires_at: string } {
+function contentLink(assetId: string, nowMs: number): { url: string; url_expires_at: string } {
   const url = `/api/v2/assets/${encodeURIComponent(assetId)}/content`;
   return { url, url_expires_at: isoTime(nowMs + LINK_LIFETIME_MS) };
 }

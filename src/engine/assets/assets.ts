@@ -30,8 +30,6 @@ export type AssetOptions = {
 
 type IsInUse = (assetId: string) => boolean | Promise<boolean>;
 
-type HeldAssets = { readonly missing: readonly string[]; readonly release: () => void };
-
 const NO_IDS: ReadonlySet<string> = new Set();
 
 type FromHash = Parameters<AssetCalls['assetFromHash']>[1];
@@ -134,10 +132,15 @@ export class Assets implements AssetCalls {
     });
   }
 
-  /** Keeps assets until the job that reads them is recorded. `missing`: those that are gone. */
-  async hold(ids: ReadonlySet<string>): Promise<HeldAssets> {
-    const { ledger, withLock } = this.#options;
+  /** Keeps assets until the result is called: the job that reads them is recorded, or refused. */
+  hold(ids: ReadonlySet<string>): () => void {
     this.#held.add(ids);
+    return () => void this.#held.delete(ids);
+  }
+
+  /** Returns those of the held assets that are gone. */
+  async missing(ids: ReadonlySet<string>): Promise<readonly string[]> {
+    const { ledger, withLock } = this.#options;
     const missing: string[] = [];
     for (const id of ids) {
       const row = await ledger.assets.get(id);
@@ -145,7 +148,7 @@ export class Assets implements AssetCalls {
       const isThere = row && (await withLock(row.hash, () => ledger.assets.get(id)));
       if (!isThere) missing.push(id);
     }
-    return { missing, release: () => void this.#held.delete(ids) };
+    return missing;
   }
 
   async #store(

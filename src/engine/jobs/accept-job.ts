@@ -33,7 +33,7 @@ export type AcceptOptions = {
   readonly limits: EngineLimits;
   readonly clock: Clock;
   readonly fileLookupOf: (user: string) => FileLookup;
-  readonly assets: Pick<Assets, 'hold'>;
+  readonly assets: Pick<Assets, 'hold' | 'missing'>;
   /** Inserts a job while it holds a slot in the bounded queue; refuses when the queue is full. */
   readonly withSlot: <T>(user: string, insert: () => Promise<Result<T>>) => Promise<Result<T>>;
   readonly queue: Pick<JobQueue, 'nextOrder'>;
@@ -56,9 +56,9 @@ export async function acceptJob(
   const context = { nodes: files.nodes, unknownFiles: resolved.unknownFiles };
   const valid = await runInSteps(validateOutputs(request.workflow, targets, context));
   if (!valid.ok) return valid;
-  const held = await deps.assets.hold(resolved.assetIds);
+  const release = deps.assets.hold(resolved.assetIds);
   try {
-    const missing = [...resolved.missing, ...held.missing];
+    const missing = [...resolved.missing, ...(await deps.assets.missing(resolved.assetIds))];
     if (missing.length > 0) return refuseMissing(missing);
     const accepted = { user, request, workflow: valid.value, targets, reads: resolved.assetIds };
     return await deps.withSlot(user, () => insertJob(accepted, deps));
@@ -68,7 +68,7 @@ export async function acceptJob(
     throw error;
   } finally {
     // In this turn the caller makes it a live job.
-    setImmediate(held.release);
+    setImmediate(release);
   }
 }
 

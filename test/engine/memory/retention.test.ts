@@ -161,6 +161,20 @@ describe('retention', () => {
     expect((await engine.deleteAsset(ANNA, id)).ok).toBe(true);
   });
 
+  test('a file can be removed after a submission that could not look it up', async () => {
+    const ledger = createMemoryLedger();
+    const faults = [false, true];
+    const get = async (id: string) => {
+      if (faults.shift() === true) throw new Error('no disk');
+      return await ledger.assets.get(id);
+    };
+    const engine = await openEngine({ ledger: { ...ledger, assets: { ...ledger.assets, get } } });
+    const { id } = value(await engine.createAsset(ANNA, await upload('x')));
+    await expect(submitReader(engine, id)).rejects.toThrow('no disk');
+    await sleep(1);
+    expect((await engine.deleteAsset(ANNA, id)).ok).toBe(true);
+  });
+
   test('a job that names a file which is being removed is refused', async () => {
     const dataDir = await tempFolder('data');
     const held = createDeferred();
