@@ -137,15 +137,6 @@ describe('how a job ends', () => {
     ).toEqual(['executed:1', 'executed:9']);
   });
 
-  test('a stream that ends on running: the job is asked', async () => {
-    const client = await setup.client();
-    theirs(client).always('events', async (exchange) => {
-      finish(exchange.server, jobOf(exchange));
-      await fault.sse(RUNNING)(exchange);
-    });
-    await run(client, staysRunning);
-  });
-
   test('a stream that ends on an error event: the job is asked, and may go on', async () => {
     const client = await setup.client();
     theirs(client).once('events', fault.sse(RUNNING + frame('error', { code: 'x', message: 'y' })));

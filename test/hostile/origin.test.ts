@@ -13,12 +13,9 @@ import {
 import { CANARY, expectNoLeak, expectHealthy } from '../support/processes/expect-healthy.ts';
 
 const server = useHoldover();
-const open = useHoldover({
-  args: [
-    ...['--listen', '0.0.0.0', '--allow-insecure-bind'],
-    ...['--allowed-hosts', 'comfy.x', '--public-url', 'https://public.x'],
-  ],
-});
+const OPEN =
+  '--listen 0.0.0.0 --allow-insecure-bind --allowed-hosts comfy.x --public-url https://public.x';
+const open = useHoldover({ args: OPEN.split(' ') });
 afterEach(() => expectHealthy(server));
 
 async function ask(

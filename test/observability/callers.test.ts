@@ -1,9 +1,9 @@
 // The callers that may read /metrics, and its figures in front of a remote service.
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { fault } from '../support/upstreams/hostile-v2.ts';
-import { type Pair, openPair } from '../support/processes/holdover-before-hostile.ts';
+import { openPair, usePair } from '../support/processes/holdover-before-hostile.ts';
+import { useHoldover } from '../support/processes/use-holdover.ts';
 import { runsToCompletion } from '../support/upstreams/job-scripts.ts';
 import { scrape } from '../support/processes/scrape.ts';
 import { connect, postPrompt } from '../support/clients/v1-client.ts';
@@ -13,14 +13,7 @@ import { flat } from '../support/graphs/workflows.ts';
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const KEY = `key-${randomUUID()}`;
-let pair: Pair;
-beforeAll(async () => void (pair = await openPair({ env: { HOLDOVER_UPSTREAM_KEY: KEY } })));
-afterAll(() => close(pair));
-
-async function close({ holdover, upstream }: Pair): Promise<void> {
-  await holdover.dispose();
-  await upstream.close();
-}
+const pair = usePair({ env: { HOLDOVER_UPSTREAM_KEY: KEY } });
 
 test('pages of other origins do not read it, others that reach the port do', async () => {
   const { url } = pair.holdover;
@@ -30,12 +23,8 @@ test('pages of other origins do not read it, others that reach the port do', asy
 });
 
 describe('with --local-token', () => {
-  let server: Holdover;
-  beforeAll(async () => {
-    const env = { HOLDOVER_LOCAL_TOKEN: 'open sesame' };
-    server = await startHoldover({ upstream: 'embedded', env });
-  });
-  afterAll(() => server.dispose());
+  const env = { HOLDOVER_LOCAL_TOKEN: 'open sesame' };
+  const server = useHoldover({ upstream: 'embedded', env });
 
   test.each([
     ['no token', {}, 401],
@@ -51,7 +40,7 @@ describe('with --local-token', () => {
 
 test('a service that wants a key is not asked for one', async () => {
   const own = await openPair();
-  onTestFinished(() => close(own));
+  onTestFinished(() => own.close());
   const { holdover, upstream } = own;
   upstream.admitted.add('its key');
   expect((await fetch(`${holdover.url}/queue`)).status).toBe(401);

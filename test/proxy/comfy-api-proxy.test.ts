@@ -237,20 +237,6 @@ describe.skipIf(!installed.ok)(`in front of comfy-api-proxy${notRun}`, () => {
     expect((await finishedAt(engine)) - ranBefore).toBe(2);
   });
 
-  test('it knows no users, and yet none gets at the files of another', async () => {
-    const [alice, bob] = [{ 'X-API-Key': 'alice' }, { 'X-API-Key': 'bob' }];
-    await uploadInput(holdover.url, { bytes: await pngOf(), name: 'hers.png' }, alice);
-    const sent = { prompt: loading('hers.png', 'hers-made') };
-    const { body } = await postPrompt(holdover.url, sent, { headers: alice });
-    await expect.poll(() => entryOf(holdover.url, body.prompt_id, alice)).toBeDefined();
-    for (const name of ['hers.png', 'hers-made_00001_.png [output]']) {
-      const asked = (headers: Record<string, string>) =>
-        postPrompt(holdover.url, { prompt: loading(name, 'copy') }, { headers });
-      const [own, other] = [await asked(alice), await asked(bob)];
-      expect([name, own.status, other.status]).toEqual([name, 200, 400]);
-    }
-  });
-
   test('it wants its token of every caller where Holdover has none', async () => {
     const passing = await inFront({ env: {} });
     onTestFinished(() => passing.dispose());

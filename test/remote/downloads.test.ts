@@ -16,9 +16,8 @@ import { dial, requestText } from '../support/clients/raw-socket.ts';
 import { fault } from '../support/upstreams/hostile-v2.ts';
 import {
   type FileRef,
-  type Pair,
   madeOutputs,
-  openPair,
+  usePair,
   viewQuery,
 } from '../support/processes/holdover-before-hostile.ts';
 import {
@@ -36,7 +35,7 @@ const KEY = 'comfyui-canary-key';
 const mine = { 'X-API-Key': KEY };
 const BYTES = Buffer.from('0123456789');
 
-let pair: Pair;
+const pair = usePair();
 let storage: StorageHost;
 /** Its size is known. */
 let input: Partial<FileRef>;
@@ -44,18 +43,13 @@ let input: Partial<FileRef>;
 let output: Partial<FileRef>;
 
 beforeAll(async () => {
-  pair = await openPair();
   storage = await openStorageHost();
   const uploaded = await uploadInput(pair.holdover.url, { bytes: BYTES, name: 'known.png' }, mine);
   input = { filename: uploaded.name, type: 'input' };
   const made = await madeOutputs(pair, [{ id: 'sizeless', size_bytes: 0 }], mine);
   [output = {}] = made.files;
 });
-afterAll(async () => {
-  await pair?.holdover.dispose();
-  await pair?.upstream.close();
-  await storage?.close();
-});
+afterAll(() => storage.close());
 beforeEach(() => {
   storage.reset();
   storage.files.clear();

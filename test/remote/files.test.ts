@@ -7,6 +7,7 @@ import {
   type Pair,
   madeOutputs,
   openPair,
+  usePair,
   startInFront,
   viewQuery,
 } from '../support/processes/holdover-before-hostile.ts';
@@ -21,19 +22,10 @@ vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 const anna = { 'X-API-Key': 'key-of-anna' };
 const ben = { 'X-API-Key': 'key-of-ben' };
 
-let pair: Pair;
+const pair = usePair();
 /** What becomes of calls for the bytes of some assets. */
 const answers = new Map<string, Hook>();
-beforeAll(async () => {
-  pair = await openPair();
-  holdIds(pair);
-});
-afterAll(() => closePair(pair));
-
-async function closePair({ holdover, upstream }: Pair): Promise<void> {
-  await holdover.dispose();
-  await upstream.close();
-}
+beforeAll(() => holdIds(pair));
 
 /** An upstream that has each asset’s own id as its bytes, unless said otherwise. */
 function holdIds({ upstream }: Pair): void {
@@ -166,7 +158,10 @@ describe('after a restart', () => {
     const { dataDir, port } = first.holdover;
     holdover = await startInFront(upstream, { dataDir, port });
   });
-  afterAll(() => closePair({ upstream, holdover }));
+  afterAll(async () => {
+    await holdover.dispose();
+    await upstream.close();
+  });
 
   test('outputs and uploads are still there for their owner', async () => {
     const { file } = old['anna']!;

@@ -1,8 +1,8 @@
 // Notifications on hosted sockets while their prompts wait.
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { fault } from '../support/upstreams/hostile-v2.ts';
-import { type Pair, openPair } from '../support/processes/holdover-before-hostile.ts';
+import { type Pair, openPair, usePair } from '../support/processes/holdover-before-hostile.ts';
 import { runsToCompletion } from '../support/upstreams/job-scripts.ts';
 import { type Recorder, connect, postPrompt } from '../support/clients/v1-client.ts';
 import { flat } from '../support/graphs/workflows.ts';
@@ -43,27 +43,14 @@ async function listen({ upstream, holdover }: Pair) {
   };
 }
 
-async function open(args: string[] = []): Promise<Pair & { close(): Promise<void> }> {
-  const pair = await openPair({ args, limits: LIMITS });
-  return {
-    ...pair,
-    async close() {
-      await pair.holdover.dispose();
-      await pair.upstream.close();
-    },
-  };
-}
-
 async function announce(brownout: string) {
-  const pair = await open(['--brownout', brownout]);
+  const pair = await openPair({ args: ['--brownout', brownout], limits: LIMITS });
   onTestFinished(() => pair.close());
   return { ...pair, ...(await listen(pair)) };
 }
 
 describe('a prompt', () => {
-  let pair: Awaited<ReturnType<typeof open>>;
-  beforeAll(async () => void (pair = await open()));
-  afterAll(() => pair.close());
+  const pair = usePair({ limits: LIMITS });
 
   test('that waits for room is said to wait, to hosted sockets only', async () => {
     const { upstream } = pair;

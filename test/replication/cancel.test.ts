@@ -1,16 +1,11 @@
 // All servers show the same queue. A prompt taken out of it at one server is out of it at all others when the call is
 // answered.
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Hook, fault } from '../support/upstreams/hostile-v2.ts';
 import { staysRunning } from '../support/upstreams/job-scripts.ts';
 import { redisMissing } from '../support/processes/redis.ts';
-import {
-  type TestUser,
-  type Replicas,
-  createTestUser,
-  openReplicas,
-} from '../support/processes/replicas.ts';
+import { type TestUser, createTestUser, useReplicas } from '../support/processes/replicas.ts';
 
 vi.setConfig({ testTimeout: 40_000, hookTimeout: 90_000 });
 
@@ -32,9 +27,7 @@ const CALLS: { title: string; call: (id: string) => readonly [string, object]; r
 ];
 
 describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => {
-  let replicas: Replicas;
-  beforeAll(async () => void (replicas = await openReplicas()));
-  afterAll(() => replicas?.close());
+  const replicas = useReplicas();
 
   const url = (index: number) => replicas.holdover(index % 3).url;
 

@@ -1,25 +1,15 @@
 // The two kinds of sockets on different processes: each receives, at once or later, the frames of its rule.
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { finish, progressAt, staysRunning } from '../support/upstreams/job-scripts.ts';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { finish, progressAt } from '../support/upstreams/job-scripts.ts';
 import { redisMissing } from '../support/processes/redis.ts';
-import {
-  type TestUser,
-  type Replicas,
-  createTestUser,
-  openReplicas,
-} from '../support/processes/replicas.ts';
+import { type TestUser, createTestUser, useReplicas } from '../support/processes/replicas.ts';
 import { type Recorder, connect } from '../support/clients/v1-client.ts';
 
 vi.setConfig({ testTimeout: 40_000, hookTimeout: 90_000 });
 
 describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => {
-  let replicas: Replicas;
-  beforeAll(async () => {
-    replicas = await openReplicas();
-    replicas.upstream.script(staysRunning);
-  });
-  afterAll(() => replicas?.close());
+  const replicas = useReplicas();
 
   const url = (index: number) => replicas.holdover(index).url;
 
@@ -72,18 +62,6 @@ describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => 
   const startsAndEnds = (socket: Recorder, promptId: string): string[] =>
     socket.outline(promptId).filter((name) => name === 'execution_start' || ENDS.includes(name));
   const WHOLE = ['execution_start', ...ENDS];
-
-  test('a local and a hosted socket get the frames of the same run, both from its start', async () => {
-    const who = someone();
-    const sockets = [await who.local(1), await who.hosted(2), await who.hosted(1)];
-    const promptId = await who.post(url(0));
-    await runToItsEnd(promptId);
-    for (const socket of sockets) {
-      await socket.untilDone(promptId);
-      expect(startsAndEnds(socket, promptId)).toEqual(WHOLE);
-      expect(socket.outline(promptId)).toEqual(sockets[0]?.outline(promptId));
-    }
-  });
 
   test('a local socket at another server gets only the broadcasts of a prompt without client_id', async () => {
     const who = someone();

@@ -1,16 +1,11 @@
 // A client that names its prompt itself, and sends it again when the answer was lost with a server.
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Hook, fault } from '../support/upstreams/hostile-v2.ts';
-import { prefixOf, staysRunning } from '../support/upstreams/job-scripts.ts';
+import { prefixOf } from '../support/upstreams/job-scripts.ts';
 import { jobsOf } from '../support/processes/invariants.ts';
 import { redisMissing } from '../support/processes/redis.ts';
-import {
-  type TestUser,
-  type Replicas,
-  createTestUser,
-  openReplicas,
-} from '../support/processes/replicas.ts';
+import { type TestUser, createTestUser, useReplicas } from '../support/processes/replicas.ts';
 import { postPrompt } from '../support/clients/v1-client.ts';
 import { flat } from '../support/graphs/workflows.ts';
 
@@ -28,12 +23,7 @@ function bodyOf({ clientId }: TestUser): Body {
 const SOON_MS = 1000;
 
 describe.skipIf(redisMissing() !== '')(`the same prompt_id twice${redisMissing()}`, () => {
-  let replicas: Replicas;
-  beforeAll(async () => {
-    replicas = await openReplicas({ count: 2 });
-    replicas.upstream.script(staysRunning);
-  });
-  afterAll(() => replicas?.close());
+  const replicas = useReplicas(2);
 
   const url = (index: number) => replicas.holdover(index).url;
 

@@ -1,35 +1,19 @@
 // Three servers on one Redis behind one address: a v1 client receives the frames of each job once and in order.
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  afterAll,
-  beforeAll,
-  beforeEach,
-  describe,
-  expect,
-  onTestFinished,
-  test,
-  vi,
-} from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { type WireJob, fault, output } from '../support/upstreams/hostile-v2.ts';
 import { startInFront } from '../support/processes/holdover-before-hostile.ts';
-import {
-  finish,
-  nameOf,
-  preview,
-  progressAt,
-  staysRunning,
-} from '../support/upstreams/job-scripts.ts';
+import { finish, nameOf, preview, progressAt } from '../support/upstreams/job-scripts.ts';
 import { markerOf } from '../support/processes/invariants.ts';
 import { redisMissing } from '../support/processes/redis.ts';
 import {
   type TestUser,
   PREVIEWS,
-  type Replicas,
   frameText,
   createTestUser,
-  openReplicas,
+  useReplicas,
 } from '../support/processes/replicas.ts';
 import type { Recorder } from '../support/clients/v1-client.ts';
 import { flat } from '../support/graphs/workflows.ts';
@@ -40,13 +24,8 @@ const STEPS = 6;
 const START = ['execution_start', 'execution_cached', 'progress_state', 'executing:1'];
 
 describe.skipIf(redisMissing() !== '')(`three replicas${redisMissing()}`, () => {
-  let replicas: Replicas;
-  beforeAll(async () => {
-    replicas = await openReplicas();
-    replicas.upstream.script(staysRunning);
-  });
+  const replicas = useReplicas();
   beforeEach(() => replicas.restartKilled());
-  afterAll(() => replicas?.close());
 
   const url = (index: number) => replicas.holdover(index).url;
   const wsUrl = (index: number) => replicas.holdover(index).wsUrl;

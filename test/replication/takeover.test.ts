@@ -4,14 +4,9 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { type RedisConnections, openRedis } from '../../src/redis/redis.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { type Exchange, type Hook, type WireJob, fault } from '../support/upstreams/hostile-v2.ts';
-import { finish, nameOf, progressAt, staysRunning } from '../support/upstreams/job-scripts.ts';
+import { finish, nameOf, progressAt } from '../support/upstreams/job-scripts.ts';
 import { redisMissing } from '../support/processes/redis.ts';
-import {
-  type TestUser,
-  type Replicas,
-  createTestUser,
-  openReplicas,
-} from '../support/processes/replicas.ts';
+import { type TestUser, createTestUser, useReplicas } from '../support/processes/replicas.ts';
 import { type Recorder, postPrompt } from '../support/clients/v1-client.ts';
 import { flat } from '../support/graphs/workflows.ts';
 
@@ -20,17 +15,10 @@ vi.setConfig({ testTimeout: 40_000, hookTimeout: 90_000 });
 const STEPS = 3;
 
 describe.skipIf(redisMissing() !== '')(`two replicas${redisMissing()}`, () => {
-  let replicas: Replicas;
+  const replicas = useReplicas(2);
   let redis: RedisConnections;
-  beforeAll(async () => {
-    replicas = await openReplicas({ count: 2 });
-    replicas.upstream.script(staysRunning);
-    redis = openRedis(replicas.redis.url, { log: silentLogger() });
-  });
-  afterAll(async () => {
-    await redis?.close();
-    await replicas?.close();
-  });
+  beforeAll(() => void (redis = openRedis(replicas.redis.url, { log: silentLogger() })));
+  afterAll(() => redis?.close());
 
   const url = (index: number) => replicas.holdover(index).url;
 

@@ -1,9 +1,9 @@
 // In front of a service that says odd things: what becomes of jobs that are submitted through /api/v2.
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { entryOf } from '../support/clients/client-helpers.ts';
 import { type Hook } from '../support/upstreams/hostile-v2.ts';
-import { type Pair, openPair } from '../support/processes/holdover-before-hostile.ts';
+import { usePair } from '../support/processes/holdover-before-hostile.ts';
 import { getJson } from '../support/clients/v1-client.ts';
 import { v2Client } from '../support/clients/v2-client.ts';
 import { flat } from '../support/graphs/workflows.ts';
@@ -12,14 +12,7 @@ import { flat } from '../support/graphs/workflows.ts';
 const PATIENTLY = { timeout: 30_000 };
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
-let pair: Pair;
-beforeAll(async () => {
-  pair = await openPair();
-});
-afterAll(async () => {
-  await pair.holdover.dispose();
-  await pair.upstream.close();
-});
+const pair = usePair();
 
 const queued = async () =>
   (await getJson(`${pair.holdover.url}/queue`)).queue_running.concat(

@@ -3,6 +3,7 @@ import { type Holdover, type StartOptions, startHoldover } from './holdover.ts';
 import { postPrompt } from '../clients/v1-client.ts';
 import { flat } from '../graphs/workflows.ts';
 import { entryOf } from '../clients/client-helpers.ts';
+import { useShared } from '../use-shared.ts';
 
 /** Times cut down to what a test can sit through. */
 export const FAST = {
@@ -37,23 +38,42 @@ export async function startInFront(
   return startHoldover({ ...more, upstream: 'embedded', args: front });
 }
 
-export type Pair = { readonly upstream: HostileV2; readonly holdover: Holdover };
+export type Pair = {
+  readonly upstream: HostileV2;
+  readonly holdover: Holdover;
+  close(): Promise<void>;
+};
 
 export async function openPair(
   options: StartOptions & { readonly limits?: object } = {},
 ): Promise<Pair> {
   const upstream = await openHostileV2();
   try {
-    return { upstream, holdover: await startInFront(upstream, options) };
+    const holdover = await startInFront(upstream, options);
+    return {
+      upstream,
+      holdover,
+      async close() {
+        await holdover.dispose();
+        await upstream.close();
+      },
+    };
   } catch (error) {
     await upstream.close();
     throw error;
   }
 }
 
+export function usePair(options: Parameters<typeof openPair>[0] = {}): Pair {
+  return useShared(
+    () => openPair(options),
+    (pair) => pair.close(),
+  );
+}
+
 /** A prompt whose job made these outputs; gives the file references of its history entry. */
 export async function madeOutputs(
-  { upstream, holdover }: Pair,
+  { upstream, holdover }: Omit<Pair, 'close'>,
   outputs: readonly object[],
   headers: Record<string, string> = {},
 ): Promise<{ readonly promptId: string; readonly files: readonly FileRef[] }> {

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { beforeAll } from 'vitest';
 import { FAST } from './holdover-before-hostile.ts';
 import { type Balancer, openBalancer } from './round-robin.ts';
 import { type HostileV2, openHostileV2 } from '../upstreams/hostile-v2.ts';
@@ -14,6 +15,8 @@ import {
   postPrompt,
 } from '../clients/v1-client.ts';
 import { flat } from '../graphs/workflows.ts';
+import { staysRunning } from '../upstreams/job-scripts.ts';
+import { useShared } from '../use-shared.ts';
 
 /** Three servers on one ledger, in front of one upstream, behind one address. */
 export type Replicas = {
@@ -91,6 +94,16 @@ export async function openReplicas(options: { readonly count?: number } = {}): P
       await rm(dataDir, { recursive: true, force: true });
     },
   };
+}
+
+/** Jobs run for as long as a test wants. */
+export function useReplicas(count = 3): Replicas {
+  const replicas = useShared(
+    () => openReplicas({ count }),
+    (replicas) => replicas.close(),
+  );
+  beforeAll(() => replicas.upstream.script(staysRunning));
+  return replicas;
 }
 
 /** A client with a client id of its own: it posts prompts and opens sockets. */
