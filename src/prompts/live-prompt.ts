@@ -2,7 +2,7 @@ import type { JsonObject } from '../protocol/json.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import type { Graph, JobStatus } from '../protocol/v2.ts';
 import type { Channel } from '../sockets/channel.ts';
-import type { ProgressState } from '../translate/progress/progress-state.ts';
+import { type ProgressState, hasEvidence } from '../translate/progress/progress-state.ts';
 import { type LazyJson, readValue, setValue } from '../lib/lazy-json.ts';
 import type { WaitReason } from './pending-reason.ts';
 
@@ -82,6 +82,10 @@ export class LivePrompt {
 
   get extraData(): JsonObject {
     return readValue(this.lazy.extraData);
+  }
+
+  get hasEvidence(): boolean {
+    return this.progress !== undefined && hasEvidence(this.progress);
   }
 
   get startedAtMs(): number | null {

@@ -48,11 +48,11 @@ const LISTED = {
 /** The facts about a prompt that has not ended. */
 export type LiveFacts = {
   /** Absent while the prompt is being submitted, or while the answer is unknown. */
-  readonly status?: JobStatus | undefined;
+  readonly status: JobStatus | undefined;
   /** True when a node, step, preview or output was seen. */
-  readonly hasEvidence?: boolean;
+  readonly hasEvidence: boolean;
   /** True when the client asked for the end. v2 may not have confirmed it yet. */
-  readonly cancelRequested?: boolean;
+  readonly cancelRequested: boolean;
 };
 
 /** Returns the status word of a prompt without a history entry. */

@@ -36,7 +36,8 @@ describe('GET /api/job/{id}/status', () => {
     ['failed', { status: 'failed' }, 'error', 'failed'],
     ['expired', { status: 'expired' }, 'lost', 'failed'],
   ] as const)('%s', (_, facts, word, listed) => {
-    expect(liveWord(facts)).toBe(word);
+    const none = { status: undefined, hasEvidence: false, cancelRequested: false };
+    expect(liveWord({ ...none, ...facts })).toBe(word);
     expect(listedStatus(word)).toBe(listed);
   });
 

@@ -1,7 +1,6 @@
 import { reached } from '../../lib/crash-point.ts';
 import { isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
-import { hasEvidence } from '../../translate/progress/progress-state.ts';
 import type { MissingJob, ReplaceLostJob } from '../follow/missing-job.ts';
 import type { LivePrompt } from '../live-prompt.ts';
 import type { PromptPorts } from '../ports.ts';
@@ -38,9 +37,8 @@ export function createReplaceLostJob(ports: PromptPorts, submissions: Submission
   }
 
   function mayHaveBegun(prompt: LivePrompt, { job, lastQueuedAtMs }: MissingJob): boolean {
-    const { status, progress, startedAtMs } = prompt;
-    if (status !== 'queued' || startedAtMs !== null) return true;
-    if (progress && hasEvidence(progress)) return true;
+    const { status, hasEvidence, startedAtMs } = prompt;
+    if (status !== 'queued' || hasEvidence || startedAtMs !== null) return true;
     if (job && (job.started_at !== null || job.outputs.length > 0)) return true;
     return policy.clock.now() - (lastQueuedAtMs ?? prompt.createdAtMs) > MIN_RETENTION_MS;
   }
