@@ -40,8 +40,8 @@ export async function sweep(deps: RetentionOptions): Promise<void> {
 
 /**
  * Removes bytes with a marker and without a record: a process crashed, or could not write. Other
- * bytes without a record stay, as their ledger may have been lost. With several processes, one of
- * them may be recording bytes that have had their marker since `beforeMs`.
+ * bytes without a record stay, as their ledger may have been lost. So do bytes that got their
+ * marker at `beforeMs` or later: another process may be recording them.
  */
 export async function removeUnrecorded(
   deps: Pick<RetentionOptions, 'ledger' | 'blobs' | 'withLock'>,

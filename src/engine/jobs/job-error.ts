@@ -24,7 +24,7 @@ export function toJobError(thrown: unknown, node: Partial<JobError>): JobError {
   return jobError(code, message, { ...node, traceback, x_exception_type: type });
 }
 
-/** The exception that Python's library for pictures throws. */
+/** The exception class of PyTorch when memory is exhausted. */
 export const OUT_OF_MEMORY = 'torch.OutOfMemoryError';
 
 /**
