@@ -4,23 +4,18 @@ import { errorCodeOf } from '../../protocol/error-codes.ts';
 import { type Result, type V2Error, ok, v2Error } from '../../protocol/job-api.ts';
 import { readRetryAfter } from '../../http/retry-after.ts';
 import type { Account } from './accounts.ts';
-import {
-  logTooLarge,
-  tooLargePart,
-  type Connections,
-  type HttpAnswer,
-  type HttpRequest,
-} from './connections.ts';
+import type { HttpAnswer } from './exchange.ts';
+import { logTooLarge, tooLargePart, type Connections, type HttpRequest } from './connections.ts';
 import { type ServiceReply, lostError, readBody, retryAfterMs, toError } from './errors.ts';
 import type { UpstreamCapabilities } from '../capabilities.ts';
 import type { RemoteLimits } from '../limits.ts';
 import type { UpstreamLinks } from './upstream-links.ts';
 
 type UpstreamCall = {
-  readonly method: HttpRequest['method'];
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE';
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: HttpRequest['body'];
+  readonly body?: string | AsyncIterable<Buffer>;
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 };
@@ -46,7 +41,8 @@ export function createCalls(
   { limits, clock, log, capabilities }: Omit<RemoteClient, 'calls' | 'links'>,
 ) {
   async function once(account: Account | undefined, call: UpstreamCall): Promise<CallOutcome> {
-    const answer = await connections.sendAndCollect(requestOf(account, call, limits));
+    const pool = typeof call.body === 'object' ? 'bodies' : 'calls';
+    const answer = await connections.sendAndCollect(requestOf(account, call, limits), pool);
     if (!answer.ok) {
       logTooLarge(log, call, answer.cause);
       const event = 'upstream.call_failed';
@@ -115,8 +111,8 @@ export function createCalls(
     /** Returns the head of an answer. The caller reads the body. */
     open: async (account: Account, call: UpstreamCall): Promise<HttpAnswer> => {
       const request = requestOf(account, call, limits);
-      const bodyTimeoutMs = limits.bodyIdleTimeoutMs;
-      const answer = await connections.send({ ...request, pool: 'bodies', bodyTimeoutMs });
+      const bodyTimeout = limits.bodyIdleTimeoutMs;
+      const answer = await connections.send({ ...request, bodyTimeout }, 'bodies');
       if (!answer.ok) logTooLarge(log, call, answer.cause);
       return answer;
     },
@@ -135,16 +131,16 @@ function requestOf(
   call: UpstreamCall,
   limits: RemoteLimits,
 ): HttpRequest {
-  const { method, path, body, signal, timeoutMs = limits.readTimeoutMs } = call;
+  const { method, path, body = null, signal = null, timeoutMs = limits.readTimeoutMs } = call;
   return {
     method,
     path,
     headers: headersOf(account, call),
-    body,
+    // The types of the library lack iterables.
+    body: body as NonNullable<HttpRequest['body']>,
     signal,
-    headersTimeoutMs: timeoutMs,
-    bodyTimeoutMs: timeoutMs,
-    pool: typeof body === 'object' ? 'bodies' : 'calls',
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
   };
 }
 

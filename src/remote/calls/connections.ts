@@ -11,28 +11,20 @@ import {
   readWhole,
 } from './exchange.ts';
 
-export type { HttpAnswer } from './exchange.ts';
+/** `bodies` is a pool of its own: bodies must not occupy the connections of calls. */
+type PoolName = 'calls' | 'bodies';
 
-type Body = string | AsyncIterable<Buffer>;
+type Headers = Readonly<Record<string, string>>;
 
-export type HttpRequest = {
-  readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE';
-  readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body?: Body | undefined;
-  readonly headersTimeoutMs: number;
-  /** The longest silence within the body. 0: the reader of the body checks this. */
-  readonly bodyTimeoutMs: number;
-  /** `bodies` is a pool of its own: bodies must not occupy the connections of calls. */
-  readonly pool: 'calls' | 'bodies';
-  readonly signal?: AbortSignal | undefined;
+export type HttpRequest = Omit<Dispatcher.RequestOptions, 'headers'> & {
+  readonly headers: Headers;
 };
 
 /** The connections to one origin. */
 export interface Connections {
-  readonly send: (request: HttpRequest) => Promise<HttpAnswer>;
+  readonly send: (request: HttpRequest, pool: PoolName) => Promise<HttpAnswer>;
   /** Sends a request and reads the whole body of its answer. */
-  readonly sendAndCollect: (request: HttpRequest) => Promise<WholeAnswer>;
+  readonly sendAndCollect: (request: HttpRequest, pool: PoolName) => Promise<WholeAnswer>;
   close(): Promise<void>;
 }
 
@@ -58,7 +50,7 @@ export function createConnections(
   origin: string,
   limits: RemoteLimits,
   /** `undefined`: no call is traced. */
-  traceHeaders?: () => HttpRequest['headers'],
+  traceHeaders?: () => Headers,
 ): Connections {
   const connect = { timeout: limits.connectTimeoutMs };
   const pools = {
@@ -71,24 +63,14 @@ export function createConnections(
     bytesTogether: 0,
     maxBodyMs: limits.readTimeoutMs * 2,
   };
-  function optionsOf(request: HttpRequest) {
-    const { method, path, headers, body = null, signal = null } = request;
-    return {
-      method,
-      path,
-      headers: traceHeaders ? { ...headers, ...traceHeaders() } : headers,
-      headersTimeout: request.headersTimeoutMs,
-      bodyTimeout: request.bodyTimeoutMs,
-      signal,
-      body: body as NonNullable<Dispatcher.DispatchOptions['body']>,
-    };
-  }
+  const traced = (request: HttpRequest): HttpRequest =>
+    traceHeaders ? { ...request, headers: { ...request.headers, ...traceHeaders() } } : request;
   return {
-    send: (request) => openAnswer(pools[request.pool], optionsOf(request)),
-    async sendAndCollect(request) {
+    send: (request, pool) => openAnswer(pools[pool], traced(request)),
+    async sendAndCollect(request, pool) {
       let wasSent = false;
-      const options: Sent = { ...optionsOf(request), onSent: () => (wasSent = true) };
-      const answer = await openAnswer(pools[request.pool].compose(tellWhenSent), options);
+      const options: Sent = { ...traced(request), onSent: () => (wasSent = true) };
+      const answer = await openAnswer(pools[pool].compose(tellWhenSent), options);
       if (!answer.ok) return { ...answer, wasSent };
       const { status, headers } = answer;
       try {

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { type ByteRange, type ContentBytes, type Result, ok } from '../../protocol/job-api.ts';
 import { invalidAnswer } from '../calls/errors.ts';
 import type { RemoteClient } from '../calls/calls.ts';
-import type { HttpAnswer } from '../calls/connections.ts';
+import type { HttpAnswer } from '../calls/exchange.ts';
 import { resumedBytes } from '../../blobs/resumed-bytes.ts';
 
 /** An answer whose body is not read yet. */
