@@ -1,4 +1,3 @@
-import type Koa from 'koa';
 import type { ModelRequest, Invocation } from './authentication.ts';
 import type { ModelCallStore } from '../ledger/ledger.ts';
 import type { BodyReader, HttpExchange } from '../http/json-body.ts';
@@ -55,8 +54,7 @@ export function createModelInvoker(options: InvokeOptions) {
     const record = (result: CallResult) => settle({ ...call, result }, options);
     const checked = await (validators.get(call.def) as Validate)(call.body);
     if (!checked.ok) return await record({ reply: replyInvalid(checked.detail), cents: 0 });
-    const isKeyed = call.key !== undefined;
-    return await runner.run({ ...call, input: checked.input, isKeyed }, record);
+    return await runner.run({ ...call, input: checked.input }, record);
   };
   const serveKeyed = async (call: ReadCall & { key: string }): Promise<RouterReply> => {
     const { ctx, key, model, requestId, body, modelCaller } = call;
@@ -86,7 +84,7 @@ export function createModelInvoker(options: InvokeOptions) {
   const serve = async (invocation: Invocation): Promise<RouterReply> => {
     const { ctx, def } = invocation;
     const startedCall = { ...invocation, model: modelId(def), startedAtMs: options.now() };
-    const key = keyOf(ctx);
+    const key = ctx.req.headers['idempotency-key'] as string | undefined;
     const fault = key === undefined ? undefined : faultOfKey(key);
     if (fault) return await refuse(startedCall, replyError('invalid_input', fault));
     const input = await readInput(options.bodies, ctx, options.limits.maxInputBytes);
@@ -125,11 +123,6 @@ function faultOfKey(key: string): string | undefined {
   if (key === '' || key.length > MAX_KEY_CHARS)
     return `Idempotency-Key must have 1 to ${MAX_KEY_CHARS} characters.`;
   return hasControlCharacter(key) ? 'Idempotency-Key has a control character.' : undefined;
-}
-
-function keyOf(ctx: Koa.Context): string | undefined {
-  const key = ctx.req.headers['idempotency-key'];
-  return Array.isArray(key) ? key.join(', ') : key;
 }
 
 type SettledCall = ModelRequest & {

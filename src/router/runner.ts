@@ -4,7 +4,7 @@ import type { Json, JsonObject } from '../protocol/json.ts';
 import type { Bucket } from '../protocol/router.ts';
 import { isClientGone } from '../http/client-connection.ts';
 import type { Invocation, ModelCaller } from './authentication.ts';
-import { type ModelDef, modelId, type ModelOutcome } from './model-def.ts';
+import { modelId, type ModelOutcome } from './model-def.ts';
 import { type RouterReply, replyError, replyInvalid, type ReplyError } from './reply.ts';
 
 /** The reply to a call, and its cost. */
@@ -17,7 +17,7 @@ export type CallResult = {
 type CheckedCall = Invocation & {
   readonly input: JsonObject;
   readonly body: Json;
-  readonly isKeyed: boolean;
+  readonly key: string | undefined;
 };
 
 type ModelRunnerOptions = {
@@ -160,11 +160,8 @@ function stopReply(reason: StopReason, deadlineMs: number): RouterReply {
  * Returns the cost of a failure. A time-out of the provider is billed. Under a key only an answer
  * is billed: the key is free again, and is charged at most once.
  */
-function costOfFailure(
-  { def, isKeyed, cents }: { def: ModelDef; isKeyed: boolean; cents: number },
-  bucket: Bucket,
-): number {
-  if (bucket === 'provider_timeout') return isKeyed ? 0 : cents;
+function costOfFailure({ def, key, cents }: PricedCall, bucket: Bucket): number {
+  if (bucket === 'provider_timeout') return key === undefined ? cents : 0;
   const charges = def.billing.charges_on_policy_rejection === 'yes';
   return bucket === 'content_policy_violation' && charges ? cents : 0;
 }

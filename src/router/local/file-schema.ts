@@ -29,22 +29,14 @@ export function jsonAnswer(properties: { readonly [name: string]: JsonObject }):
 type Range = { readonly min: number; readonly max: number; readonly default?: number };
 
 /** Returns the schema of an integer within bounds. Without a default it is required. */
-export const integer = numberWithin('integer');
-
-/** Returns the schema of a number within bounds. Without a default it is required. */
-export const decimal = numberWithin('number');
+export function integer(
+  { min: minimum, max: maximum, ...more }: Range,
+  description: string,
+): JsonObject {
+  return { type: 'integer', minimum, maximum, ...more, description };
+}
 
 /** Returns the schema of a choice of several words. The first is the default. */
 export function choice(options: readonly string[], description: string): JsonObject {
   return { type: 'string', enum: [...options], default: options[0] ?? '', description };
-}
-
-function numberWithin(type: 'integer' | 'number') {
-  return ({ min: minimum, max: maximum, ...more }: Range, description: string): JsonObject => ({
-    type,
-    minimum,
-    maximum,
-    ...more,
-    description,
-  });
 }

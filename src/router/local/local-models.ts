@@ -9,7 +9,7 @@ import { type ModelCall, type ModelDef, type ModelOutcome, answerJson } from '..
 import type { Files, ModelProduct, ThreadModel } from './thread-model.ts';
 import { THREAD_MODELS } from './thread-models.ts';
 import type { ModelThreads } from './threads.ts';
-import { choice, decimal, inputSchema, integer } from './file-schema.ts';
+import { choice, inputSchema, integer } from './file-schema.ts';
 
 export type LocalModelOptions = {
   /** The job service that reads and stores the assets of callers. */
@@ -123,7 +123,10 @@ export const delay: ModelDef = {
     'replays and limits; a price given here counts against the spend ceiling.',
   input: inputSchema(
     {
-      seconds: decimal({ min: 0, max: 3600, default: 1 }, 'how long to wait'),
+      seconds: {
+        ...integer({ min: 0, max: 3600, default: 1 }, 'how long to wait'),
+        type: 'number',
+      },
       echo: { description: 'comes back in the answer' },
       outcome: choice(['answer', ...Object.keys(FAILURES)], 'how it ends'),
       price_cents: integer({ min: 0, max: 1_000_000, default: 0 }, 'what the call commits to'),
