@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { extname } from 'node:path';
 import { encodeExtended } from 'content-disposition';
+import type Koa from 'koa';
 import { lookup } from 'mime-types';
 
 /** The head of a request. */
@@ -116,4 +117,14 @@ export function isCopyCurrent(
   }
   const strongTag = etag.replace(/^W\//, '');
   return tags.trim() === '*' || (tags.match(/"[^"]*"/g)?.includes(strongTag) ?? false);
+}
+
+/** Sets the validators of a 200. True when the client's copy is current: then the answer is a 304 without a body. */
+export function isNotModified(ctx: Koa.Context, validators: Validators): boolean {
+  const { etag, modifiedAtMs } = validators;
+  const isCurrent = isCopyCurrent(ctx.req, validators);
+  ctx.status = isCurrent ? 304 : 200;
+  ctx.set('ETag', etag);
+  if (modifiedAtMs !== undefined) ctx.set('Last-Modified', new Date(modifiedAtMs).toUTCString());
+  return isCurrent;
 }

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type Koa from 'koa';
-import { isCopyCurrent } from '../http/file-headers.ts';
+import { isNotModified } from '../http/file-headers.ts';
 import type { PublicAddress, PublicAddresses } from '../http/public-address.ts';
 import { findBelow } from '../http/static-file.ts';
 import { sendEmpty } from '../dialects/errors.ts';
@@ -80,12 +80,8 @@ async function sendPage(
 ): Promise<void> {
   const html = fillIn(await readFile(new URL('index.html', PAGE_FOLDER), 'utf8'), facts);
   ctx.set(PAGE_HEADERS);
-  ctx.status = 200;
-  ctx.etag = createHash('sha256').update(html).digest('base64url');
-  if (isCopyCurrent(ctx.req, { etag: ctx.response.get('ETag') })) {
-    ctx.status = 304;
-    return;
-  }
+  const hash = createHash('sha256').update(html).digest('base64url');
+  if (isNotModified(ctx, { etag: `"${hash}"` })) return;
   ctx.body = html;
   ctx.set('Content-Type', 'text/html; charset=utf-8');
 }

@@ -4,7 +4,7 @@ import type Koa from 'koa';
 import { LRUCache } from 'lru-cache';
 import { contentType } from 'mime-types';
 import { COMPRESS, type Encoding, encodingsFor } from '../http/content-encoding.ts';
-import { isCopyCurrent } from '../http/file-headers.ts';
+import { isNotModified } from '../http/file-headers.ts';
 import { type StaticFile, sendFile } from '../http/static-file.ts';
 import { createSemaphore } from '../lib/concurrency.ts';
 
@@ -37,13 +37,7 @@ export async function sendPageFile(ctx: Koa.Context, file: StaticFile): Promise<
   const key = `${encoding} ${file.etag} ${file.path}`;
   const bytes = await compressed.fetch(key, { context: { file, encoding } });
   if (bytes === undefined || bytes.length >= file.sizeBytes) return sendFile(ctx, file);
-  ctx.status = 200;
-  const etag = file.etag.replace(/"$/, `-${encoding}"`);
-  ctx.set('ETag', etag);
-  if (isCopyCurrent(ctx.req, { etag })) {
-    ctx.status = 304;
-    return;
-  }
+  if (isNotModified(ctx, { etag: file.etag.replace(/"$/, `-${encoding}"`) })) return;
   ctx.set('Content-Encoding', encoding);
   ctx.body = bytes;
   ctx.set('Content-Type', type);

@@ -5,7 +5,7 @@ import type { SpooledFile } from '../../protocol/job-api.ts';
 import { V1Error, emptyError, sendEmpty, sendJson } from '../../dialects/errors.ts';
 import { bodyErrorText } from '../routing/body.ts';
 import { type V1Request, routesFor } from '../routes.ts';
-import { fileHeaders, isCopyCurrent } from '../../http/file-headers.ts';
+import { fileHeaders, isNotModified } from '../../http/file-headers.ts';
 import { fileOf, sendFile } from '../../http/static-file.ts';
 import { refusedByHeaders, stopUnpacking, unpackedBody } from '../../http/unpacked-body.ts';
 import {
@@ -103,15 +103,7 @@ function sendObject(
   stream: Readable | undefined,
 ): void {
   if (stream === undefined) throw emptyError(404, FILE_NOT_FOUND);
-  ctx.status = 200;
-  const { etag, modifiedAtMs } = fileOf('', path, stats);
-  ctx.set('ETag', etag);
-  ctx.set('Last-Modified', new Date(modifiedAtMs).toUTCString());
-  if (isCopyCurrent(ctx.req, { etag, modifiedAtMs })) {
-    stream.destroy();
-    ctx.status = 304;
-    return;
-  }
+  if (isNotModified(ctx, fileOf('', path, stats))) return void stream.destroy();
   ctx.set('Content-Length', String(stats.size));
   ctx.body = stream;
 }
