@@ -30,6 +30,7 @@ test.each([
   ['round(2.5)', 2n],
   ['round(0.125, 2)', 0.12],
   ['round(1250, -2)', 1200n],
+  ['round(a, -300_000_000) + round(b, -300_000_000)', 0],
   ['sum(values) + sum(a, b)', 19],
   ['min(values) * values[-1]', 6.25],
   ['2 ** 100', 2n ** 100n],

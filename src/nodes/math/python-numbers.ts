@@ -10,6 +10,9 @@ const MAX_ROUNDED_DIGITS = 22;
 /** Python has no limit; a longer int is beyond every FLOAT and takes long to compute. */
 const MAX_INT_BITS = 65_536n;
 
+/** No int has as many digits: rounded to a longer unit it is 0, too. */
+const MAX_UNIT_DIGITS = 20_000;
+
 const MAX_SHIFT = 10_000n;
 
 type Operator = (a: PythonNumber, b: PythonNumber) => PythonNumber;
@@ -87,9 +90,12 @@ export function truncated(value: PythonNumber): bigint {
 /** Rounds to so many decimal digits; a tie goes to the even one, as in all of Python. */
 export function rounded(value: PythonNumber, digits: number): PythonNumber {
   const number = plain(value);
-  if (typeof number === 'bigint')
-    return digits < 0 ? roundedTo(number, 10n ** BigInt(-digits)) : number;
-  if (digits < 0) return Number(roundedTo(truncated(number), 10n ** BigInt(-digits)));
+  if (digits < 0) {
+    const unit = 10n ** BigInt(Math.min(-digits, MAX_UNIT_DIGITS));
+    const whole = roundedTo(truncated(number), unit);
+    return typeof number === 'bigint' ? whole : Number(whole);
+  }
+  if (typeof number === 'bigint') return number;
   const isLong = digits > MAX_ROUNDED_DIGITS || !Number.isFinite(number);
   return isLong ? number : Number(fixed(number, digits));
 }
