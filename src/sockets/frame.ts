@@ -64,7 +64,10 @@ function encodeState(message: MessageOf<'progress_state'>): EncodedState {
 
 /** The message as the local server sends it: only the hosted service names the class of a node. */
 function withoutClasses({ type, data }: MessageOf<'progress_state'>): V1Message {
-  const nodes = Object.entries(data.nodes).map(([id, { class_type: _, ...node }]) => [id, node]);
+  const nodes = Object.entries(data.nodes).map(([id, named]) => {
+    const { class_type: _, ...node } = named;
+    return [id, node];
+  });
   return { type, data: { ...data, nodes: Object.fromEntries(nodes) } };
 }
 
