@@ -5,29 +5,21 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createDeferred } from '../../src/lib/concurrency.ts';
 import { readKeys } from '../../src/router/keys.ts';
 import { createMemoryLedger } from '../support/app/memory-ledger.ts';
-import {
-  type OpenRouter,
-  errorOf,
-  model,
-  openRouter,
-  said,
-  steppedModel,
-  tempDir,
-} from './open.ts';
+import { type OpenRouter, errorOf, model, openRouter, said, steppedModel } from './open.ts';
+import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 let router: OpenRouter | undefined;
-let dir: Awaited<ReturnType<typeof tempDir>>;
+let dir: string;
 beforeEach(async () => {
-  dir = await tempDir();
+  dir = await tempFolder('models');
 });
 afterEach(async () => {
   await router?.close();
   router = undefined;
-  await dir.remove();
 });
 
 async function keysFile(value: unknown): Promise<string> {
-  const path = join(dir.path, 'keys.json');
+  const path = join(dir, 'keys.json');
   await writeFile(path, typeof value === 'string' ? value : JSON.stringify(value));
   return path;
 }
@@ -249,7 +241,7 @@ describe('a keys file', () => {
       'in_flight',
     ],
   ])('%s is refused, and its keys are not shown', async (_, value, reason) => {
-    const path = value === undefined ? join(dir.path, 'none.json') : await keysFile(value);
+    const path = value === undefined ? join(dir, 'none.json') : await keysFile(value);
     expect(() => readKeys(path)).toThrow(reason);
     expect(() => readKeys(path)).not.toThrow('secret');
   });

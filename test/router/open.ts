@@ -1,9 +1,6 @@
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
 import type { RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import Koa from 'koa';
 import { pino } from 'pino';
 import { createBodyReader } from '../../src/http/json-body.ts';
@@ -178,9 +175,4 @@ export function errorOf({ status, headers, json }: Answer) {
 /** The same bucket in the body and under both names of the header. */
 export function said(status: number, bucket: string) {
   return { status, header: bucket, alias: bucket, body: bucket };
-}
-
-export async function tempDir(): Promise<{ path: string; remove(): Promise<void> }> {
-  const path = await mkdtemp(join(tmpdir(), 'holdover-models-'));
-  return { path, remove: () => rm(path, { recursive: true, force: true }) };
 }
