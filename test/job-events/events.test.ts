@@ -36,3 +36,13 @@ test('a late listener gets status, latest progress and latest preview, which bel
   expect(words(events)).toEqual(['status queued', 'progress 2/3 - -', 'preview 2']);
   expect(events[2]?.data).not.toHaveProperty('x_with_step');
 });
+
+test('a subscriber that is too far behind ends with the events that it holds', async () => {
+  const feed = new JobFeed();
+  const events = feed.subscribe(new AbortController().signal);
+  const text = 'x'.repeat(2 ** 20);
+  for (let i = 0; i < 80; i++) feed.emit({ event: 'x_text', data: { node_id: '1', text } });
+  let received = 0;
+  for await (const { event } of events) received += Number(event === 'x_text');
+  expect(received).toBe(64);
+});

@@ -326,3 +326,14 @@ describe('vendor fields', () => {
     expect(fieldsOf(upstream.requests('submit')[0]!.body)).toEqual(['workflow', 'x_order']);
   });
 });
+
+test('a submission that is answered again does not replace the end of its job', async () => {
+  const { upstream, remote } = await openRemote({ limits: { snapshotMs: 60_000 } });
+  const sent = request({ extraData: { api_key_comfy_org: 'partner-key' } });
+  const job = value(await remote.submit(CALLER, sent));
+  upstream.change(job.id, { status: 'canceled' });
+  expect(value(await remote.cancel(CALLER, job.id)).status).toBe('canceled');
+  upstream.once('submit', ({ json }) => json(201, { ...job } as Json));
+  value(await remote.submit(CALLER, sent));
+  expect(value(await remote.get(CALLER, job.id)).status).toBe('canceled');
+});
