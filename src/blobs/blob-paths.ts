@@ -8,6 +8,12 @@ export function hexOf(hash: string): string {
   return hex;
 }
 
+/** Returns the path of a blob below its data folder, bucket or backup. */
+export function blobPath(hash: string): string {
+  const hex = hexOf(hash);
+  return `blobs/${hex.slice(0, 2)}/${hex}`;
+}
+
 /** Returns the hash of bytes that were set aside: it is the first part of their name. */
 export function hashOfAside(name: string): string {
   return `blake3:${name.split('.')[0]}`;

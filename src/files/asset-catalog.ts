@@ -1,3 +1,4 @@
+import { BLOB_HASH } from '../blobs/blob-paths.ts';
 import { toV1FileError } from '../dialects/file-error.ts';
 import type { FileRow, FileStore, LabelStore } from '../ledger/ledger.ts';
 import { createKeyedMutex } from '../lib/concurrency.ts';
@@ -116,15 +117,13 @@ export class AssetCatalog {
   }
 }
 
-const BLAKE3 = /^blake3:[0-9a-f]{64}$/;
-
 /** Finds a file of the user by the hash of its bytes. `undefined` for a text that is no hash. */
 export async function fileByHash(
   files: FileStore,
   user: string,
   hash: string | undefined,
 ): Promise<FileRow | undefined> {
-  if (hash === undefined || !BLAKE3.test(hash)) return undefined;
+  if (hash === undefined || !BLOB_HASH.test(hash)) return undefined;
   for (const type of FILE_TYPES) {
     const row = (await files.list(user, type)).find((candidate) => candidate.hash === hash);
     if (row !== undefined) return row;

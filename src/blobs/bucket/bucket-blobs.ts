@@ -7,7 +7,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { createHasher } from '../../lib/hash.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
 import { readAtMost } from '../../lib/read-at-most.ts';
-import { BLOB_HASH, hashOfAside, hexOf } from '../blob-paths.ts';
+import { BLOB_HASH, blobPath, hashOfAside, hexOf } from '../blob-paths.ts';
 import type { Blobs } from '../blobs.ts';
 import type { Objects } from './objects.ts';
 
@@ -44,7 +44,7 @@ export function createBucketBlobs({ objects, jobObjects, clock }: BucketBlobsOpt
    * must never remove them.
    */
   async function storeOnce(into: Objects, file: SpooledFile): Promise<void> {
-    const key = blobKey(file.hash);
+    const key = blobPath(file.hash);
     const found = await into.stat(key);
     if (found === undefined) await into.put(markerKey(file.hash), NOTHING);
     if (found?.sizeBytes !== file.sizeBytes) await into.putFile(key, file);
@@ -57,9 +57,9 @@ export function createBucketBlobs({ objects, jobObjects, clock }: BucketBlobsOpt
     moveIntoPlace: (file) => storeOnce(objects, file),
     put: (file) => storeOnce(jobObjects, file),
     sync: async () => {},
-    sizeOf: async (hash) => (await objects.stat(blobKey(hash)))?.sizeBytes,
+    sizeOf: async (hash) => (await objects.stat(blobPath(hash)))?.sizeBytes,
     open: (hash, range) =>
-      range ? objects.open(blobKey(hash), range) : openVerified(objects, hash),
+      range ? objects.open(blobPath(hash), range) : openVerified(objects, hash),
     async read(hash) {
       const stream = await openVerified(jobObjects, hash);
       const bytes = stream && (await readAtMost(MAX_READ_BYTES, stream));
@@ -73,7 +73,7 @@ export function createBucketBlobs({ objects, jobObjects, clock }: BucketBlobsOpt
       return true;
     },
     async remove(hash) {
-      await objects.remove(blobKey(hash));
+      await objects.remove(blobPath(hash));
       await markRecorded(hash);
     },
     async *listUnrecorded() {
@@ -85,7 +85,7 @@ export function createBucketBlobs({ objects, jobObjects, clock }: BucketBlobsOpt
     async *list() {
       for await (const { key, sizeBytes, modifiedAtMs } of objects.list(FOLDERS.blobs)) {
         const hash = `blake3:${key.slice(FOLDERS.blobs.length + 3)}`;
-        if (BLOB_HASH.test(hash) && blobKey(hash) === key)
+        if (BLOB_HASH.test(hash) && blobPath(hash) === key)
           yield { hash, sizeBytes, modifiedAtMs, placedAtMs: modifiedAtMs };
       }
     },
@@ -93,14 +93,14 @@ export function createBucketBlobs({ objects, jobObjects, clock }: BucketBlobsOpt
       const name = `${hexOf(hash)}.${randomUUID()}`;
       // S3 cannot rename. The object is copied before it is deleted, so that its bytes always
       // exist.
-      if (!(await objects.copy(blobKey(hash), FOLDERS.aside + name))) return undefined;
-      await objects.remove(blobKey(hash));
+      if (!(await objects.copy(blobPath(hash), FOLDERS.aside + name))) return undefined;
+      await objects.remove(blobPath(hash));
       return name;
     },
     async putBack(name) {
       const hash = hashOfAside(name);
-      if ((await objects.stat(blobKey(hash))) === undefined)
-        await objects.copy(FOLDERS.aside + name, blobKey(hash));
+      if ((await objects.stat(blobPath(hash))) === undefined)
+        await objects.copy(FOLDERS.aside + name, blobPath(hash));
       await objects.remove(FOLDERS.aside + name);
     },
     removeAside: (name) => objects.remove(FOLDERS.aside + name),
@@ -111,13 +111,8 @@ export function createBucketBlobs({ objects, jobObjects, clock }: BucketBlobsOpt
       }
     },
     removeAbandoned: () => objects.abortUploads(clock.now() - ABANDONED_AFTER_MS),
-    linkTo: (hash, headers) => objects.link(blobKey(hash), headers),
+    linkTo: (hash, headers) => objects.link(blobPath(hash), headers),
   };
-}
-
-function blobKey(hash: string): string {
-  const hex = hexOf(hash);
-  return `${FOLDERS.blobs}${hex.slice(0, 2)}/${hex}`;
 }
 
 function markerKey(hash: string): string {
@@ -126,7 +121,7 @@ function markerKey(hash: string): string {
 
 /** Opens all bytes. The stream fails before the last ones when they do not match the hash. */
 async function openVerified(objects: Objects, hash: string): Promise<Readable | undefined> {
-  const stream = await objects.open(blobKey(hash));
+  const stream = await objects.open(blobPath(hash));
   if (!stream) return undefined;
   const verified = Readable.from(verifiedBytes(stream, hash), { objectMode: false });
   // A generator that never started does not end the read of the bucket.

@@ -7,6 +7,7 @@ import { listBelow } from '../../files/folder-paths.ts';
 import { packageVersion } from '../../config/version.ts';
 import { lockFile } from '../../ledger/sqlite/sqlite-ledger.ts';
 import { undefinedIfAbsent } from '../../lib/absent-file.ts';
+import { blobPath } from '../../blobs/blob-paths.ts';
 import { reached } from '../../lib/crash-point.ts';
 import { syncPath } from '../../lib/durability.ts';
 import { hashFile } from '../../lib/hash.ts';
@@ -18,7 +19,6 @@ import {
   type BackupHeader,
   type BackupLine,
   type MissingBlob,
-  blobPath,
   isPathBelow,
   linesOf,
   writeLines,

@@ -4,10 +4,10 @@ import { UNFINISHED_RESTORE, secretIn } from '../../data-folder/data-dir.ts';
 import type { InspectedDatabase } from '../../ledger/sqlite/inspect.ts';
 import { hashOfStream } from '../../lib/hash.ts';
 import { isStorageUnavailable } from '../../lib/storage-errors.ts';
+import { blobPath } from '../../blobs/blob-paths.ts';
 import type { StoredBlob } from '../../blobs/blobs.ts';
 import { megabytes } from '../printable-name.ts';
 import { forEachFile, sizeOf } from '../progress.ts';
-import { blobPath } from './format.ts';
 import type { OpenedData } from './opened-data.ts';
 import type { FilesPlace } from './places.ts';
 

@@ -8,7 +8,7 @@ import { withinRoot } from '../../files/safe-name.ts';
 import { undefinedIfAbsent } from '../../lib/absent-file.ts';
 import { syncPath } from '../../lib/durability.ts';
 import { createHasher } from '../../lib/hash.ts';
-import { BLOB_HASH, hexOf } from '../../blobs/blob-paths.ts';
+import { BLOB_HASH } from '../../blobs/blob-paths.ts';
 
 /** The file of a backup with all that is not bytes of files. It gets this name when the backup is complete. */
 export const RECORDS_FILE = 'records.jsonl';
@@ -53,12 +53,6 @@ export type BackupLine = BackupHeader | UserFile | MissingBlob | StoredRecord;
 /** Returns false for a path that would leave its folder. A restore trusts no backup, and a backup no bucket. */
 export function isPathBelow(path: string): boolean {
   return path !== '' && withinRoot(path) === path;
-}
-
-/** Returns the path of a blob, relative to its data folder or backup. */
-export function blobPath(hash: string): string {
-  const hex = hexOf(hash);
-  return `blobs/${hex.slice(0, 2)}/${hex}`;
 }
 
 /** Writes the lines and the last line, synced to the disk. */
