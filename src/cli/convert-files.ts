@@ -1,11 +1,12 @@
 import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
-import { join, posix, sep } from 'node:path';
+import { join, posix } from 'node:path';
 import { spoolStream } from '../lib/spool.ts';
 import { type FileMention, fileKey } from '../translate/file-mentions.ts';
 import type { ResolvedFile } from '../files/resolve-files.ts';
 import { withinRoot, uploadPathOf } from '../files/safe-name.ts';
-import { contentTypeOf } from '../http/file-headers.ts';
+import { contentTypeFor } from '../files/store-file.ts';
+import { isWithin } from '../config/shared-folders.ts';
 import type { Caller, AssetCalls, SpooledFile } from '../protocol/job-api.ts';
 
 type UploadOptions = {
@@ -59,8 +60,9 @@ async function findLocalFile(
   const info = await stat(local).catch(() => undefined);
   if (!info?.isFile()) return { why: `${where} is not in ${inputDir}` };
   const [top, real] = await Promise.all([realpath(inputDir), realpath(local)]);
-  const isInside = real.startsWith(top.endsWith(sep) ? top : top + sep);
-  return isInside ? { mention, path: local } : { why: `${where} leads out of the input folder` };
+  return isWithin(real, top)
+    ? { mention, path: local }
+    : { why: `${where} leads out of the input folder` };
 }
 
 async function uploadFile(options: UploadOptions, { mention, path }: LocalFile) {
@@ -68,7 +70,7 @@ async function uploadFile(options: UploadOptions, { mention, path }: LocalFile) 
   const answer = await options.jobs.createAsset(options.caller, {
     file,
     filePath: uploadPathOf(mention),
-    contentType: contentTypeOf(mention.filename) ?? 'application/octet-stream',
+    contentType: contentTypeFor(mention.filename),
     expectedHash: file.hash,
   });
   if (!answer.ok) {

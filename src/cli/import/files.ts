@@ -6,7 +6,7 @@ import type { Blobs } from '../../blobs/blobs.ts';
 import { importedAsset } from '../../engine/imported-asset.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { forEachConcurrently } from '../../lib/concurrency.ts';
-import { contentTypeOf } from '../../http/file-headers.ts';
+import { contentTypeFor } from '../../files/store-file.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
 import type { FileCopier } from './copy.ts';
 import { type FoundFile, type Scan, scan } from './scan.ts';
@@ -132,7 +132,7 @@ async function recordOne(
 ): Promise<boolean> {
   const { type, subfolder, filename, modifiedAtMs } = file;
   const { hash, sizeBytes } = copy;
-  const contentType = contentTypeOf(filename) ?? 'application/octet-stream';
+  const contentType = contentTypeFor(filename);
   const commonFields = { user, hash, sizeBytes, contentType };
   const id = randomUUID();
   const filePath = nameOf(file);

@@ -1,6 +1,7 @@
 import type { Dirent, Stats } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
-import { join, posix, sep } from 'node:path';
+import { join, posix } from 'node:path';
+import { isWithin } from '../../config/shared-folders.ts';
 import { safePathBelow } from '../../files/folder-paths.ts';
 
 /** A file of the v1 server that can be imported. */
@@ -116,8 +117,7 @@ async function resolveFile({ root, folder, entry }: EntryContext): Promise<RealF
   if (!entry.isSymbolicLink()) return { why: 'neither a file nor a folder' };
   const real = await realpath(path).catch(() => undefined);
   if (real === undefined) return { why: 'a link to nothing' };
-  if (real !== root && !real.startsWith(root + sep))
-    return { why: 'a link that leaves the folder' };
+  if (!isWithin(real, root)) return { why: 'a link that leaves the folder' };
   const stats = await stat(real);
   if (stats.isFile()) return { path: real, stats };
   return { why: 'a link to something else than a file' };
