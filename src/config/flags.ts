@@ -30,7 +30,7 @@ class Setting<Form extends string, Value = ValueOf<Form>> extends Option {
     return this.#number(/^-?\d+(\.\d+)?$/, min, max);
   }
 
-  /** It may be given several times, or with several values. */
+  /** It may be given several times. */
   several() {
     const collect = (text: string, earlier: readonly string[] = []) => [...earlier, text];
     return this.argParser(collect) as unknown as Setting<Form, readonly string[] | undefined>;
@@ -71,7 +71,7 @@ export const OPTIONS = [
   setting(
     '--upstream-redirects <HOST...>',
     'private hosts (HOST or HOST:PORT) where the upstream may keep its files',
-  ).several(),
+  ),
   setting(
     '--object-info <SOURCE>',
     'node definitions: a file, a URL, "embedded", or "auto" (the upstream, else embedded)',
@@ -107,11 +107,11 @@ export const OPTIONS = [
   setting(
     '--trust-proxy <ADDRESS...>',
     'proxies whose Forwarded and X-Forwarded-* headers count: addresses, CIDR blocks, "loopback"',
-  ).several(),
+  ),
   setting(
     '--allowed-hosts <HOST...>',
     'hosts that calls may name beside loopback (HOST, HOST:PORT, .example.com)',
-  ).several(),
+  ),
   setting('--view <MODE>', '/view and /api/view: as v1 (auto), always redirect, always stream')
     .oneOf(VIEW_MODES)
     .byDefault('auto'),

@@ -11,8 +11,8 @@ export type FileStats = Pick<Stats, 'size' | 'mtimeMs' | 'ctimeMs' | 'ino'>;
  * The state of a path in a user's folder. `blocked`: a link, a device, or a file in the place of a
  * folder.
  */
-export type PathStatus<S extends FileStats = FileStats> =
-  | { readonly kind: 'file'; readonly path: string; readonly stats: S }
+export type PathStatus =
+  | { readonly kind: 'file'; readonly path: string; readonly stats: FileStats }
   | { readonly kind: 'folder' | 'absent' | 'blocked'; readonly path: string };
 
 /** A file or folder of a user, by its path below the listed folder. */
@@ -47,7 +47,7 @@ export function safePathBelow(requestedPath: string): SafePath {
 }
 
 /** Checks every step of the path, so that no link is followed. */
-export async function statPath(root: string, path: string): Promise<PathStatus<Stats>> {
+export async function statPath(root: string, path: string): Promise<PathStatus> {
   const steps = path === '' ? [] : path.split('/');
   let current = root;
   let stats = await lstatOrUndefined(current);

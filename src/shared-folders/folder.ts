@@ -1,12 +1,12 @@
 import type { FileHandle } from 'node:fs/promises';
 import { createHash } from 'node:crypto';
-import { type Stats, constants } from 'node:fs';
+import { constants } from 'node:fs';
 import { mkdir, open, readdir, realpath, rename, rm, writeFile, lstat } from 'node:fs/promises';
 import { isAbsolute, join, relative, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { linkOrRenameNew } from '../lib/rename-new.ts';
 import { safeFolder, safeName } from '../files/safe-name.ts';
-import { lstatOrUndefined, statPath } from '../files/folder-paths.ts';
+import { type FileStats, lstatOrUndefined, statPath } from '../files/folder-paths.ts';
 
 /** The v1 name of a file in the folder. */
 export type FileName = { readonly subfolder: string; readonly filename: string };
@@ -21,7 +21,7 @@ export interface Folder {
   /** Returns true when the folder can be read. Its disk may be unmounted for a while. */
   readonly isAvailable: () => Promise<boolean>;
   /** Returns the stats of a file; `undefined` when it does not exist. Never follows links. */
-  look(name: FileName): Promise<Stats | undefined>;
+  look(name: FileName): Promise<FileStats | undefined>;
   /** Returns true when a file, link or folder has this name. */
   readonly exists: (name: FileName) => Promise<boolean>;
   readonly open: (name: FileName) => Promise<FileHandle>;
@@ -89,7 +89,7 @@ function nameBelow(roots: readonly string[], name: FileName): FileName {
 /** Returns true when a file has the modification time and the size of a row. A row of size 0 matches any size. */
 export function matchesRow(
   row: { readonly sizeBytes: number; readonly modifiedAtMs: number },
-  stats: Stats,
+  stats: FileStats,
 ): boolean {
   const isSameSize = row.sizeBytes === stats.size || row.sizeBytes === 0;
   return isSameSize && row.modifiedAtMs === Math.round(stats.mtimeMs);
@@ -164,7 +164,7 @@ function partialPathOf(root: string, { subfolder, filename }: FileName, tag: str
 type FolderFile = {
   readonly subfolder: string;
   readonly filename: string;
-  readonly stats: Stats;
+  readonly stats: FileStats;
 };
 
 /** The listing ends after this many files, because a very large folder would block all callers. */

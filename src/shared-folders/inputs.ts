@@ -1,9 +1,9 @@
-import type { Stats } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import type { FileRow, FileStore } from '../ledger/ledger.ts';
 import { spoolStream } from '../lib/spool.ts';
 import { V1Error } from '../dialects/errors.ts';
 import { type FileStoringServices, storeBytes, contentTypeFor } from '../files/store-file.ts';
+import type { FileStats } from '../files/folder-paths.ts';
 import type { SpooledFile } from '../protocol/job-api.ts';
 import { type Folder, type FileName, matchesRow } from './folder.ts';
 import { type FolderWriter, folderUser } from './writer.ts';
@@ -131,12 +131,12 @@ const SHARED_NOTE = { type: 'temp', subfolder: '', filename: '/shared' } as cons
 const inputName = ({ subfolder, filename }: FileName) =>
   ({ type: 'input', subfolder, filename }) as const;
 
-function isNewer(row: FileRow, stats: Stats): boolean {
+function isNewer(row: FileRow, stats: FileStats): boolean {
   return Math.round(stats.mtimeMs) > row.modifiedAtMs;
 }
 
 /** Returns the row of a file that was not read yet. It has no asset and no hash. */
-function unreadRow(user: string, { subfolder, filename }: FileName, stats: Stats): FileRow {
+function unreadRow(user: string, { subfolder, filename }: FileName, stats: FileStats): FileRow {
   return {
     ...inputName({ subfolder, filename }),
     user,
@@ -172,7 +172,7 @@ async function spoolInput(
   folder: Folder,
   name: FileName,
   dir: string,
-): Promise<{ readonly stats: Stats; readonly file: SpooledFile }> {
+): Promise<{ readonly stats: FileStats; readonly file: SpooledFile }> {
   const handle = await folder.open(name);
   const stats = await handle.stat();
   const source = handle.createReadStream();
