@@ -13,7 +13,7 @@ export async function openPromptEventLog(
   if (!links) return createLocalEventLog();
   const { SharedEventLog } = await import('../replication/shared-event-log.ts');
   const promptEventLog = new SharedEventLog({ links, instance, log });
-  useWriteTokens(promptEventLog.leadership);
+  useWriteTokens(promptEventLog.streams);
   return promptEventLog;
 }
 

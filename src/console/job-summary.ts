@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { PromptOutline, PromptRow, PromptStore } from '../ledger/ledger.ts';
 import type { LivePrompt } from '../prompts/live-prompt.ts';
-import { isV1Prompt } from '../prompts/submitted-workflow.ts';
+import { isSubmittedThroughV1 } from '../prompts/submitted-workflow.ts';
 import { type Json, type JsonObject, isJsonObject, parseJson, memberOf } from '../protocol/json.ts';
 import type { FileRef, HistoryEntry } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
@@ -68,7 +68,7 @@ function factsOf(row: PromptRow, storedBytes: number): StoredFacts {
   const known = {
     job_id: row.jobId,
     client_id: row.clientId,
-    api: isV1Prompt(row) ? 'v1' : 'v2',
+    api: isSubmittedThroughV1(row) ? 'v1' : 'v2',
   } as const;
   if (row.entryJson === null || storedBytes > MAX_PARSED_BYTES) {
     const unread = { node_count: null, outputs_count: 0, preview: null, error: null };

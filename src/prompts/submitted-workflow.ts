@@ -2,7 +2,7 @@ import type { PromptRow } from '../ledger/ledger.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { isSubmittedThroughV1, restorePlan, workflowOf } from './submit/plan.ts';
 
-export { isSubmittedThroughV1 as isV1Prompt } from './submit/plan.ts';
+export { isSubmittedThroughV1 } from './submit/plan.ts';
 
 /** Returns the workflow that v2 got for a prompt, with references to files. */
 export function submittedWorkflow(row: PromptRow): Graph {

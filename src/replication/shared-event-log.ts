@@ -52,7 +52,8 @@ export class SharedEventLog implements PromptEventLog {
   readonly #localUsers = new Set<string>();
   /** How many processes had sockets of a user when this process last appended an entry for the user. */
   readonly #watcherCounts = new LRUCache<string, number>(atMost(MAX_WATCHED_USERS));
-  readonly #streams: LogStreams;
+  /** The logs that this process knows, with the write tokens of the prompts that it leads. */
+  readonly streams: LogStreams;
   readonly #users: FollowedUsers;
   readonly #discoveries = createDiscoveries(async (key) => {
     await this.#handlers?.discover(key).catch(this.#logFailure('read a prompt'));
@@ -61,8 +62,6 @@ export class SharedEventLog implements PromptEventLog {
   #handlers: LogHandlers | undefined;
   #takeoverAllowedAtMs = 0;
   #isClosed = false;
-  /** The write tokens of the prompts that this process leads. */
-  readonly leadership: LogStreams;
 
   constructor(options: SharedEventLogOptions) {
     const { links, clock = monotonicClock } = options;
@@ -72,8 +71,7 @@ export class SharedEventLog implements PromptEventLog {
     const prompts = new RedisPrompts(links, this.#redis, this.#messageHandlers());
     const streams = new LogStreams(prompts);
     this.#prompts = prompts;
-    this.#streams = streams;
-    this.leadership = streams;
+    this.streams = streams;
     this.#users = new FollowedUsers({
       clock,
       prompts,
@@ -108,7 +106,7 @@ export class SharedEventLog implements PromptEventLog {
   }
 
   async #giveBack(): Promise<void> {
-    const led = this.#streams.led();
+    const led = this.streams.led();
     if (led.length > 0) await this.#prompts.scripts.giveBack(...keysAndTokens(led));
   }
 
@@ -116,49 +114,49 @@ export class SharedEventLog implements PromptEventLog {
   async claim(prompt: PromptOfUser): Promise<void> {
     const { clientScripts } = this.#prompts;
     const token = await clientScripts.claim<string>(prompt.key, this.#options.instance);
-    this.#streams.open(prompt).startNew(token);
+    this.streams.open(prompt).startNew(token);
     this.#users.follow(prompt.user).catch(this.#logFailure('follow a user'));
   }
 
   async takeOver(prompt: PromptOfUser): Promise<boolean> {
     const { scripts } = this.#prompts;
     const token = await scripts.takeOver<string | null>(prompt.key, this.#options.instance);
-    return token !== null && (await this.#streams.open(prompt).takeLead(token));
+    return token !== null && (await this.streams.open(prompt).takeLead(token));
   }
 
   stopLeading(key: string): void {
-    this.#streams.get(key)?.loseLead();
+    this.streams.get(key)?.loseLead();
   }
 
   async discard(key: string): Promise<void> {
-    const stream = this.#streams.get(key);
+    const stream = this.streams.get(key);
     const token = stream?.token();
-    this.#streams.delete(key);
+    this.streams.delete(key);
     if (stream && token !== undefined) await this.#prompts.scripts.drop(key, token);
   }
 
   isLeader(key: string): boolean {
-    return this.#streams.isLed(key);
+    return this.streams.isLed(key);
   }
 
   subscribe(prompt: PromptOfUser, subscriber: LogSubscriber): void {
     const since = this.#discoveries.hasFirstEntry(prompt.key) ? 'its start' : 'later';
-    const stream = this.#streams.open(prompt);
+    const stream = this.streams.open(prompt);
     stream.subscribe(subscriber, since).catch(this.#logFailure('read a prompt'));
   }
 
   hasAppliedEnd(key: string): boolean {
-    return this.#streams.get(key)?.hasAppliedEnd() ?? false;
+    return this.streams.get(key)?.hasAppliedEnd() ?? false;
   }
 
   async append(key: string, entry: PromptLogEntry): Promise<void> {
-    const stream = this.#streams.get(key);
+    const stream = this.streams.get(key);
     if (!stream) throw new LeadershipLost();
     await stream.append(entry);
   }
 
   markReceived(key: string, group: ReceiverGroup, position: number): void {
-    const user = this.#streams.get(key)?.user;
+    const user = this.streams.get(key)?.user;
     if (user === undefined) return;
     // The message leaves before the frame, so that other processes do not send the frame again.
     const sent = this.#prompts.scripts.received(key, position, this.#options.instance, group, user);
@@ -205,7 +203,7 @@ export class SharedEventLog implements PromptEventLog {
     await this.#prompts.subscriber.ping();
     await this.#users.whenRecovered(user);
     await this.#discoveries.whenDone();
-    await Promise.all(this.#streams.ofUser(user).map((stream) => stream.whenIdle()));
+    await Promise.all(this.streams.ofUser(user).map((stream) => stream.whenIdle()));
   }
 
   #messageHandlers(): PromptMessageHandlers {
@@ -213,7 +211,7 @@ export class SharedEventLog implements PromptEventLog {
       onEntry: (key, n, text, picture) => this.#onEntry(key, n, text, picture),
       onReceived: (key, group, upTo, sender) => {
         if (sender !== this.#options.instance)
-          this.#streams.get(key)?.receivedElsewhere(group, upTo);
+          this.streams.get(key)?.receivedElsewhere(group, upTo);
       },
       onFetched: (user, promptId) => this.#handlers?.resultFetched(user, promptId),
       onCancel: (key, sender) => {
@@ -230,7 +228,7 @@ export class SharedEventLog implements PromptEventLog {
   }
 
   #onEntry(key: string, n: number, text: string, picture: Uint8Array | undefined): void {
-    const stream = this.#streams.get(key);
+    const stream = this.streams.get(key);
     if (!stream || stream.isUnknown()) void this.#discoveries.run(key, n);
     else if (stream.token() === undefined) {
       stream.receive(n, text, picture).catch(this.#logFailure('apply an entry'));
@@ -238,10 +236,10 @@ export class SharedEventLog implements PromptEventLog {
   }
 
   readonly #renew = this.#repeated('renew leases', async () => {
-    const led = this.#streams.led();
+    const led = this.streams.led();
     if (led.length === 0) return;
     const lostKeys = await this.#prompts.scripts.renew<string[]>(...keysAndTokens(led));
-    for (const key of lostKeys) this.#streams.get(key)?.loseLead();
+    for (const key of lostKeys) this.streams.get(key)?.loseLead();
   });
 
   /** Not in `#renew`, because it waits for subscriptions. */
@@ -252,9 +250,9 @@ export class SharedEventLog implements PromptEventLog {
     const keys = await this.#prompts.vacantKeys();
     if (this.#clock.now() - askedAtMs > SLOW_REDIS_MS) this.#delayTakeover();
     if (this.#clock.now() < this.#takeoverAllowedAtMs) return;
-    const vacantKeys = keys.filter((key) => !this.#streams.isLed(key));
+    const vacantKeys = keys.filter((key) => !this.streams.isLed(key));
     if (vacantKeys.length > 0) await this.#handlers?.takeOverVacant(vacantKeys);
-    this.#streams.removeEnded(this.#clock.now());
+    this.streams.removeEnded(this.#clock.now());
   });
 
   readonly #resync = this.#repeated('read missed entries', async () => {

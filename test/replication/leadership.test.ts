@@ -69,7 +69,7 @@ describe.skipIf(redisMissing() !== '')(`writes of a prompt's leader${redisMissin
 
   function open(instance: string, over = links): Process {
     const promptEventLog = new SharedEventLog({ links: over, instance, log });
-    const { leadership } = promptEventLog;
+    const { streams: leadership } = promptEventLog;
     const ledger = openRedisLedger({ links: over, leadership: () => leadership });
     onTestFinished(async () => {
       await promptEventLog.close();

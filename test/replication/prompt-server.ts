@@ -33,7 +33,7 @@ export async function openPromptServer(
   const log = silentLogger();
   const links = openRedis(redisUrl, { log });
   const promptEventLog = new SharedEventLog({ links, instance: `server ${instances++}`, log });
-  const { prompts } = openRedisLedger({ links, leadership: () => promptEventLog.leadership });
+  const { prompts } = openRedisLedger({ links, leadership: () => promptEventLog.streams });
   const ledger = { prompts: { ...prompts, ...intercept(prompts) } };
   const livePrompts = new LivePrompts();
   const hub = new Hub({

@@ -29,7 +29,7 @@ describe.skipIf(redisMissing() !== '')(`a Redis that stands still${redisMissing(
 
   function open() {
     const promptEventLog = new SharedEventLog({ links, instance: 'one', log });
-    const { leadership } = promptEventLog;
+    const { streams: leadership } = promptEventLog;
     const ledger = openRedisLedger({ links, leadership: () => leadership, timeoutMs: patienceMs });
     onTestFinished(async () => {
       await promptEventLog.close();

@@ -27,6 +27,7 @@ type AcceptedAttempt = Sent & {
 };
 
 export type FailedAttempt = Sent & {
+  readonly job?: undefined;
   readonly input: Exclude<AttemptInput, 'accepted'>;
   readonly error: V2Error;
   /** The answer of `POST /prompt` to the error. */

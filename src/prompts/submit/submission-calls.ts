@@ -41,7 +41,7 @@ export class SubmissionCalls {
     const sending = this.#send(submission, (changed) => this.record(submission, state, changed));
     submission.isBusy = !facts.mayHaveJob;
     const sent = facts.mayHaveJob
-      ? await leftOnCancel(submission, sending, jobOfAttempt)
+      ? await leftOnCancel(submission, sending)
       : await sending.finally(() => (submission.isBusy = false));
     this.#noteAttempt(submission, sent);
     if (isFirstSend) reached('after-submit');
@@ -71,14 +71,14 @@ export class SubmissionCalls {
     submission.plan = sent.plan;
     submission.nodeErrors = { ...submission.nodeErrors, ...sent.nodeErrors };
     submission.failedAttempt = sent.input === 'accepted' ? undefined : sent;
-    if (sent.input === 'accepted') submission.foundJob = sent.job;
+    if (sent.job) submission.foundJob = sent.job;
   }
 
   /** Searches for the job of the prompt. */
   async search(submission: PendingSubmission): Promise<Input> {
     const { facts, plan, state } = submission;
     const { frames, policy } = this.#ports;
-    const searched = await leftOnCancel(submission, this.#search(submission), jobOfSearch);
+    const searched = await leftOnCancel(submission, this.#search(submission));
     const isOurs = state !== 'done' || hasLabelOf(plan, searched.job);
     // A job without the label may belong to another client with the same workflow.
     const shown = searched.job && !isOurs ? NOT_OURS : searched;
@@ -117,21 +117,15 @@ export class SubmissionCalls {
 
 const NOT_OURS = { result: 'not seen', job: undefined, mayForgetKeys: false } as const;
 
-const jobOfAttempt = (sent: Attempt): Job | undefined =>
-  sent.input === 'accepted' ? sent.job : undefined;
-
-const jobOfSearch = ({ job }: Search): Job | undefined => job;
-
 /** Leaves a call when the prompt is cancelled, so that the prompt ends at once. */
-async function leftOnCancel<T>(
+async function leftOnCancel<T extends { readonly job?: Job | undefined }>(
   submission: PendingSubmission,
   call: Promise<T>,
-  jobOf: (result: T) => Job | undefined,
 ): Promise<T> {
   try {
     return await untilAborted(call, submission.wake.signal);
   } catch (error) {
-    if (submission.wake.signal.aborted) submission.abandoned = call.then(jobOf);
+    if (submission.wake.signal.aborted) submission.abandoned = call.then(({ job }) => job);
     submission.abandoned?.catch(() => {});
     throw error;
   }
