@@ -19,6 +19,8 @@ export class Writer {
   readonly #log: Omit<LogSync, 'close'> | undefined;
   readonly #begin: StatementSyncInstance;
   readonly #commit: StatementSyncInstance;
+  readonly #savepoint: StatementSyncInstance;
+  readonly #release: StatementSyncInstance;
   readonly #onFailure: (() => void)[] = [];
   #batch: PendingWrite[] = [];
   #isOpen = false;
@@ -29,6 +31,8 @@ export class Writer {
     this.#log = log;
     this.#begin = db.prepare('BEGIN IMMEDIATE');
     this.#commit = db.prepare('COMMIT');
+    this.#savepoint = db.prepare('SAVEPOINT one');
+    this.#release = db.prepare('RELEASE one');
   }
 
   /**
@@ -68,10 +72,10 @@ export class Writer {
   }
 
   #inSavepoint<T>(apply: () => T): T {
-    this.#db.exec('SAVEPOINT one');
+    this.#savepoint.run();
     try {
       const value = apply();
-      this.#db.exec('RELEASE one');
+      this.#release.run();
       return value;
     } catch (cause) {
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK TO one; RELEASE one');
