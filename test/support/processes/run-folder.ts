@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -9,6 +9,8 @@ import { join } from 'node:path';
 export default function useRunFolder(): void {
   if (tmpdir().includes('holdover-run-')) return;
   const folder = mkdtempSync(join(tmpdir(), 'holdover-run-'));
+  // The image of the container test runs as another user.
+  chmodSync(folder, 0o711);
   process.env['TMPDIR'] = folder;
   process.once('exit', () => {
     for (const id of processesIn(folder)) process.kill(id, 'SIGKILL');
