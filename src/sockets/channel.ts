@@ -101,8 +101,8 @@ export class Channel {
 
   /** The groups that have a socket in this process. */
   receiverGroups(): readonly ReceiverGroup[] {
-    const groups = [...this.#options.connections()].flatMap(
-      (connection) => this.#groupOf(connection) ?? [],
+    const groups = [...this.#options.connections()].flatMap((connection) =>
+      connection.isReceiving() ? (this.#groupOf(connection) ?? []) : [],
     );
     return [...new Set(groups)];
   }
@@ -198,16 +198,21 @@ export class Channel {
     const encoded = encodeFrame(frame, this.#context.promptId);
     const groups = new Set<ReceiverGroup>();
     const phase = this.#hasStarted ? 'started' : 'before start';
-    for (const connection of this.#options.connections()) {
-      if (!connection.isReceiving() || this.#afterFetch?.has(connection)) continue;
-      const scope = this.#scopeOf(connection);
-      const group = this.#groupOf(connection, scope);
-      if (this.#delivery.hadBefore(group, position)) continue;
-      if (!isInScope(scope, frame, phase)) continue;
-      writeFrame(connection, encoded, scope, this.#context);
-      if (!group) continue;
-      this.#delivery.noteReached(connection.sid);
-      groups.add(group);
+    for (const isNew of [false, true]) {
+      for (const connection of this.#options.connections()) {
+        if (connection.isReceiving() === isNew || !connection.isOpen()) continue;
+        if (this.#afterFetch?.has(connection)) continue;
+        const scope = this.#scopeOf(connection);
+        const group = this.#groupOf(connection, scope);
+        if (this.#delivery.hadBefore(group, position)) continue;
+        if (!isInScope(scope, frame, phase)) continue;
+        // What the sockets before it got is not kept for a new one.
+        if (isNew && this.#isKeptFor(group, position, groups)) continue;
+        connection.whenReceiving(() => writeFrame(connection, encoded, scope, this.#context));
+        if (!group) continue;
+        this.#delivery.noteReached(connection.sid);
+        groups.add(group);
+      }
     }
     return groups;
   }
@@ -218,6 +223,16 @@ export class Channel {
     if (this.#afterFetch || isV2Job) return false;
     const isObsolete = clientId === null && this.#isSuperseded && this.#delivery.isUnreached();
     return !isObsolete && this.#delivery.mayBeLacking(position, groups);
+  }
+
+  /** True when a new socket of this group is going to get the frame among those that it missed. */
+  #isKeptFor(
+    group: ReceiverGroup | undefined,
+    position: number,
+    groups: ReadonlySet<ReceiverGroup>,
+  ): boolean {
+    if (group === undefined || !this.#isNeeded(position, groups)) return false;
+    return group === 'client' || this.#delivery.isUndelivered(position, groups);
   }
 
   /** True when a socket that connects gets the frames it missed, by the rule of its dialect. */
@@ -241,7 +256,7 @@ export class Channel {
     connection: SocketConnection,
     scope = this.#scopeOf(connection),
   ): ReceiverGroup | undefined {
-    if (scope !== 'everything' || connection.watches || !connection.isReceiving()) return undefined;
+    if (scope !== 'everything' || connection.watches || !connection.isOpen()) return undefined;
     // The client may have gone. It gets the frames that it missed when it returns.
     if (connection.isSilent()) return undefined;
     return connection.sid === this.address.clientId ? 'client' : 'hosted';

@@ -69,6 +69,8 @@ export class SocketConnection extends OutgoingFrames {
   readonly #options: SocketConnectionOptions;
   readonly #mayBeSilent: boolean;
   #start: DelayedStart | undefined;
+  /** What other sockets were sent while this one was new. */
+  readonly #missed: (() => void)[] = [];
   readonly #flood: { since: number; count: number };
   #negotiation: 'open' | 'without metadata' | 'with metadata' = 'open';
   #pingsWithoutAnswer = 0;
@@ -116,10 +118,17 @@ export class SocketConnection extends OutgoingFrames {
     return this.isOpen() && this.#start === undefined;
   }
 
+  /** Writes now, or as soon as a new socket receives frames. */
+  whenReceiving(write: () => void): void {
+    if (this.isReceiving()) write();
+    else if (this.isOpen()) this.#missed.push(write);
+  }
+
   /** Takes the first steps of a new socket: at once, or after the delay. */
   start(delayMs: number | undefined, { first, rest }: FirstSteps): void {
     const receive = (): void => {
       this.#start = undefined;
+      for (const write of this.#missed.splice(0)) write();
       rest();
     };
     this.#start = new DelayedStart(delayMs ?? 0, { first, rest: receive });

@@ -165,8 +165,8 @@ export class Hub {
   /** Sends a message to the sockets of this id, if there are any. */
   sendTo(user: string, clientId: string, message: V1Message): void {
     for (const connection of this.#connections.of(user)) {
-      if (connection.sid !== clientId || !connection.isReceiving()) continue;
-      connection.sendText(encodeMessage(message));
+      if (connection.sid !== clientId) continue;
+      connection.whenReceiving(() => connection.sendText(encodeMessage(message)));
     }
   }
 
@@ -267,6 +267,7 @@ export class Hub {
 
 function sendNotification(connection: SocketConnection, value: string): void {
   const isSent = rulesOf(connection.dialect).notifications === 'sent';
-  if (!isSent || connection.watches || !connection.isReceiving()) return;
-  connection.sendText(encodeMessage({ type: 'notification', data: { value } }));
+  if (!isSent || connection.watches) return;
+  const text = encodeMessage({ type: 'notification', data: { value } });
+  connection.whenReceiving(() => connection.sendText(text));
 }

@@ -167,6 +167,28 @@ describe('after an upgrade', () => {
     expect(countsIn((await wire.until('"sid"')).raw)).toEqual([3]);
   });
 
+  test('a new socket gets what others got in the gap: an older one of its client, and all of its user', async () => {
+    const setup = await listen();
+    const channel = setup.hub.channels.open(CHANNEL);
+    const other = setup.hub.channels.open({ ...CHANNEL, clientId: 'other', promptId: 'q' });
+    await connect(setup);
+    vi.advanceTimersByTime(HOLD_MS);
+    await settle();
+    const { wire } = await connect(setup);
+    const success: V1Message = {
+      type: 'execution_success',
+      data: { prompt_id: 'p', timestamp: 1 },
+    };
+    channel.send({ kind: 'json', message: success }, 0);
+    other.send({ kind: 'text', nodeId: '2', text: 'hello' }, 0);
+    setup.hub.sendTo('user', 'raw', started('3'));
+    vi.advanceTimersByTime(HOLD_MS);
+    await settle();
+    const received = await wire.received(0);
+    expect(typesOf(received)).toEqual(['status', 'execution_success', 'executing 3']);
+    expect(String(received)).toContain('hello');
+  });
+
   test('an answer to its user sends all that waits, and the rest follows at once', async () => {
     const setup = await listen();
     const channel = setup.hub.channels.open(CHANNEL);
