@@ -113,12 +113,18 @@ export class Hub {
     if (!this.#connections.has(user)) this.#options.onPresenceChange?.(user, true);
     this.#connections.add(user, connection);
     this.#newConnections.add(user, connection);
+    let told: string;
     connection.start(upgraded.firstFrameDelayMs, {
-      first: () => connection.sendText(this.#statusText(user, sid)),
+      first: () => {
+        told = this.#statusText(user);
+        connection.sendText(this.#statusText(user, sid));
+      },
       rest: () => {
         this.#newConnections.delete(user, connection);
         if (notice !== undefined) sendNotification(connection, notice);
         this.channels.replayTo(connection);
+        const text = this.#statusText(user);
+        if (text !== told) connection.sendText(text);
       },
     });
   }

@@ -167,6 +167,16 @@ describe('after an upgrade', () => {
     expect(countsIn((await wire.until('"sid"')).raw)).toEqual([3]);
   });
 
+  test('a status of the turn between the first frame and the rest is not lost', async () => {
+    const setup = await listen();
+    const { wire } = await connect(setup);
+    vi.advanceTimersByTime(HOLD_MS);
+    remaining = 1;
+    setup.hub.sendStatus('user');
+    await settle();
+    expect(countsIn(String(await wire.received(0)))).toEqual([0, 1]);
+  });
+
   test('a new socket gets what others got in the gap: an older one of its client, and all of its user', async () => {
     const setup = await listen();
     const channel = setup.hub.channels.open(CHANNEL);
