@@ -149,6 +149,11 @@ describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, ()
     expect(await isEmpty()).toBe(true);
   });
 
+  test('and whose login cannot be decoded is refused with a sentence', async () => {
+    const sentence = `the ledger ${server.url} URI malformed`;
+    await expect(opened('user:%zz@')).rejects.toThrow(sentence);
+  });
+
   test('but does not answer is reported after a moment', async () => {
     server.pause();
     await expect(opened()).rejects.toThrow(

@@ -43,8 +43,10 @@ export async function openSharedRedis({
   reachWithinMs = REACH_WITHIN_MS,
   restore,
 }: OpenOptions): Promise<SharedRedis> {
-  const links = openRedis(url, { log });
+  let links: RedisConnections | undefined;
   try {
+    // Throws for a login that cannot be decoded.
+    links = openRedis(url, { log });
     await connectWithin(links, reachWithinMs);
     await refuseCluster(links);
     await refuseOtherVersion(links);
@@ -54,7 +56,7 @@ export async function openSharedRedis({
     const id = (await setOnce(links, 'id', newId)).toString();
     return createSharedRedis(links, id);
   } catch (error) {
-    await links.close();
+    await links?.close();
     const reason = error instanceof Error ? error.message : String(error);
     throw new Error(`the ledger ${withoutRedisLogin(url)} ${reason}`, { cause: error });
   }
