@@ -70,9 +70,15 @@ export class BullJobQueue implements JobQueue {
     return (await this.#scripts.cancel<number>(id)) === 1;
   }
 
-  positions(ids: readonly string[]): Promise<readonly (number | null)[]> {
+  async positions(ids: readonly string[]): Promise<readonly (number | null)[]> {
     const { redis, keys } = this.#options;
-    return Promise.all(ids.map((id) => redis.zrank(keys.waiting, id)));
+    const [only, ...others] = ids;
+    if (only === undefined) return [];
+    if (others.length === 0) return [await redis.zrank(keys.waiting, only)];
+    // One command, since each process reads the positions of all its waiting jobs twice a second.
+    const waiting = await redis.zrange(keys.waiting, 0, '-1');
+    const positions = new Map(waiting.map((id, position) => [id, position]));
+    return ids.map((id) => positions.get(id) ?? null);
   }
 
   async waiting(user: string): Promise<WaitingJobs> {
