@@ -20,6 +20,11 @@ type OnPending = (prompt: LivePrompt, reason: PendingReason) => void;
 export class LivePrompts {
   readonly #onPending: OnPending | undefined;
   readonly #prompts = new ByUser<LivePrompt>();
+  /**
+   * By user and id, that of the prompt or of its job: the ranks of all waiting jobs are compared at
+   * each end of one, and each rank asks for a prompt.
+   */
+  readonly #byId = new ByUser<LivePrompt>();
   readonly #sizes = new Map<LivePrompt, number>();
   #bytes = 0;
 
@@ -30,6 +35,7 @@ export class LivePrompts {
   add(prompt: LivePrompt): void {
     if (this.has(prompt)) return;
     this.#prompts.add(prompt.caller.user, prompt);
+    for (const place of placesOf(prompt)) this.#byId.add(place, prompt);
     this.#sizes.set(prompt, sizeOf(prompt));
     this.#bytes += sizeOf(prompt);
     this.#onPending?.(prompt, prompt.waitReason);
@@ -37,7 +43,7 @@ export class LivePrompts {
 
   /** Sets the v2 job of a prompt. `find` then finds the prompt by the id of the job, too. */
   setJobId(prompt: LivePrompt, jobId: string): void {
-    prompt.jobId = jobId;
+    this.#changeJobId(prompt, jobId);
     this.setWaitReason(prompt, 'job_queued');
   }
 
@@ -45,12 +51,13 @@ export class LivePrompts {
    * Removes the job from a prompt: the job is gone, and the prompt is going to get another one.
    */
   clearJobId(prompt: LivePrompt): void {
-    prompt.jobId = null;
+    this.#changeJobId(prompt, null);
     prompt.status = undefined;
     this.setWaitReason(prompt, 'job_lost');
   }
 
   remove(prompt: LivePrompt): void {
+    for (const place of placesOf(prompt)) this.#byId.delete(place, prompt);
     this.#prompts.delete(prompt.caller.user, prompt);
     this.#bytes -= this.#sizes.get(prompt) ?? 0;
     this.#sizes.delete(prompt);
@@ -119,9 +126,7 @@ export class LivePrompts {
   // The newest prompt wins: v1 lets a client reuse an id while the first prompt is live. A prompt
   // that waited for its job is found by its own id and by the id of the job.
   find(user: string, id: string): LivePrompt | undefined {
-    const prompts = [...this.#prompts.of(user)];
-    const matches = prompts.filter(({ promptId, jobId }) => promptId === id || jobId === id);
-    return matches.toSorted(byCreation).at(-1);
+    return [...this.#byId.of(placeOf(user, id))].toSorted(byCreation).at(-1);
   }
 
   /** Returns the prompts of this user that are in the outbox. */
@@ -135,6 +140,12 @@ export class LivePrompts {
    */
   interruptible(user: string): readonly LivePrompt[] {
     return shownAsRunning(this.list(user).filter(({ isEnding }) => !isEnding));
+  }
+
+  #changeJobId(prompt: LivePrompt, jobId: string | null): void {
+    for (const place of placesOf(prompt)) this.#byId.delete(place, prompt);
+    prompt.jobId = jobId;
+    if (this.has(prompt)) for (const place of placesOf(prompt)) this.#byId.add(place, prompt);
   }
 }
 
@@ -150,6 +161,14 @@ export function shownAsRunning(prompts: readonly LivePrompt[]): readonly LivePro
 /** Returns the bytes of the JSON; 0 when it has not been written. */
 function sizeOf({ lazy }: LivePrompt): number {
   return (lazy.graph.json?.length ?? 0) + (lazy.extraData.json?.length ?? 0);
+}
+
+function placesOf({ caller: { user }, promptId, jobId }: LivePrompt): readonly string[] {
+  return [promptId, ...(jobId === null ? [] : [jobId])].map((id) => placeOf(user, id));
+}
+
+function placeOf(user: string, id: string): string {
+  return JSON.stringify([user, id]);
 }
 
 /** True when nothing of the prompt is left to run or to stop. */

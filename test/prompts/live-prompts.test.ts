@@ -53,6 +53,21 @@ describe('a prompt is found', () => {
     live.add(promptOf('old', { promptId: 'p', createdAtMs: 1 }));
     expect(live.find('ann', 'p')?.key).toBe('new');
   });
+
+  test('by the id of its job, as long as it has that job, and only by its user', () => {
+    const live = new LivePrompts();
+    const prompt = promptOf('p');
+    const found = () => ['p', 'a', 'b'].filter((id) => live.find('ann', id) === prompt);
+    live.add(prompt);
+    live.setJobId(prompt, 'a');
+    live.setJobId(prompt, 'b');
+    expect([found(), live.find('bob', 'b')]).toEqual([['p', 'b'], undefined]);
+    live.clearJobId(prompt);
+    expect(found()).toEqual(['p']);
+    live.remove(prompt);
+    live.setJobId(prompt, 'a');
+    expect(found()).toEqual([]);
+  });
 });
 
 test('prompts in the outbox are known by user', () => {
