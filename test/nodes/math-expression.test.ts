@@ -39,6 +39,11 @@ test.each([
   expect(evaluate(expression, NAMES)).toBe(expected);
 });
 
+test('an int of more digits than can be computed is rounded as well', () => {
+  const zeros = '0'.repeat(20_009);
+  expect(evaluate(`round(16${zeros}, -20_010) == 20${zeros}`, NAMES)).toBe(true);
+});
+
 test.each([
   ['a b', 'SyntaxError'],
   ['a; b', 'SyntaxError'],

@@ -10,9 +10,6 @@ const MAX_ROUNDED_DIGITS = 22;
 /** Python has no limit; a longer int is beyond every FLOAT and takes long to compute. */
 const MAX_INT_BITS = 65_536n;
 
-/** No int has as many digits: rounded to a longer unit it is 0, too. */
-const MAX_UNIT_DIGITS = 20_000;
-
 const MAX_SHIFT = 10_000n;
 
 type Operator = (a: PythonNumber, b: PythonNumber) => PythonNumber;
@@ -91,8 +88,10 @@ export function truncated(value: PythonNumber): bigint {
 export function rounded(value: PythonNumber, digits: number): PythonNumber {
   const number = plain(value);
   if (digits < 0) {
-    const unit = 10n ** BigInt(Math.min(-digits, MAX_UNIT_DIGITS));
-    const whole = roundedTo(truncated(number), unit);
+    const int = truncated(number);
+    // To a longer unit it is rounded to 0, too.
+    const unitDigits = Math.min(-digits, String(int).length + 1);
+    const whole = roundedTo(int, 10n ** BigInt(unitDigits));
     return typeof number === 'bigint' ? whole : Number(whole);
   }
   if (typeof number === 'bigint') return number;
