@@ -30,7 +30,7 @@ function noting(): Database {
     prepare(sql: string) {
       prepared.push(sql);
       const statement = db.prepare(sql);
-      if (!/^(BEGIN|COMMIT)/.test(sql)) return statement;
+      if (!/^(BEGIN|COMMIT|SAVEPOINT)/.test(sql)) return statement;
       return {
         run() {
           note(sql);
