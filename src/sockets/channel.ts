@@ -127,8 +127,7 @@ export class Channel {
   }
 
   #replayUndelivered(connection: SocketConnection, group: ReceiverGroup): void {
-    const isLastReceiver = group === 'client' || this.address.clientId === null;
-    const { frames, position } = isLastReceiver
+    const { frames, position } = this.#isLastReceiver(group)
       ? this.#undelivered.takeAll()
       : this.#undelivered.takeUnsent();
     // A socket that returns to a run it already knows gets a bare `executing`, as in v1.
@@ -198,21 +197,20 @@ export class Channel {
     const encoded = encodeFrame(frame, this.#context.promptId);
     const groups = new Set<ReceiverGroup>();
     const phase = this.#hasStarted ? 'started' : 'before start';
-    for (const isNew of [false, true]) {
-      for (const connection of this.#options.connections()) {
-        if (connection.isReceiving() === isNew || !connection.isOpen()) continue;
-        if (this.#afterFetch?.has(connection)) continue;
-        const scope = this.#scopeOf(connection);
-        const group = this.#groupOf(connection, scope);
-        if (this.#delivery.hadBefore(group, position)) continue;
-        if (!isInScope(scope, frame, phase)) continue;
-        // What the sockets before it got is not kept for a new one.
-        if (isNew && this.#isKeptFor(group, position, groups)) continue;
-        connection.whenReceiving(() => writeFrame(connection, encoded, scope, this.#context));
-        if (!group) continue;
-        this.#delivery.noteReached(connection.sid);
-        groups.add(group);
-      }
+    for (const connection of this.#options.connections()) {
+      if (!connection.isOpen() || this.#afterFetch?.has(connection)) continue;
+      const scope = this.#scopeOf(connection);
+      const group = this.#groupOf(connection, scope);
+      if (this.#delivery.hadBefore(group, position)) continue;
+      if (!isInScope(scope, frame, phase)) continue;
+      const isNew = !connection.isReceiving();
+      connection.whenReceiving(() => {
+        // The frames that are kept follow.
+        if (isNew && this.#isKeptFor(group, frame)) return;
+        writeFrame(connection, encoded, scope, this.#context);
+        if (group) this.#delivery.noteReached(connection.sid);
+      });
+      if (group && !isNew) groups.add(group);
     }
     return groups;
   }
@@ -225,14 +223,13 @@ export class Channel {
     return !isObsolete && this.#delivery.mayBeLacking(position, groups);
   }
 
-  /** True when a new socket of this group is going to get the frame among those that it missed. */
-  #isKeptFor(
-    group: ReceiverGroup | undefined,
-    position: number,
-    groups: ReadonlySet<ReceiverGroup>,
-  ): boolean {
-    if (group === undefined || !this.#isNeeded(position, groups)) return false;
-    return group === 'client' || this.#delivery.isUndelivered(position, groups);
+  /** True when the frame is among those that a socket of this group missed. */
+  #isKeptFor(group: ReceiverGroup | undefined, frame: Frame): boolean {
+    return group !== undefined && this.#undelivered.has(frame, this.#isLastReceiver(group));
+  }
+
+  #isLastReceiver(group: ReceiverGroup): boolean {
+    return group === 'client' || this.address.clientId === null;
   }
 
   /** True when a socket that connects gets the frames it missed, by the rule of its dialect. */

@@ -24,6 +24,9 @@ const MANY_FRAMES = 2000;
 /** The assumed bytes of one frame besides its content. */
 const FRAME_BYTES = 200;
 
+/** The item of each frame. One map for all prompts, of which thousands wait. */
+const itemOf = new WeakMap<Frame, Item>();
+
 /** The frames of one prompt that a socket may still have to receive, in order. */
 export class UndeliveredFrames {
   readonly #onDrop: () => void;
@@ -55,7 +58,14 @@ export class UndeliveredFrames {
     if (!content) return;
     const item: Item = { position, bytes: 0, isSent: state === 'sent' };
     this.#items.push(item);
+    itemOf.set(frame, item);
     this.#fill(item, content);
+  }
+
+  /** True when a frame that was added is still here; without `evenSent`, only one that no socket got. */
+  has(frame: Frame, evenSent: boolean): boolean {
+    const item = itemOf.get(frame);
+    return item !== undefined && this.#items.includes(item) && (evenSent || !item.isSent);
   }
 
   /** Adds a frame that is loaded only when a socket is about to connect. */

@@ -199,6 +199,14 @@ describe('after an upgrade', () => {
     expect(String(received)).toContain('hello');
   });
 
+  test('each of two new sockets of a client gets what comes in the gap', async () => {
+    const setup = await listen();
+    const wires = [(await connect(setup)).wire, (await connect(setup)).wire];
+    setup.hub.channels.open(CHANNEL).send({ kind: 'text', nodeId: '2', text: 'hello' }, 0);
+    vi.advanceTimersByTime(HOLD_MS);
+    for (const wire of wires) expect((await wire.until('hello')).raw).toContain('"sid"');
+  });
+
   test('an answer to its user sends all that waits, and the rest follows at once', async () => {
     const setup = await listen();
     const channel = setup.hub.channels.open(CHANNEL);
