@@ -225,7 +225,7 @@ export class Channel {
 
   /** True when the frame is among those that a socket of this group missed. */
   #isKeptFor(group: ReceiverGroup | undefined, frame: Frame): boolean {
-    return group !== undefined && this.#undelivered.has(frame, this.#isLastReceiver(group));
+    return group !== undefined && this.#undelivered.covers(frame, this.#isLastReceiver(group));
   }
 
   #isLastReceiver(group: ReceiverGroup): boolean {

@@ -62,8 +62,12 @@ export class UndeliveredFrames {
     this.#fill(item, content);
   }
 
-  /** True when a frame that was added is still here; without `evenSent`, only one that no socket got. */
-  has(frame: Frame, evenSent: boolean): boolean {
+  /**
+   * True when a frame that was added is still here; without `evenSent`, only one that no socket got. Also true for a
+   * preview, which is never added: sent before the frames that are here, it would be out of order.
+   */
+  covers(frame: Frame, evenSent: boolean): boolean {
+    if (withoutPreview(frame) === undefined) return true;
     const item = itemOf.get(frame);
     return item !== undefined && this.#items.includes(item) && (evenSent || !item.isSent);
   }
