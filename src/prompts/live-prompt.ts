@@ -44,7 +44,7 @@ export class LivePrompt {
   jobId: string | null = null;
   /** A terminal status means that the job has ended and its history is being written. */
   status: JobStatus | undefined = undefined;
-  /** What the events of the job have told; `undefined` before the first one. */
+  /** The state that the events of the job have led to; `undefined` before the first one. */
   progress: ProgressState | undefined = undefined;
   cancelRequested = false;
   /** True when a process has answered the client: frames of the prompt may reach sockets. */

@@ -69,7 +69,7 @@ export class SocketConnection extends OutgoingFrames {
   readonly #options: SocketConnectionOptions;
   readonly #mayBeSilent: boolean;
   #start: DelayedStart | undefined;
-  /** What other sockets were sent while this one was new. */
+  /** The writes of frames that were due while this socket was new, in order. */
   readonly #missed: (() => void)[] = [];
   readonly #flood: { since: number; count: number };
   #negotiation: 'open' | 'without metadata' | 'with metadata' = 'open';

@@ -1,4 +1,4 @@
-/** What sends the first frame of a socket, and what sends the others that are due. */
+/** The two steps of a new socket: `first` sends its first frame, `rest` sends the others that are due. */
 export type FirstSteps = { readonly first: () => void; readonly rest: () => void };
 
 /**

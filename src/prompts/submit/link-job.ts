@@ -11,7 +11,7 @@ import type { SubmissionPlan } from './plan.ts';
 import type { Follower } from '../follow/follower.ts';
 import type { JobCanceller } from '../follow/cancel-job.ts';
 
-/** What follows and cancels the jobs of prompts. */
+/** The services that follow and cancel the jobs of prompts. */
 export type FollowParts = { readonly follower: Follower; readonly jobCanceller: JobCanceller };
 
 type LinkedPrompt = {
