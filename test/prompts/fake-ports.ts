@@ -1,6 +1,9 @@
+import { createLazyJson } from '../../src/lib/lazy-json.ts';
 import { silentLogger } from '../../src/observability/log.ts';
+import type { NewLivePrompt } from '../../src/prompts/live-prompt.ts';
 import type { PromptPorts } from '../../src/prompts/ports.ts';
 import { DEFAULT_PACE } from '../../src/prompts/submission-pace.ts';
+import type { Graph } from '../../src/protocol/v2.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
 const LOG = silentLogger();
@@ -30,4 +33,11 @@ export function fakePorts({
       ...policy,
     },
   } as unknown as PromptPorts;
+}
+
+/** A new prompt, whose only output is node 1. */
+export function fakeNewPrompt(graph: Graph): NewLivePrompt {
+  const lazy = { graph: createLazyJson(graph), extraData: createLazyJson({}) };
+  const given = { key: 'k', promptId: 'p', number: 1, clientId: 'c', createdAtMs: 0 };
+  return { ...given, lazy, targets: ['1'] };
 }

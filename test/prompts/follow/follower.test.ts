@@ -1,6 +1,5 @@
 // A follower consumes a prompt's events only after its client was answered, and goes on until its history is written.
 import { expect, onTestFinished, test } from 'vitest';
-import { createLazyJson } from '../../../src/lib/lazy-json.ts';
 import { Follower } from '../../../src/prompts/follow/follower.ts';
 import { LivePrompts } from '../../../src/prompts/live-prompts.ts';
 import {
@@ -14,18 +13,10 @@ import type { Job, JobStatus } from '../../../src/protocol/v2.ts';
 import { Hub } from '../../../src/sockets/hub.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import { fakeSocket, openFake } from '../../support/clients/fake-socket.ts';
-import { fakePorts } from '../fake-ports.ts';
+import { fakeNewPrompt, fakePorts } from '../fake-ports.ts';
 
 const GRAPH = { '1': { class_type: 'Save', inputs: {} } };
-const NEW_PROMPT = {
-  key: 'k',
-  promptId: 'p',
-  number: 1,
-  clientId: 'c',
-  createdAtMs: 0,
-  lazy: { graph: createLazyJson(GRAPH), extraData: createLazyJson({}) },
-  targets: ['1'],
-};
+const NEW_PROMPT = fakeNewPrompt(GRAPH);
 const jobOf = (status: JobStatus): Job => ({
   id: 'j',
   status,

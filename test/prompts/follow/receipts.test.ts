@@ -1,7 +1,6 @@
 // Other servers keep no frame that counts as received here, so an entry counts when all of its frames were sent.
 import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
-import { createLazyJson } from '../../../src/lib/lazy-json.ts';
 import { createDeferred } from '../../../src/lib/concurrency.ts';
 import { Follower } from '../../../src/prompts/follow/follower.ts';
 import { LivePrompts } from '../../../src/prompts/live-prompts.ts';
@@ -13,7 +12,7 @@ import {
 import type { Output } from '../../../src/protocol/v2.ts';
 import { Hub } from '../../../src/sockets/hub.ts';
 import { openFake } from '../../support/clients/fake-socket.ts';
-import { fakePorts } from '../fake-ports.ts';
+import { fakeNewPrompt, fakePorts } from '../fake-ports.ts';
 
 const GRAPH = { '1': { class_type: 'SaveImageWebsocket', inputs: {} } };
 const PNG = Buffer.from('89504e470d0a1a0a', 'hex');
@@ -53,18 +52,7 @@ function open(error?: Error) {
     await follower.close();
     hub.close();
   });
-  follower.trackPrompt(
-    {
-      key: 'k',
-      promptId: 'p',
-      number: 1,
-      clientId: 'c',
-      createdAtMs: 0,
-      lazy: { graph: createLazyJson(GRAPH), extraData: createLazyJson({}) },
-      targets: ['1'],
-    },
-    { user: 'u' },
-  );
+  follower.trackPrompt(fakeNewPrompt(GRAPH), { user: 'u' });
   return {
     apply: async (entry: PromptLogEntry, position: number) =>
       subscribers[0]?.apply(entry, position),
