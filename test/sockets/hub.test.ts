@@ -12,6 +12,16 @@ const NODE: Frame = {
   kind: 'json',
   message: { type: 'executing', data: { node: '1', prompt_id: 'p' } } as V1Message,
 };
+const PREVIEW: Frame = {
+  kind: 'picture',
+  picture: {
+    kind: 'sampler',
+    nodeId: '1',
+    displayNodeId: '1',
+    mime: 'image/png',
+    bytes: Buffer.of(1),
+  },
+};
 
 let remaining = 0;
 let presence: string[] = [];
@@ -45,6 +55,19 @@ test('a lazy frame of a prompt that comes while those of another are loaded is l
   await hub.channels.preload('u');
   const socket = openFake(hub, { dialect: 'local', clientId: 'c' });
   expect(socket.heard()).toEqual(['executing:1', 'executing:1']);
+});
+
+test('a preview that comes while a socket is new is not sent before the frames that are kept', () => {
+  const channel = hub.channels.open({ user: 'u', clientId: 'c', promptId: 'p' });
+  channel.send(NODE, 1);
+  const { connection, heard } = fakeSocket();
+  const delayed = { ...connection, firstFrameDelayMs: 20 };
+  hub.addConnection(delayed, { user: 'u', clientId: 'c', dialect: 'local' });
+  channel.send(PREVIEW, 2);
+  vi.advanceTimersByTime(21);
+  expect(heard()).toEqual(['executing:1']);
+  channel.send(PREVIEW, 3);
+  expect(heard()).toEqual(['executing:1', 'binary:1']);
 });
 
 /** A socket, and the number of `status` messages it got. */
