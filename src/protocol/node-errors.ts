@@ -1,5 +1,5 @@
 import { type Json, type JsonObject, isJsonObject, entriesInOrder, objectInOrder } from './json.ts';
-import { pythonRepr, pythonStr } from './python-text.ts';
+import { pythonRepr } from './python-text.ts';
 import type { NodeErrorEntry, NodeErrors, PromptRefusal } from './v1.ts';
 
 /**
@@ -91,18 +91,17 @@ export function dynamicInputError(input: {
   return errorEntry('invalid_dynamic_input', input.fault ?? '', { input_name: input.name });
 }
 
-/** Returns the error of a value that is none of the options. */
+/** Returns the error of a value that is none of the options, or of which some are none. */
 export function notInListError(
   name: string,
   { options, config }: { readonly options: readonly Json[]; readonly config: Json },
-  value: Json,
+  { value, wrong }: { readonly value: Json; readonly wrong: readonly Json[] },
 ): NodeErrorEntry {
   const isLong = options.length > MAX_LISTED_OPTIONS;
   const list = isLong ? `(list of length ${options.length})` : pythonRepr(options as Json);
   return errorEntry(
     'value_not_in_list',
-    // v1 puts every value in quotes.
-    `${name}: '${pythonStr(value)}' not in ${list}`,
+    `${name}: ${wrong.map(pythonRepr).join(', ')} not in ${list}`,
     {
       input_name: name,
       input_config: isLong ? null : config,

@@ -79,12 +79,13 @@ export function unknownClass(
 export function missingNodeError(id: string, node: Json | undefined): NodeErrorEntry {
   const { class_type, _meta: meta } = isJsonObject(node) ? node : ({} as JsonObject);
   const name = class_type && shownValue(class_type);
-  const title = isJsonObject(meta) && meta.title ? shownValue(meta.title) : undefined;
-  const shown = { node_id: id, class_type: name ?? null, node_title: title ?? name ?? null };
+  const given = isJsonObject(meta) ? meta.title : undefined;
+  const title = given === undefined ? (name ?? null) : shownValue(given);
+  const shown = { node_id: id, class_type: name ?? null, node_title: title };
   const message =
     name === undefined
       ? `Node '${title ? pythonStr(title) : `ID #${id}`}' has no class_type. The workflow may be corrupted or a custom node is missing.`
-      : `Node '${pythonStr(title ?? name)}' not found. The custom node may not be installed.`;
+      : `Node '${pythonStr(title)}' not found. The custom node may not be installed.`;
   return { type: 'missing_node_type', message, details: `Node ID '#${id}'`, extra_info: shown };
 }
 

@@ -45,8 +45,10 @@ export function listError(
   const options = comboOptions(spec);
   if (options === undefined) return undefined;
   const values = spec[1].multiselect === true && Array.isArray(value) ? value : [value];
-  if (values.every((one: Json) => options.includes(one) || isAllowed(one))) return undefined;
-  return notInListError(name, { options, config: spec }, shownValue(value));
+  const wrong = values.filter((one: Json) => !options.includes(one) && !isAllowed(one));
+  if (wrong.length === 0) return undefined;
+  const shown = { value: shownValue(value), wrong: wrong.map(shownValue) };
+  return notInListError(name, { options, config: spec }, shown);
 }
 
 /** Compares two numbers: -1, 0 or 1. Exact for integers beyond a double. */

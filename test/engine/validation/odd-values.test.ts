@@ -38,8 +38,22 @@ test.each([
   [{}, "Node 'ID #1' has no class_type."],
   [{ class_type: null }, "Node 'None' not found."],
   [{ class_type: 5 }, "Node '5' not found."],
+  [{ class_type: 'No', _meta: { title: '' } }, "Node '' not found."],
+  [{ class_type: 'No', _meta: { title: null } }, "Node 'None' not found."],
 ])('%j is no class', (given, message) => {
   expect(refused({ 1: { ...given, inputs: {} } }).error.message).toContain(message);
+});
+
+test.each([
+  [5, '5'],
+  [null, 'None'],
+  ["it's", `"it's"`],
+  [String.raw`a\b`, String.raw`'a\\b'`],
+])('the option %j is told as %s', (blend_mode, shown) => {
+  const inputs = { image1: ['1', 0], image2: ['1', 0], blend_factor: 1, blend_mode };
+  const { native } = refused({ 1: EMPTY, 2: node('ImageBlend', inputs), 3: saved('2') });
+  const details = expect.stringContaining(`blend_mode: ${shown} not in ['normal'`);
+  expect(told(native, '2')).toEqual([['value_not_in_list', '', details]]);
 });
 
 describe('inputs that are no object', () => {
