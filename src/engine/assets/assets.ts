@@ -41,7 +41,7 @@ export type AssetRemoval = { removeAsset(row: AssetRow): Promise<void> };
  * The asset calls of the port, by user, over content-addressed files: every create makes a record
  * of its own, and equal bytes are stored once.
  */
-export class Assets implements AssetCalls {
+export class Assets {
   readonly #options: AssetOptions;
   /** The ids that jobs need which are being accepted. */
   readonly #held = new Set<ReadonlySet<string>>();
@@ -50,69 +50,56 @@ export class Assets implements AssetCalls {
     this.#options = options;
   }
 
-  /** Creates an asset. The file of the upload is moved or removed, even when this throws. */
-  readonly createAsset: AssetCalls['createAsset'] = async ({ user }, upload) => {
-    try {
-      return checkUpload(upload) ?? (await this.#createOnce(user, upload));
-    } finally {
-      await rm(upload.file.path, { force: true });
-    }
-  };
-
-  async #createOnce(user: string, upload: AssetUpload): Promise<Result<Asset>> {
-    const keyed = keyedRequest('upload', upload.file.hash, upload);
-    return await this.#options.withLock(upload.file.hash, async () => {
-      const first = await this.#findFirstAnswer(user, keyed);
-      return first ?? (await this.#store(user, upload, keyed));
-    });
-  }
-
-  readonly assetFromHash: AssetCalls['assetFromHash'] = async ({ user }, request) => {
-    const refusal = checkPathAndLifetime(request);
-    if (refusal) return refusal;
-    const keyed = keyedRequest('from-hash', request.hash, request);
-    const { ledger, blobs, withLock } = this.#options;
-    return await withLock(request.hash, async () => {
-      const first = await this.#findFirstAnswer(user, keyed);
-      const created = first ?? (await this.#recordKnownBytes(user, request, keyed));
-      if (!created.ok || (await blobs.sizeOf(request.hash)) !== undefined) return created;
-      // Another process may have removed the bytes before it could see the record.
-      if (!first) await ledger.assets.remove(created.value.id);
-      return noSuchBytes();
-    });
-  };
-
-  readonly hasBlob: AssetCalls['hasBlob'] = async ({ user }, hash) =>
-    ok((await this.#findByHash(user, hash)) !== undefined);
-
-  readonly asset: AssetCalls['asset'] = async ({ user }, id) => {
-    const row = await this.find(user, id);
-    return row ? ok(showAsset(row, this.#nowMs())) : notFound();
-  };
-
-  readonly deleteAsset: AssetCalls['deleteAsset'] = async ({ user }, id) => {
-    const { ledger } = this.#options;
-    const row = await this.find(user, id);
-    if (!row) return notFound();
-    const isOfJob = row.jobId !== null && (await ledger.jobs.get(row.jobId)) !== undefined;
-    if (!isOfJob && (await this.removeUnused(row, this.#options.isInUse))) return ok(null);
-    return refuse(409, 'asset_in_use', 'this asset is in use and cannot be deleted');
-  };
-
-  readonly content: AssetCalls['content'] = async ({ user }, id, range) => {
-    const row = await this.find(user, id);
-    return row ? await readContent(row, this.#options.blobs, range) : notFound();
+  readonly calls: AssetCalls = {
+    /** The file of the upload is moved or removed, even when this throws. */
+    createAsset: async ({ user }, upload) => {
+      try {
+        return checkUpload(upload) ?? (await this.#createOnce(user, upload));
+      } finally {
+        await rm(upload.file.path, { force: true });
+      }
+    },
+    assetFromHash: async ({ user }, request) => {
+      const refusal = checkPathAndLifetime(request);
+      if (refusal) return refusal;
+      const keyed = keyedRequest('from-hash', request.hash, request);
+      const { ledger, blobs, withLock } = this.#options;
+      return await withLock(request.hash, async () => {
+        const first = await this.#findFirstAnswer(user, keyed);
+        const created = first ?? (await this.#recordKnownBytes(user, request, keyed));
+        if (!created.ok || (await blobs.sizeOf(request.hash)) !== undefined) return created;
+        // Another process may have removed the bytes before it could see the record.
+        if (!first) await ledger.assets.remove(created.value.id);
+        return noSuchBytes();
+      });
+    },
+    hasBlob: async ({ user }, hash) => ok((await this.#findByHash(user, hash)) !== undefined),
+    asset: async ({ user }, id) => {
+      const row = await this.find(user, id);
+      return row ? ok(showAsset(row, this.#nowMs())) : notFound();
+    },
+    deleteAsset: async ({ user }, id) => {
+      const { ledger } = this.#options;
+      const row = await this.find(user, id);
+      if (!row) return notFound();
+      const isOfJob = row.jobId !== null && (await ledger.jobs.get(row.jobId)) !== undefined;
+      if (!isOfJob && (await this.removeUnused(row, this.#options.isInUse))) return ok(null);
+      return refuse(409, 'asset_in_use', 'this asset is in use and cannot be deleted');
+    },
+    content: async ({ user }, id, range) => {
+      const row = await this.find(user, id);
+      return row ? await readContent(row, this.#options.blobs, range) : notFound();
+    },
   };
 
   /** Returns the row of an id of this user that has not expired; ids in `kept` may have expired. */
   async find(user: string, id: string, kept = NO_IDS): Promise<AssetRow | undefined> {
     const row = await this.#options.ledger.assets.get(id);
-    return row?.user === user && (kept.has(row.id) || this.#isLive(row)) ? row : undefined;
+    return row?.user === user ? this.#unexpired(row, kept) : undefined;
   }
 
   async findByPath(user: string, filePath: string, kept = NO_IDS): Promise<AssetRow | undefined> {
-    const row = await this.#options.ledger.assets.byFilePath(user, filePath);
-    return row && (kept.has(row.id) || this.#isLive(row)) ? row : undefined;
+    return this.#unexpired(await this.#options.ledger.assets.byFilePath(user, filePath), kept);
   }
 
   async removeAsset(row: AssetRow): Promise<void> {
@@ -149,6 +136,14 @@ export class Assets implements AssetCalls {
       if (!isThere) missing.push(id);
     }
     return missing;
+  }
+
+  async #createOnce(user: string, upload: AssetUpload): Promise<Result<Asset>> {
+    const keyed = keyedRequest('upload', upload.file.hash, upload);
+    return await this.#options.withLock(upload.file.hash, async () => {
+      const first = await this.#findFirstAnswer(user, keyed);
+      return first ?? (await this.#store(user, upload, keyed));
+    });
   }
 
   async #store(
@@ -210,12 +205,12 @@ export class Assets implements AssetCalls {
   }
 
   async #findByHash(user: string, hash: string): Promise<AssetRow | undefined> {
-    const row = await this.#options.ledger.assets.byHash(user, hash);
-    return row && this.#isLive(row) ? row : undefined;
+    return this.#unexpired(await this.#options.ledger.assets.byHash(user, hash));
   }
 
-  #isLive({ expiresAtMs }: AssetRow): boolean {
-    return expiresAtMs === null || expiresAtMs > this.#nowMs();
+  #unexpired(row: AssetRow | undefined, kept = NO_IDS): AssetRow | undefined {
+    const expiresAtMs = row?.expiresAtMs ?? Infinity;
+    return row && (kept.has(row.id) || expiresAtMs > this.#nowMs()) ? row : undefined;
   }
 
   #nowMs(): number {

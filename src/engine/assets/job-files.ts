@@ -1,15 +1,12 @@
 import type { NodeDef } from '../../nodes/node.ts';
 import { type AssetOptions, Assets } from './assets.ts';
 import type { Blobs } from '../../blobs/blobs.ts';
-import { createOutputRetention, type OutputRetention } from './retention.ts';
 import { createKeyedMutex, type KeyedMutex } from '../../lib/concurrency.ts';
 import { type OutputOptions, createSaveOutput, type SaveOutput } from './outputs.ts';
-import type { EngineLimits } from '../job-engine.ts';
 import type { FileLookup } from '../jobs/resolve-files.ts';
 
 export type JobFilesOptions = Omit<AssetOptions & OutputOptions, 'withLock'> & {
   readonly nodes: ReadonlyMap<string, NodeDef>;
-  readonly limits: Pick<EngineLimits, 'retentionMs'>;
 };
 
 /** The files that jobs read and make, with their names and their retention. */
@@ -18,7 +15,6 @@ export interface JobFiles {
   readonly blobs: Blobs;
   readonly assets: Assets;
   readonly saveOutput: SaveOutput;
-  readonly outputRetention: OutputRetention;
   /** `reads`: the assets of an accepted job, which stay although they expire. */
   readonly fileLookupOf: (user: string, reads?: ReadonlySet<string>) => FileLookup;
 }
@@ -32,7 +28,6 @@ export function createJobFiles(deps: JobFilesOptions): JobFiles {
     blobs,
     assets,
     saveOutput: createSaveOutput({ ...deps, withLock }),
-    outputRetention: createOutputRetention({ ...deps, withLock }),
     fileLookupOf: (user, reads) => ({
       nodes,
       byId: (id) => assets.find(user, id, reads),

@@ -123,51 +123,43 @@ export function jobLock(jobId: string): string {
   return `job ${jobId}`;
 }
 
-/** Retains outputs that a later job reuses from the cache: it retains the job that made them. */
-export interface OutputRetention {
-  /**
-   * Returns the ids of the outputs that still exist, and retains these for the full time from
-   * now.
-   */
-  retain(outputs: readonly StoredOutput[], user: string): Promise<readonly string[]>;
-  /** Retains the jobs whose outputs this job lists, at least as long as this job. */
-  extend(job: LiveJob): Promise<void>;
+/**
+ * The retention of outputs that a later job reuses from the cache is stored as the `expires_at` of
+ * the job that made them, so it survives a restart.
+ */
+type ReuseOptions = Pick<RetentionOptions, 'ledger' | 'withLock'>;
+
+/** Returns the ids of the outputs that still exist, and retains these for the full time from now. */
+export async function retainOutputs(
+  outputs: readonly StoredOutput[],
+  user: string,
+  { untilMs, ...deps }: ReuseOptions & { readonly untilMs: number },
+): Promise<readonly string[]> {
+  const retained: string[] = [];
+  for (const { id, job_id: producer } of outputs) {
+    const isExtended = await extendTo(producer, untilMs, deps);
+    const row = isExtended ? await deps.ledger.assets.get(id) : undefined;
+    if (row?.user === user) retained.push(id);
+  }
+  return retained;
 }
 
-/**
- * Creates the retention. It is stored as the `expires_at` of the job that made the outputs, so it
- * survives a restart.
- */
-export function createOutputRetention(deps: {
-  readonly ledger: Ledger;
-  readonly withLock: KeyedMutex;
-  readonly limits: Pick<EngineLimits, 'retentionMs'>;
-  readonly clock: TimeSource;
-}): OutputRetention {
-  const { ledger, withLock } = deps;
-  const extendTo = (jobId: string, untilMs: number): Promise<boolean> =>
-    withLock(jobLock(jobId), async () => {
-      const row = await ledger.jobs.get(jobId);
-      if (row && row.expiresAtMs < untilMs)
-        await ledger.jobs.update(jobId, { expiresAtMs: untilMs });
-      return row !== undefined;
-    });
-  return {
-    async retain(outputs, user) {
-      const untilMs = deps.clock.now() + deps.limits.retentionMs;
-      const retained: string[] = [];
-      for (const { id, job_id: producer } of outputs) {
-        const isExtended = await extendTo(producer, untilMs);
-        const row = isExtended ? await ledger.assets.get(id) : undefined;
-        if (row?.user === user) retained.push(id);
-      }
-      return retained;
-    },
-    async extend(job) {
-      const producers = new Set(job.outputs.map((output) => output.job_id));
-      for (const producer of producers) {
-        if (producer !== job.id) await extendTo(producer, job.expiresAtMs);
-      }
-    },
-  };
+/** Retains the jobs whose outputs this job lists, at least as long as this job. */
+export async function extendProducers(job: LiveJob, deps: ReuseOptions): Promise<void> {
+  const producers = new Set(job.outputs.map((output) => output.job_id));
+  for (const producer of producers) {
+    if (producer !== job.id) await extendTo(producer, job.expiresAtMs, deps);
+  }
+}
+
+function extendTo(
+  jobId: string,
+  untilMs: number,
+  { ledger, withLock }: ReuseOptions,
+): Promise<boolean> {
+  return withLock(jobLock(jobId), async () => {
+    const row = await ledger.jobs.get(jobId);
+    if (row && row.expiresAtMs < untilMs) await ledger.jobs.update(jobId, { expiresAtMs: untilMs });
+    return row !== undefined;
+  });
 }

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../lib/clock.ts';
 import type { Redis } from '../../redis/redis.ts';
 import type { Logger } from '../../observability/log.ts';
+import { workerLost } from '../jobs/job-lifecycle.ts';
 import type { JobQueueWorkerOptions, QueueStop, RunOutcome } from '../jobs/job-queue.ts';
 import { QUEUE_NAME, type QueueKeys } from './redis-keys.ts';
 
@@ -111,7 +112,7 @@ export class BullWorker {
     );
     if (job?.id === undefined || job.finishedOn === undefined) return;
     const isDead = error instanceof UnrecoverableError;
-    await this.#job.giveUp(job.id, isDead ? { deaths: MAX_STALLS + 1 } : error);
+    await this.#job.giveUp(job.id, isDead ? workerLost(MAX_STALLS + 1) : error);
   }
 
   #onError({ name, message: reason }: Error): void {

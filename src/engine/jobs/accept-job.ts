@@ -24,7 +24,7 @@ import type { Graph } from '../../protocol/v2.ts';
 import type { Assets } from '../assets/assets.ts';
 import type { EngineLimits } from '../job-engine.ts';
 import type { JobQueue } from './job-queue.ts';
-import { type LiveJob, newJob, toRow } from './live-job.ts';
+import { type LiveJob, toRow, unstarted } from './live-job.ts';
 import { resolveFiles, type FileLookup } from './resolve-files.ts';
 import { findOutputs, validateOutputs } from '../validation/validate-workflow.ts';
 
@@ -82,7 +82,8 @@ async function insertJob(accepted: AcceptedJob, deps: AcceptOptions): Promise<Re
   const key = request.idempotencyKey;
   const nowMs = deps.clock.now();
   const provenance = await runInSteps(coercedProvenance(request, accepted.workflow));
-  const job = newJob({
+  const job: LiveJob = {
+    ...unstarted(),
     id: request.jobId ?? randomUUID(),
     user,
     order: request.order ?? (await deps.queue.nextOrder()),
@@ -94,7 +95,7 @@ async function insertJob(accepted: AcceptedJob, deps: AcceptOptions): Promise<Re
     metadata: request.metadata ?? null,
     reads: accepted.reads,
     traceparent: request.traceparent,
-  });
+  };
   // The caller syncs the ledger before it answers.
   if (!(await deps.ledger.jobs.insert(await toRow(job), key, 'soon')))
     return refuse(422, 'idempotency_key_reuse', 'this idempotency key has been used before');

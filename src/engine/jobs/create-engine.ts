@@ -39,7 +39,6 @@ type EngineParts = {
 export async function createEngine(options: EngineOptions, parts: EngineParts): Promise<Engine> {
   const { limits } = options;
   const { jobFiles, queue, cleanUp } = parts;
-  const { createAsset, assetFromHash, hasBlob, asset, deleteAsset, content } = jobFiles.assets;
   const answer = createWorkerRequestHandler({ ...options, ...parts });
   const threads = new JobThreads({ ...options, ...parts, answer });
   const runner = new JobRunner({ ...options, ...parts, ...jobFiles, threads });
@@ -55,12 +54,7 @@ export async function createEngine(options: EngineOptions, parts: EngineParts): 
         });
   return {
     ...createJobCalls({ ...options, ...parts, runner }),
-    createAsset,
-    assetFromHash,
-    hasBlob,
-    asset,
-    deleteAsset,
-    content,
+    ...jobFiles.assets.calls,
     health: async () => ok({ status: 'healthy', upstream: 'embedded' }),
     forgetResults: (user) => threads.forgetResults(user),
     start() {

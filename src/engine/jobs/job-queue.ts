@@ -1,3 +1,4 @@
+import type { FinalEnd } from './job-lifecycle.ts';
 import type { LiveJob } from './live-job.ts';
 
 /**
@@ -12,18 +13,15 @@ export type RunOutcome = 'over' | 'interrupted';
 /** `lost`: another process may have the job now. */
 export type QueueStop = 'canceled' | 'shutdown' | 'lost';
 
-/** The number of workers that died while they had a job. */
-export type WorkerDeaths = { readonly deaths: number };
-
 export type JobQueueWorkerOptions = {
   /** The number of jobs that run at a time. */
   readonly concurrency: number;
   /** Runs a job until it ends or has to stop. The reason of the signal is a `QueueStop`. */
   readonly run: (id: string, stop: AbortSignal) => Promise<RunOutcome>;
   /**
-   * Called for a job that is not run again, because its runs failed or its workers died too often.
+   * Called for a job that is not run again: with the error of its runs, or with its end.
    */
-  readonly giveUp: (id: string, reason: Error | WorkerDeaths) => Promise<void>;
+  readonly giveUp: (id: string, reason: Error | FinalEnd) => Promise<void>;
 };
 
 /** Runs the jobs of a queue until it is closed. Closing stops them. */

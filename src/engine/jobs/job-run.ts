@@ -17,9 +17,11 @@ export type JobRunOptions = {
 /** One run of a job in this process. */
 export class JobRun {
   readonly job: LiveJob;
+  /** True when another process may have the job now. */
+  isLost = false;
+  /** True when some events could not be published: subscribers lack events before the end. */
+  isUnpublished = false;
   readonly #options: JobRunOptions;
-  #isLost = false;
-  #isUnpublished = false;
   #isEnding = false;
 
   constructor(options: JobRunOptions) {
@@ -31,19 +33,9 @@ export class JobRun {
     else stop.addEventListener('abort', onStop);
   }
 
-  /** True when another process may have the job now. */
-  get isLost(): boolean {
-    return this.#isLost;
-  }
-
   /** True when the process is closing. */
   get isClosing(): boolean {
     return this.#options.stop.reason === 'shutdown';
-  }
-
-  /** True when some events could not be published: subscribers lack events before the end. */
-  get isUnpublished(): boolean {
-    return this.#isUnpublished;
   }
 
   #onStop(reason: QueueStop): void {
@@ -62,13 +54,13 @@ export class JobRun {
 
   /** Stops the run: the lease of the job is lost, so another process may have the job now. */
   onLeaseLost(): void {
-    if (!this.#isLost) {
+    if (!this.isLost) {
       this.#options.log.warn(
         { event: 'job.lease_lost', job: this.job.id },
         'the lease of a job is lost: another process may take the job over',
       );
     }
-    this.#isLost = true;
+    this.isLost = true;
     this.job.stop.abort('shutdown' satisfies StopReason);
   }
 
@@ -92,7 +84,7 @@ export class JobRun {
       { event: 'job.publish_failed', err: error, job: this.job.id },
       'could not publish events of a job',
     );
-    this.#isUnpublished = true;
+    this.isUnpublished = true;
     this.job.stop.abort('shutdown' satisfies StopReason);
   }
 }

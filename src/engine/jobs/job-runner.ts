@@ -1,21 +1,23 @@
 import type { AssetRemoval } from '../assets/assets.ts';
+import { extendProducers } from '../assets/retention.ts';
+import type { KeyedMutex } from '../../lib/concurrency.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isRedisAway } from '../../lib/storage-errors.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Logger } from '../../observability/log.ts';
-import { type FinalEnd, type JobEnd, failedEnd, toEndedJob, workerLost } from './job-lifecycle.ts';
-import type { RunOutcome, WorkerDeaths } from './job-queue.ts';
+import { type FinalEnd, type JobEnd, failedEnd, toEndedJob } from './job-lifecycle.ts';
+import type { RunOutcome } from './job-queue.ts';
 import type { JobRun, WriteResult } from './job-run.ts';
 import type { EngineLimits } from '../job-engine.ts';
 import type { LiveJob } from './live-job.ts';
 import type { JobRuns } from './run-store.ts';
 
 export type JobRunnerOptions = {
-  readonly ledger: { readonly assets: Ledger['assets'] };
+  readonly ledger: Ledger;
   readonly runs: JobRuns;
   readonly threads: { run(job: LiveJob): Promise<JobEnd> };
   readonly assets: AssetRemoval;
-  readonly outputRetention: { extend(job: LiveJob): Promise<void> };
+  readonly withLock: KeyedMutex;
   readonly limits: Pick<EngineLimits, 'retentionMs'>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -38,14 +40,14 @@ export class JobRunner {
   }
 
   /** Ends a job that the queue does not run again. */
-  async giveUp(id: string, reason: Error | WorkerDeaths): Promise<void> {
+  async giveUp(id: string, reason: Error | FinalEnd): Promise<void> {
     const { runs, log } = this.#options;
     if (reason instanceof Error)
       log.error({ event: 'job.run_failed', err: reason, job: id }, 'a job could not be run');
     let job: LiveJob | undefined;
     try {
       job = await runs.seize(id);
-      if (job) await this.end(job, 'deaths' in reason ? workerLost(reason.deaths) : failed());
+      if (job) await this.end(job, reason instanceof Error ? failed() : reason);
     } catch (error) {
       const event = 'job.end_not_stored';
       log.error({ event, err: error, job: id }, 'the end of a job could not be stored');
@@ -113,13 +115,13 @@ export class JobRunner {
   }
 
   async #finish(job: LiveJob, end: FinalEnd): Promise<WriteResult> {
-    const { runs, outputRetention, limits, clock } = this.#options;
+    const { runs, limits, clock } = this.#options;
     const { retentionMs } = limits;
     const ended = toEndedJob(job, { end, atMs: clock.now(), retentionMs });
     const result = await runs.end(job, ended);
     if (result === 'cancel') return await this.#finish(job, { status: 'canceled' });
     if (result === 'stale') return result;
-    await outputRetention.extend(ended);
+    await extendProducers(ended, this.#options);
     await this.#removeEarlierFiles(job, new Set(job.outputs.map((output) => output.id)));
     return result;
   }

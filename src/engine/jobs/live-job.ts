@@ -73,7 +73,7 @@ type JobExtras = Pick<JobState, 'progress' | 'cachedNodes' | 'ui'> &
   Pick<LiveJob, 'targets' | 'attempts' | 'traceparent'> & { readonly reads: readonly string[] };
 
 /** The state of a job that no thread has run. */
-function unstarted() {
+export function unstarted() {
   return {
     attempts: 0,
     hasBegun: false,
@@ -89,13 +89,6 @@ function unstarted() {
     stop: new AbortController(),
     position: null,
   };
-}
-
-/** Creates a job that was just accepted, or that must be run again from the start. */
-export function newJob(
-  job: Omit<LiveJob, keyof ReturnType<typeof unstarted>> & { readonly attempts?: number },
-): LiveJob {
-  return { ...unstarted(), ...job };
 }
 
 /** Returns everything of a job that is stored. */
@@ -160,24 +153,20 @@ function extrasFor(job: LiveJob): Json {
 
 /** Returns an unfinished job of an earlier process, to be run from the start. */
 export function jobFromRow(row: JobRow): LiveJob {
-  const extras = extrasOf(row);
-  return newJob({
-    id: row.id,
-    user: row.user,
-    order: row.order,
-    createdAtMs: row.createdAtMs,
-    expiresAtMs: row.expiresAtMs,
-    workflow: createLazyJson<Graph>(undefined, row.workflowJson),
-    targets: extras.targets,
+  const { targets, reads, attempts, traceparent } = extrasOf(row);
+  const { order, workflowJson, provenanceJson } = row;
+  return {
+    ...jobStateOf(row),
+    ...unstarted(),
+    order,
+    workflow: createLazyJson<Graph>(undefined, workflowJson),
+    targets,
     provenance:
-      row.provenanceJson === null
-        ? null
-        : createLazyJson<Provenance>(undefined, row.provenanceJson),
-    metadata: metadataOf(row),
-    reads: new Set(extras.reads),
-    attempts: extras.attempts,
-    traceparent: extras.traceparent,
-  });
+      provenanceJson === null ? null : createLazyJson<Provenance>(undefined, provenanceJson),
+    reads: new Set(reads),
+    attempts,
+    traceparent,
+  };
 }
 
 /** Returns the state of a stored job. */
@@ -187,7 +176,8 @@ export function jobStateOf(row: JobRow): JobState {
     id: row.id,
     user: row.user,
     createdAtMs: row.createdAtMs,
-    metadata: metadataOf(row),
+    metadata:
+      row.metadataJson === null ? null : (parseJson(row.metadataJson) as JobState['metadata']),
     status: row.status as JobStatus,
     startedAtMs: row.startedAtMs,
     completedAtMs: row.completedAtMs,
@@ -251,8 +241,4 @@ function extrasOf(row: JobRow): JobExtras {
   if (!isJsonObject(extras ?? undefined))
     throw new Error(`job ${row.id} is stored without its extras`);
   return extras as unknown as JobExtras;
-}
-
-function metadataOf(row: JobRow): JobState['metadata'] {
-  return row.metadataJson === null ? null : (parseJson(row.metadataJson) as JobState['metadata']);
 }

@@ -1,7 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { reached } from '../../lib/crash-point.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { JobFiles } from '../assets/job-files.ts';
+import { retainOutputs } from '../assets/retention.ts';
+import type { EngineLimits } from '../job-engine.ts';
 import type { LiveJob } from './live-job.ts';
 import type { JobRuns } from './run-store.ts';
 import type { WorkerRequest, WorkerRequests } from './worker-protocol.ts';
@@ -20,11 +23,15 @@ type Handlers = {
 export function createWorkerRequestHandler({
   ledger,
   runs,
-  jobFiles: { assets, blobs, saveOutput, outputRetention },
+  jobFiles: { assets, blobs, saveOutput, withLock },
+  limits,
+  clock,
 }: {
   readonly ledger: Ledger;
   readonly runs: JobRuns;
   readonly jobFiles: JobFiles;
+  readonly limits: EngineLimits;
+  readonly clock: Clock;
 }): HandleWorkerRequest {
   const handlers: Handlers = {
     begin: async (job) => {
@@ -40,7 +47,10 @@ export function createWorkerRequestHandler({
       throw new Error('another worker took this job over');
     },
     read: async (_job, hash) => (await blobs.read(hash)) ?? null,
-    alive: (job, wanted) => outputRetention.retain(wanted, job.user),
+    alive(job, wanted) {
+      const untilMs = clock.now() + limits.retentionMs;
+      return retainOutputs(wanted, job.user, { ledger, withLock, untilMs });
+    },
     handled: () => nextTurn(null),
   };
   return (job, request) => handlers[request.kind](job, request.ask as never);

@@ -124,8 +124,9 @@ export function createMemoryRuns(options: MemoryRunsOptions): JobRuns {
         startedAtMs: null,
         progress: null,
         cachedNodes: null,
+        outputs: [],
+        ui: {},
       });
-      Object.assign(job, { outputs: [], ui: {} });
       if (job.hasBegun) job.attempts--;
       job.hasBegun = false;
       await save(options, job.id, () => toPatch(job));

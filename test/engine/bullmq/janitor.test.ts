@@ -33,7 +33,8 @@ async function removedFiles(): Promise<readonly string[]> {
   const asset = (id: string) => ({ id, jobId: null, filePath: `input/${id}.png`, sizeBytes: 1 });
   const assets = ['a', 'b', 'c'].map(asset);
   const extrasJson = '{"targets":[],"reads":["b"],"attempts":0}';
-  const job = { id: 'j', extrasJson, workflowJson: '{}', provenanceJson: null, metadataJson: null };
+  const rest = { provenanceJson: null, metadataJson: null, errorJson: null };
+  const job = { id: 'j', extrasJson, workflowJson: '{}', outputsJson: '[]', ...rest };
   const left = () => assets.filter(({ id }) => !removed.includes(id));
   const janitor = createJanitor({
     ledger: {

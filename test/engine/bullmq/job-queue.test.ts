@@ -1,3 +1,4 @@
+import { workerLost } from '../../../src/engine/jobs/job-lifecycle.ts';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { JobQueue } from '../../../src/engine/jobs/job-queue.ts';
 import { redisMissing } from '../../support/processes/redis.ts';
@@ -131,6 +132,6 @@ describe.skipIf(redisMissing() !== '')(`the queue of BullMQ${redisMissing()}`, (
     });
     onTestFinished(() => worker.close());
     worker.start();
-    await expect.poll(() => ends).toEqual([['a', { deaths: 21 }]]);
+    await expect.poll(() => ends).toEqual([['a', workerLost(21)]]);
   });
 });

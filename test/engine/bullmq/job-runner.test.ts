@@ -1,5 +1,6 @@
 // How a run of a job ends when other processes may have the job: without Redis, on a fake clock.
 import { expect, test } from 'vitest';
+import { createKeyedMutex } from '../../../src/lib/concurrency.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { createRedisRuns } from '../../../src/engine/bullmq/redis-runs.ts';
 import type { JobRun, WriteResult } from '../../../src/engine/jobs/job-run.ts';
@@ -64,7 +65,7 @@ function open(answers: { readonly [act: string]: readonly (WriteResult | Error)[
       runs,
       threads: { run: nodes },
       assets: { removeAsset: async ({ id }) => void acts.push(`remove ${id}`) },
-      outputRetention: { extend: async () => void acts.push('extend') },
+      withLock: createKeyedMutex(),
       limits: { retentionMs: 1000 },
       clock,
       log,

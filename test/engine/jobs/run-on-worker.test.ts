@@ -4,7 +4,7 @@ import type { Blobs } from '../../../src/blobs/blobs.ts';
 import { DEFAULT_LIMITS } from '../../../src/engine/job-engine.ts';
 import { createLazyJson } from '../../../src/lib/lazy-json.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
-import { newJob } from '../../../src/engine/jobs/live-job.ts';
+import { type LiveJob, unstarted } from '../../../src/engine/jobs/live-job.ts';
 import { type RunnerOptions, runOnWorker } from '../../../src/engine/jobs/run-on-worker.ts';
 import type {
   FromWorker,
@@ -62,7 +62,8 @@ function start(
   const { sync = async () => {} } = options;
   const clock = createFakeClock();
   const { thread, state } = fakeThread();
-  const job = newJob({
+  const job: LiveJob = {
+    ...unstarted(),
     id: 'j',
     user: 'anna',
     order: 0,
@@ -73,7 +74,7 @@ function start(
     provenance: null,
     metadata: null,
     reads: new Set(),
-  });
+  };
   const end = runOnWorker(job, thread, {
     limits: { ...DEFAULT_LIMITS, jobTimeMs: 60_000, stopGraceMs: 10_000 },
     clock,

@@ -5,12 +5,13 @@ import { createLazyJson } from '../../../src/lib/lazy-json.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { createLiveJobs, createMemoryRuns } from '../../../src/engine/memory/memory-runs.ts';
 import { type FinalEnd, toEndedJob } from '../../../src/engine/jobs/job-lifecycle.ts';
-import { type LiveJob, newJob } from '../../../src/engine/jobs/live-job.ts';
+import { type LiveJob, unstarted } from '../../../src/engine/jobs/live-job.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 
 function open() {
   const clock = createFakeClock(5_000);
-  const job = newJob({
+  const job: LiveJob = {
+    ...unstarted(),
     id: 'j',
     user: 'anna',
     order: 0,
@@ -21,7 +22,7 @@ function open() {
     provenance: null,
     metadata: null,
     reads: new Set(),
-  });
+  };
   const live = new Map<string, LiveJob>([[job.id, job]]);
   const patches: Partial<JobRow>[] = [];
   const faults: Error[] = [];

@@ -31,8 +31,7 @@ async function setup(dies: Partial<AssetStore> = {}) {
       clock: { ...systemClock, now: () => 0 },
       isInUse: () => false,
     };
-    const assets = new Assets(common);
-    return { ...common, assets };
+    return { ...common, assets: new Assets(common).calls };
   };
   const spooled = path.join(dataDir, 'spooled');
   const place = path.join(dataDir, 'blobs', 'ab', 'ab'.repeat(32));
