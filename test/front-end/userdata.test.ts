@@ -122,7 +122,7 @@ describe('/userdata/{file}', () => {
   });
 
   test.each([
-    ['user.css', 'text/css; charset=utf-8', undefined],
+    ['user.css', 'text/css', 'inline'],
     ['page.html', 'application/octet-stream', 'attachment'],
     ['code.js', 'application/octet-stream', 'attachment'],
     ['drawing.svg', 'application/octet-stream', 'attachment'],

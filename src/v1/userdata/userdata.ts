@@ -162,7 +162,7 @@ async function receiveBody(
 
 /** Returns the headers of a file: an attachment, but for the style sheet that front ends load. */
 function headersOf(path: string): { readonly [header: string]: string } {
-  if (path === 'user.css') return { 'Content-Type': 'text/css; charset=utf-8' };
+  if (path === 'user.css') return { 'Content-Type': 'text/css', 'Content-Disposition': 'inline' };
   const file = { filename: path, contentType: 'application/octet-stream' };
   return { ...fileHeaders(file, ''), 'Content-Disposition': 'attachment' };
 }
