@@ -18,7 +18,7 @@ import type { PendingSubmission } from './pending-submission.ts';
 import { withNewKey } from './plan.ts';
 import { SubmissionCalls } from './submission-calls.ts';
 import { withJitter } from '../submission-pace.ts';
-import { type Action, type Input, isSearchResult } from './submission-table.ts';
+import type { Action, Input } from './submission-table.ts';
 import { waitMsOf } from './submission-wait.ts';
 
 /** The next input; `undefined`: the submission has ended. */
@@ -26,7 +26,7 @@ type Next = Promise<Input | undefined>;
 
 type Act = (submission: PendingSubmission, input: Input) => Next;
 
-/** Why a prompt is in the outbox, by what was learned last. */
+/** Why a prompt stays in the outbox, by what was learned last. After other inputs its job is searched for. */
 const OUTBOX_REASONS: Partial<Record<Input, WaitReason>> = {
   full: 'no_room',
   'not sent': 'unreachable',
@@ -129,13 +129,13 @@ export class SubmissionActions {
   }
 
   async #wait(submission: PendingSubmission, input: Input): Next {
-    // Later prompts of the user do not wait for a search.
-    const isSearching = input === 'unknown' || input === 'key used' || isSearchResult(input);
-    if (isSearching && input !== 'unreachable') {
+    const reason = OUTBOX_REASONS[input];
+    if (reason) this.#setReason(submission, reason);
+    else {
+      // Later prompts of the user do not wait for a search.
       this.#leaveOutbox(submission);
       await this.#showSearch(submission);
     }
-    this.#setReason(submission, OUTBOX_REASONS[input]);
     this.#outbox.endTurn(submission);
     await this.#sleep(submission, waitMsOf(this.#ports.policy.pace, submission, input));
     return 'due';
@@ -270,9 +270,8 @@ export class SubmissionActions {
   }
 
   /** Sets the reason why the prompt is still in the outbox. */
-  #setReason({ prompt }: PendingSubmission, reason: WaitReason | undefined): void {
-    if (prompt && reason && isInOutbox(prompt))
-      this.#ports.frames.livePrompts.setWaitReason(prompt, reason);
+  #setReason({ prompt }: PendingSubmission, reason: WaitReason): void {
+    if (prompt && isInOutbox(prompt)) this.#ports.frames.livePrompts.setWaitReason(prompt, reason);
   }
 }
 

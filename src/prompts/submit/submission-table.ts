@@ -97,40 +97,13 @@ export type Conditions = Readonly<Record<Condition, boolean>>;
  */
 export type Rules = readonly [...(readonly [Condition, Action])[], Action];
 
-type Row = Readonly<Record<Input, Rules>>;
+/** The rules of a state for each of its inputs. */
+type Row<Inputs extends Input> = Readonly<Record<Inputs, Rules>>;
 
 const GIVEN_UP_IN_TIME: Rules = [['window', 'give up: not known'], 'wait'];
 const SENT_OR_GIVEN_UP: Rules = [['may send', 'send'], ['window', 'give up: not known'], 'wait'];
 const ASKED_AGAIN: Rules = [['may repeat', 'send'], ['time left', 'wait'], 'answer unknown'];
 const STOPPED_IN_TIME: Rules = [['window', 'stop'], 'wait'];
-
-/**
- * For an input that a state never gets.
- * @internal
- */
-export const NEVER = ['continue'] as const satisfies Rules;
-
-const NO_ATTEMPT = {
-  accepted: NEVER,
-  refused: NEVER,
-  'refused for now': NEVER,
-  full: NEVER,
-  'not sent': NEVER,
-  unknown: NEVER,
-  'key used': NEVER,
-} as const satisfies Record<AttemptInput, Rules>;
-
-const NO_SEARCH = {
-  found: NEVER,
-  none: NEVER,
-  absent: NEVER,
-  'not listed': NEVER,
-  'not seen': NEVER,
-  'no list': NEVER,
-  'engine down': NEVER,
-  unreachable: NEVER,
-  'no answer': NEVER,
-} as const satisfies Record<SearchInput, Rules>;
 
 /** A client without an answer, or one that was accepted: the plan is sent until there is a job. */
 const SENT_UNTIL_THERE_IS_A_JOB = {
@@ -145,7 +118,7 @@ const SENT_UNTIL_THERE_IS_A_JOB = {
   'no list': SENT_OR_GIVEN_UP,
   unreachable: [['may send', 'wait'], ['may send later', 'wait'], ...GIVEN_UP_IN_TIME],
   'no answer': SENT_OR_GIVEN_UP,
-} as const satisfies Partial<Row>;
+} as const satisfies Partial<Row<Input>>;
 
 /**
  * The next action for each state and input. It is printed in `docs/architecture.md`.
@@ -154,7 +127,6 @@ const SENT_UNTIL_THERE_IS_A_JOB = {
 export const SUBMISSION_TABLE = {
   submitting: {
     due: ['continue'],
-    cancelled: NEVER,
     accepted: ['link'],
     refused: [['final', 'refuse'], ['time left', 'wait'], 'answer unknown'],
     'refused for now': [['first', 'refuse'], ['time left', 'wait'], 'answer unknown'],
@@ -188,8 +160,6 @@ export const SUBMISSION_TABLE = {
     'engine down': SENT_OR_GIVEN_UP,
   },
   outbox: {
-    ...NO_ATTEMPT,
-    ...NO_SEARCH,
     due: [['secrets gone', 'fail'], 'continue'],
     cancelled: ['cancel'],
   },
@@ -209,7 +179,6 @@ export const SUBMISSION_TABLE = {
     'engine down': [['may send', 'send'], 'wait'],
   },
   unknown: {
-    ...NO_ATTEMPT,
     due: ['continue'],
     cancelled: ['cancel'],
     found: ['link'],
@@ -223,9 +192,7 @@ export const SUBMISSION_TABLE = {
     'no answer': GIVEN_UP_IN_TIME,
   },
   done: {
-    ...NO_ATTEMPT,
     due: ['continue'],
-    cancelled: NEVER,
     found: ['cancel job'],
     none: ['stop'],
     absent: STOPPED_IN_TIME,
@@ -236,23 +203,21 @@ export const SUBMISSION_TABLE = {
     unreachable: STOPPED_IN_TIME,
     'no answer': STOPPED_IN_TIME,
   },
-} as const satisfies Readonly<Record<SubmissionState, Row>>;
+} as const satisfies {
+  readonly submitting: Row<Exclude<Input, 'cancelled'>>;
+  readonly unanswered: Row<Input>;
+  readonly outbox: Row<'due' | 'cancelled'>;
+  readonly sent: Row<Input>;
+  readonly unknown: Row<Exclude<Input, AttemptInput>>;
+  readonly done: Row<'due' | SearchInput>;
+};
 
 /** Returns the next action of a submission. */
-export function nextAction(
-  state: SubmissionState,
-  input: Input,
-  conditions: Conditions,
-  table: Readonly<Record<SubmissionState, Row>> = SUBMISSION_TABLE,
-): Action {
-  for (const rule of table[state][input]) {
+export function nextAction(state: SubmissionState, input: Input, conditions: Conditions): Action {
+  const row: Partial<Row<Input>> = SUBMISSION_TABLE[state];
+  for (const rule of row[input] ?? []) {
     if (typeof rule === 'string') return rule;
     if (conditions[rule[0]]) return rule[1];
   }
   throw new Error(`no action for ${input} in ${state}`);
-}
-
-/** True for the result of a search that found no job. */
-export function isSearchResult(input: Input): boolean {
-  return input !== 'found' && Object.hasOwn(NO_SEARCH, input);
 }

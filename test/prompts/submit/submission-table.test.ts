@@ -6,7 +6,6 @@ import { SubmissionFacts } from '../../../src/prompts/submit/submission-facts.ts
 import { DEFAULT_PACE } from '../../../src/prompts/submission-pace.ts';
 import {
   CONDITIONS,
-  NEVER,
   type Rules,
   type SearchInput,
   type SubmissionState,
@@ -98,7 +97,6 @@ function printed(): string {
   const lines = Object.entries(SUBMISSION_TABLE).flatMap(([state, row]) => {
     const inputs = new Map<string, string[]>();
     for (const [input, rules] of Object.entries(row)) {
-      if (rules === NEVER) continue;
       inputs.set(words(rules), [...(inputs.get(words(rules)) ?? []), input]);
     }
     return [...inputs].map(([text, names]) => `| \`${state}\` | ${names.join(', ')} | ${text} |`);
