@@ -30,11 +30,8 @@ export const PREVIEW_HEAD_BYTES = 4;
 
 /** A process that subscribes to the log of one prompt. */
 export type LogSubscriber = {
-  /**
-   * Applies the next entry. `position` counts from 1, or is 0 where positions do not matter.
-   * `undefined`: the entry is already applied.
-   */
-  apply(entry: PromptLogEntry, position: number): Promise<void> | undefined;
+  /** Applies the next entry. `position` counts from 1, or is 0 where positions do not matter. */
+  apply(entry: PromptLogEntry, position: number): Promise<void>;
   /** Called when another process leads the prompt from now on. */
   onLeadershipLost(): void;
   /**
@@ -173,8 +170,7 @@ export function createLocalEventLog(): PromptEventLog {
     async append(key, entry) {
       const subscriber = subscribers.get(key);
       if (entry.kind === 'recorded' || entry.kind === 'removed') subscribers.delete(key);
-      const applied = subscriber?.apply(entry, 0);
-      if (applied) await applied;
+      await subscriber?.apply(entry, 0);
     },
     isLeader: () => true,
     markReceived() {},

@@ -40,12 +40,11 @@ export class EntryApplier {
     this.#frameSender = new FrameSender(prompt, ports);
   }
 
-  /** Applies the entry at this position of the log. `undefined`: the entry is already applied. */
-  apply(entry: PromptLogEntry, position: number): Promise<void> | undefined {
-    const applied = this.#applyEntry(entry, position);
-    if (applied) return this.#whenApplied(applied, position);
+  /** Applies the entry at this position of the log. */
+  async apply(entry: PromptLogEntry, position: number): Promise<void> {
+    this.#applying = position;
+    await this.#applyEntry(entry, position).finally(() => (this.#applying = undefined));
     this.#markReached(position);
-    return undefined;
   }
 
   /**
@@ -68,13 +67,7 @@ export class EntryApplier {
     return progress === undefined ? null : idleDueMs(progress);
   }
 
-  async #whenApplied(applied: Promise<void>, position: number): Promise<void> {
-    this.#applying = position;
-    await applied.finally(() => (this.#applying = undefined));
-    this.#markReached(position);
-  }
-
-  #applyEntry(entry: PromptLogEntry, position: number): Promise<void> | undefined {
+  async #applyEntry(entry: PromptLogEntry, position: number): Promise<void> {
     const { livePrompts, hub, spans } = this.#ports.frames;
     const prompt = this.#prompt;
     switch (entry.kind) {
@@ -83,32 +76,26 @@ export class EntryApplier {
       case 'waits':
         // Where this process sends the prompt again, its job is already cleared.
         if (prompt.jobId !== null) livePrompts.clearJobId(prompt);
-        this.#applyWait(this.#hadJob ? 'job_lost' : 'in_outbox');
-        break;
+        return this.#applyWait(this.#hadJob ? 'job_lost' : 'in_outbox');
       case 'sought':
-        this.#applyWait('searching');
-        break;
+        return this.#applyWait('searching');
       case 'attached':
         return this.#applyLinked();
       case 'released':
         prompt.isReleased = true;
         hub.channels.supersedeOthers(prompt.channel);
-        hub.sendStatus(prompt.caller.user);
-        break;
+        return hub.sendStatus(prompt.caller.user);
       case 'taken':
         prompt.isTakenOver = true;
         prompt.lacksCredential = false;
-        break;
+        return;
       case 'recorded':
-        this.#sendClosing(position);
-        break;
+        return this.#sendClosing(position);
       case 'removed':
         livePrompts.remove(prompt);
         spans?.left(prompt.key);
-        hub.channels.close(prompt.channel);
-        break;
+        return hub.channels.close(prompt.channel);
     }
-    return undefined;
   }
 
   #applyWait(reason: WaitReason): void {
@@ -138,10 +125,10 @@ export class EntryApplier {
     readLinkedJob(frames.livePrompts, this.#prompt, row);
   }
 
-  #applyInput(input: ProgressInput, position: number): Promise<void> | undefined {
+  async #applyInput(input: ProgressInput, position: number): Promise<void> {
     this.#updateStatusFrom(input);
     if (hasPlaceInQueue(input)) this.#setInQueue();
-    if (this.#prompt.progress === undefined && isStillQueued(input)) return undefined;
+    if (this.#prompt.progress === undefined && isStillQueued(input)) return;
     const { state, effects } = reduceProgress(this.state(), input);
     this.#prompt.progress = state;
     // The position is marked before the frames are sent: a client that gets a frame here may ask
@@ -150,22 +137,10 @@ export class EntryApplier {
       for (const group of this.#prompt.channel.receiverGroups())
         this.#markReceived(group, position);
     }
-    return this.#sendAll(effects, position);
-  }
-
-  /** Sends effects in their order: those behind a picture that has to be fetched wait for it. */
-  #sendAll(effects: readonly ProgressEffect[], position: number): Promise<void> | undefined {
-    for (const [at, effect] of effects.entries()) {
-      const sent = this.#send(effect, position);
-      if (sent) return sent.then(() => this.#sendAll(effects.slice(at + 1), position));
+    for (const effect of effects) {
+      if (effect.kind === 'end') this.#endEffect = effect;
+      else await this.#frameSender.send(effect, position);
     }
-    return undefined;
-  }
-
-  #send(effect: ProgressEffect, position: number): Promise<void> | undefined {
-    if (effect.kind !== 'end') return this.#frameSender.send(effect, position);
-    this.#endEffect = effect;
-    return undefined;
   }
 
   /**

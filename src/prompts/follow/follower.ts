@@ -205,9 +205,11 @@ export class Follower {
     const { key, channel } = prompt;
     const isOwnNewPrompt = this.#ports.records.eventLog.isLeader(key);
     return {
-      apply: (entry, position) => {
-        const apply = () => this.#applyEntry(followed, entry, position);
-        return followed.blockedUntil ? followed.blockedUntil.then(apply) : apply();
+      apply: async (entry, position) => {
+        if (followed.blockedUntil) await followed.blockedUntil;
+        if (followed.isClosed) return;
+        await followed.entryApplier.apply(entry, position);
+        this.#noteApplied(followed, entry);
       },
       onLeadershipLost: () => {
         this.#endingPrompts.finish(key);
@@ -220,18 +222,6 @@ export class Follower {
       onSubscribed: (upTo, since) => channel.skipReceived(upTo, since),
       onReceivedElsewhere: (group, upTo) => channel.discardReceived(group, upTo),
     };
-  }
-
-  #applyEntry(
-    followed: FollowedPrompt,
-    entry: PromptLogEntry,
-    position: number,
-  ): Promise<void> | undefined {
-    if (followed.isClosed) return undefined;
-    const applied = followed.entryApplier.apply(entry, position);
-    if (applied) return applied.then(() => this.#noteApplied(followed, entry));
-    this.#noteApplied(followed, entry);
-    return undefined;
   }
 
   #noteApplied(followed: FollowedPrompt, { kind }: PromptLogEntry): void {

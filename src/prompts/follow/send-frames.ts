@@ -8,8 +8,6 @@ import { PREVIEW_HEAD_BYTES } from '../prompt-event-log.ts';
 
 type FrameEffect = FrameOf<PictureEffect>;
 
-type FetchedPicture = Extract<PictureEffect, { readonly assetId: string }>;
-
 /**
  * Last stage of the progress pipeline: sends the effects of a prompt to its channel, except the
  * end.
@@ -23,32 +21,16 @@ export class FrameSender {
     this.#ports = ports;
   }
 
-  /**
-   * Sends the effect, or keeps it for a late socket. `undefined`: that is done; only a picture that
-   * has to be fetched takes time.
-   */
-  send(effect: FrameEffect, position: number): Promise<void> | undefined {
+  /** Sends the effect, or keeps it for a late socket. */
+  async send(effect: FrameEffect, position: number): Promise<void> {
     const { channel } = this.#prompt;
     const picture = 'picture' in effect ? effect.picture : undefined;
-    if (picture && 'assetId' in picture) return this.#sendFetched(effect, picture, position);
-    const frame = toFrame(effect, picture && toPicture(picture, picture.bytes));
-    if (frame) channel.send(frame, position);
-    return undefined;
-  }
-
-  #sendFetched(
-    effect: FrameEffect,
-    picture: FetchedPicture,
-    position: number,
-  ): Promise<void> | undefined {
-    const { channel } = this.#prompt;
     const load = async (): Promise<Frame | undefined> =>
-      toFrame(effect, toPicture(picture, await this.#fetch(picture.assetId)));
-    if (!this.#hasReceiver()) {
-      channel.sendLater(load, position);
-      return undefined;
-    }
-    return load().then((frame) => frame && channel.send(frame, position));
+      toFrame(effect, picture && toPicture(picture, await this.#bytesOf(picture)));
+    if (picture && 'assetId' in picture && !this.#hasReceiver())
+      return channel.sendLater(load, position);
+    const frame = await load();
+    if (frame) channel.send(frame, position);
   }
 
   /** False when no socket here waits for the result and another process leads the prompt. */
@@ -57,7 +39,9 @@ export class FrameSender {
     return this.#ports.records.eventLog.isLeader(key) || channel.hasListener();
   }
 
-  async #fetch(assetId: string): Promise<Buffer | undefined> {
+  async #bytesOf(picture: PictureEffect): Promise<Uint8Array | undefined> {
+    if ('bytes' in picture) return picture.bytes;
+    const { assetId } = picture;
     const { caller } = this.#prompt;
     let err: unknown;
     try {
