@@ -8,7 +8,6 @@ import {
   assetRef,
   fileKey,
   fileMentions,
-  resolvedMentions,
   withAssets,
 } from '../translate/file-mentions.ts';
 import { FOLDER_INPUT, folderMentions, withFileLoaders } from '../translate/folder-loaders.ts';
@@ -61,9 +60,10 @@ export function createFileResolver(options: {
         found.set(fileKey(mention), { id: MISSING_ASSET_ID });
       }
     }
-    const named = resolvedMentions(mentions, found).map((mention) => {
-      const { id = '', hash = null } = found.get(fileKey(mention)) ?? {};
-      return { ...mention, assetId: id, hash };
+    // The others stay names, which v2 checks.
+    const named = mentions.flatMap((mention) => {
+      const asset = found.get(fileKey(mention));
+      return asset ? [{ ...mention, assetId: asset.id, hash: asset.hash ?? null }] : [];
     });
     return [...named, ...(await filesOfFolders(options.files, caller, { graph, info }))];
   };

@@ -100,14 +100,6 @@ export function fileMentions(graph: Graph, objectInfo: ObjectInfo): readonly Fil
   );
 }
 
-/** Returns the mentions whose file was found. The others stay names, which v2 checks. */
-export function resolvedMentions(
-  mentions: readonly FileMention[],
-  found: FoundAssets,
-): readonly FileMention[] {
-  return mentions.filter((mention) => found.has(fileKey(mention)));
-}
-
 /** Returns the v2 workflow: v1's graph with `core/ASSET` in place of the resolved file names. */
 export function withAssets(
   graph: Graph,

@@ -14,7 +14,6 @@ import type { Graph } from '../protocol/v2.ts';
 import { displayNode } from './graph.ts';
 import type { ProgressState } from './progress/progress-state.ts';
 import { endOfStoredEntry } from './stored-history-entry.ts';
-import { historyStatus } from './status.ts';
 
 /** The submitted prompt as `/queue` and `/history` show it, without secrets. */
 export type Submitted = {
@@ -40,10 +39,11 @@ export function* historySteps(
   // Clients take the first node and expect files there.
   const outputs = [...shown.filter(hasFiles), ...shown.filter((entry) => !hasFiles(entry))];
   const meta = outputs.map(([nodeId]) => [nodeId, metaOf(nodeId, graph)] as const);
-  const outcome = state.outcome ?? 'lost';
+  const completed = state.outcome === 'succeeded';
   const status: HistoryEntry['status'] = {
-    status_str: historyStatus(outcome),
-    completed: outcome === 'succeeded',
+    // v1 has only two words. Its messages show an interruption.
+    status_str: completed ? 'success' : 'error',
+    completed,
     messages: state.messages,
   };
   const tuple = [stringifyJson(number), stringifyJson(promptId), graphJson, extraDataJson];

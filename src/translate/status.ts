@@ -1,4 +1,4 @@
-import type { HistoryEntry, StatusWord } from '../protocol/v1.ts';
+import type { StatusWord } from '../protocol/v1.ts';
 import type { JobStatus } from '../protocol/v2.ts';
 import { isFinal } from './exception-types.ts';
 
@@ -71,14 +71,6 @@ export function endWord(outcome: Outcome, errorCode?: string): StatusWord {
   if (outcome === 'failed' && errorCode !== undefined && isFinal(errorCode))
     return 'non_retryable_error';
   return PLAIN_WORD[outcome];
-}
-
-/**
- * Returns `status_str` of the history entry. v1 has only two words for it; its messages show an
- * interruption.
- */
-export function historyStatus(outcome: Outcome): HistoryEntry['status']['status_str'] {
-  return outcome === 'succeeded' ? 'success' : 'error';
 }
 
 /** Returns `status` in `/api/jobs` and `/api/jobs/{id}`. */

@@ -32,7 +32,7 @@ function runOf(nodes: number, everyMs: number): readonly ProgressInput[] {
 }
 
 function runScripts(nodes: number, inputs: readonly ProgressInput[]) {
-  let state: ProgressState = initialProgress({ promptId: 'p', graph: graphOf(nodes) });
+  let state: ProgressState = initialProgress('p', graphOf(nodes));
   const told: { readonly effect: ProgressEffect; readonly atMs: number }[] = [];
   for (const input of inputs) {
     const turn = reduceProgress(state, input);

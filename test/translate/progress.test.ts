@@ -491,10 +491,7 @@ describe('frames stay below 1 MiB', () => {
 
   test('progress_state of a huge graph keeps the newest nodes', () => {
     const ids = Array.from({ length: 6000 }, (_, i) => `n${i}`);
-    let state = initialProgress({
-      promptId: 'prompt-1',
-      graph: chain(...ids.map((id) => [id, 'X'] as const)),
-    });
+    let state = initialProgress('prompt-1', chain(...ids.map((id) => [id, 'X'] as const)));
     const finished = {
       value: 1,
       max: 1,

@@ -21,7 +21,7 @@ export type Frame = { readonly type: string; readonly data?: unknown; readonly n
 export type Run = { readonly state: ProgressState; readonly effects: readonly ProgressEffect[] };
 
 export function runScript(graph: Graph, inputs: readonly ProgressInput[]): Run {
-  let state = initialProgress({ promptId: PROMPT_ID, graph });
+  let state = initialProgress(PROMPT_ID, graph);
   const effects: ProgressEffect[] = [];
   for (const input of inputs) {
     const turn = reduceProgress(Object.freeze(state), input);

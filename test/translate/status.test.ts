@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { endWord, historyStatus, listedStatus, liveWord } from '../../src/translate/status.ts';
+import { endWord, listedStatus, liveWord } from '../../src/translate/status.ts';
 import type { StatusWord } from '../../src/protocol/v1.ts';
 
 describe('GET /api/job/{id}/status', () => {
@@ -58,16 +58,5 @@ describe('GET /api/job/{id}/status', () => {
     ['canceled', undefined, 'cancelled'],
   ])('%s with the code %s ends as %s', (outcome, code, word) => {
     expect(endWord(outcome as 'failed', code)).toBe(word);
-  });
-});
-
-describe('history', () => {
-  test.each([
-    ['succeeded', 'success'],
-    ['failed', 'error'],
-    ['canceled', 'error'],
-    ['lost', 'error'],
-  ] as const)('%s is %s', (outcome, word) => {
-    expect(historyStatus(outcome)).toBe(word);
   });
 });

@@ -9,7 +9,6 @@ import {
   extraPngInfo,
   fileKey,
   fileMentions,
-  resolvedMentions,
   outputNodes,
   parseFileName,
   withAssets,
@@ -208,7 +207,8 @@ describe('the v2 workflow of a v1 prompt', () => {
       '10': { class_type: 'LoadImage', inputs: { image: 'resolved.png' } },
       '2': { class_type: 'LoadImage', inputs: { image: 'gone.png', seed: 7, added: 1 } },
     };
-    expect(runSteps(applyCoercions(graph, coerced, resolvedMentions(mentions, found)))).toEqual({
+    const resolved = mentions.filter((mention) => found.has(fileKey(mention)));
+    expect(runSteps(applyCoercions(graph, coerced, resolved))).toEqual({
       ...graph,
       '2': { class_type: 'LoadImage', inputs: { image: 'gone.png', seed: 7 } },
     });

@@ -58,7 +58,7 @@ export class EntryApplier {
   /** Returns the state of the progress. Before the first input the graph is not final yet. */
   state(): ProgressState {
     const { promptId, progress } = this.#prompt;
-    return progress ?? initialProgress({ promptId, graph: this.#prompt.graph });
+    return progress ?? initialProgress(promptId, this.#prompt.graph);
   }
 
   /** When an `idle` input is due; `null`: no such input is due. */

@@ -4,7 +4,7 @@ import type { Job, JobError } from '../../protocol/v2.ts';
 import { exceptionTypes, tracebackLines } from '../exception-types.ts';
 import { classOf, linkOf, nodeOf } from '../graph.ts';
 import { shortIds, shortInputs, shortLines, shortText } from './frame-limits.ts';
-import { v1OutputsOf } from '../outputs.ts';
+import { isListed, v1OutputsOf } from '../outputs.ts';
 import type { JobRead } from './progress-state.ts';
 import {
   type ProgressUpdate,
@@ -30,10 +30,7 @@ export function finishWithJob(update: ProgressUpdate, { job, files }: JobRead): 
   if (neverRan) return endCanceled(update);
   emitCached(update);
   emitPendingPicture(update);
-  emitMissedPictures(
-    update,
-    job.outputs.filter((output) => output.x_websocket === true),
-  );
+  emitMissedPictures(update, job.outputs);
   for (const [nodeId, output] of v1OutputsOf(job, state.files, state.graph))
     if (isShown(update, job, nodeId)) emitIfChanged(update, nodeId, output);
   if (job.status === 'succeeded') return endSucceeded(update);
@@ -155,7 +152,8 @@ function literalInputs(
  */
 function emitMissedPictures(update: ProgressUpdate, outputs: Job['outputs']): void {
   const { state } = update;
-  for (const output of outputs.filter(({ id }) => !state.outputs.has(id))) {
+  for (const output of outputs) {
+    if (isListed(output) || state.outputs.has(output.id)) continue;
     state.outputs.set(output.id, output);
     startNode(update, output.node_id);
     emitPicture(update, resultPicture(update, output), 'now');

@@ -149,13 +149,7 @@ export type ProgressState = {
 };
 
 /** The initial state of a prompt. */
-export function initialProgress({
-  promptId,
-  graph,
-}: {
-  readonly promptId: string;
-  readonly graph: Graph;
-}): ProgressState {
+export function initialProgress(promptId: string, graph: Graph): ProgressState {
   return {
     promptId,
     graph,

@@ -31,12 +31,14 @@ import type {
   ProgressInput,
   ProgressState,
 } from './progress-state.ts';
-import { v1OutputOf } from '../outputs.ts';
+import { isListed, v1OutputOf } from '../outputs.ts';
 
 /** How long a picture waits for its step, and how long a node with files waits for more files. */
 const MAX_WAIT_MS = { heldPicture: 250, leftNode: 250, currentNode: 750 } as const;
 
 type PlainEvent = Extract<ProgressInput, { kind: 'event' }>['event'];
+
+type DataOf<Name extends JobEvent['event']> = Extract<JobEvent, { event: Name }>['data'];
 
 /**
  * Translates the events of one job into v1 messages. If the upstream reports each node (`x_node`),
@@ -172,10 +174,7 @@ function moveTo(update: ProgressUpdate, nodeId: string): void {
   startNode(update, nodeId);
 }
 
-function applyNode(
-  update: ProgressUpdate,
-  node: Extract<JobEvent, { event: 'x_node' }>['data'],
-): void {
+function applyNode(update: ProgressUpdate, node: DataOf<'x_node'>): void {
   const { state } = update;
   state.isExact = true;
   startPrompt(update);
@@ -184,10 +183,7 @@ function applyNode(
     finishNode(update, node.node_id, node.ui);
 }
 
-function applyPreview(
-  update: ProgressUpdate,
-  preview: Extract<JobEvent, { event: 'preview' }>['data'],
-): void {
+function applyPreview(update: ProgressUpdate, preview: DataOf<'preview'>): void {
   const mime = sniffPreview(preview.bytes);
   // v1 has no type for pictures of other formats.
   if (mime === undefined) return;
@@ -205,7 +201,7 @@ function sendsResults({ state }: ProgressUpdate, nodeId: string): boolean {
   return classOf(state.graph, nodeId) === 'SaveImageWebsocket';
 }
 
-function kindOf(preview: Extract<JobEvent, { event: 'preview' }>['data']): PictureKind {
+function kindOf(preview: DataOf<'preview'>): PictureKind {
   if (preview.x_own) return 'own';
   return preview.x_sampler ? 'sampler' : 'unmarked';
 }
@@ -231,7 +227,7 @@ function applyOutput(
   if (recordOutput(update, output) === 'known') return emitNamedUi(update);
   startPrompt(update);
   emitNamedUi(update);
-  if (output.x_websocket !== true) return;
+  if (isListed(output)) return;
   moveTo(update, output.node_id);
   emitPicture(update, resultPicture(update, output), output.x_with_step ? 'with-step' : 'now');
 }
@@ -239,7 +235,7 @@ function applyOutput(
 function applySnapshot(update: ProgressUpdate, { job, files }: JobRead): void {
   for (const [id, file] of files) update.state.files.set(id, file);
   applyStatus(update, job.status, job.x_cached_nodes);
-  for (const output of job.outputs) if (output.x_websocket !== true) recordOutput(update, output);
+  for (const output of job.outputs) if (isListed(output)) recordOutput(update, output);
   if (job.outputs.length > 0) startPrompt(update);
   emitNamedUi(update);
   for (const [nodeId, ui] of Object.entries(job.x_ui ?? {})) {

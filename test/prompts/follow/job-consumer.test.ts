@@ -13,7 +13,7 @@ import { fakePorts } from '../fake-ports.ts';
 import { chain } from '../../translate/script.ts';
 
 function open() {
-  let state = initialProgress({ promptId: 'p', graph: chain(['1', 'A'], ['2', 'B']) });
+  let state = initialProgress('p', chain(['1', 'A'], ['2', 'B']));
   const entries: PromptLogEntry[] = [];
   const eventLog = {
     async append(_key: string, entry: PromptLogEntry) {
