@@ -1,7 +1,7 @@
 import { type Json, type JsonObject, isJsonObject, mapParts } from './json.ts';
 
 /** True for an object in the place of a file: an `AssetRef` with any content in `info`. */
-export function isAssetRef(value: Json): boolean {
+export function isAssetRef(value: Json | undefined): boolean {
   return isJsonObject(value) && value['__type'] === 'core/ASSET';
 }
 

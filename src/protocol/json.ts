@@ -74,20 +74,33 @@ export function prettyJson(value: Json): string {
   return `${writeJson(value, '  ')}\n`;
 }
 
-/** True when two values have the same text, except for the order of members. */
-export function isSameJson(one: Json | undefined, other: Json | undefined): boolean {
+type Part = Json | undefined;
+
+/**
+ * True when two values have the same text, except for the order of members. `decide` is asked first
+ * about each pair of parts; `undefined`: the texts decide.
+ */
+export function isSameJson(
+  one: Part,
+  other: Part,
+  decide?: (one: Part, other: Part) => boolean | undefined,
+): boolean {
   if (one === other) return true;
+  const decided = decide?.(one, other);
+  if (decided !== undefined) return decided;
   if (typeof one !== 'object' || typeof other !== 'object' || !one || !other) return false;
   if (isList(one) || isList(other)) {
     if (!isList(one) || !isList(other) || one.length !== other.length) return false;
-    return one.every((item, i) => isSameJson(item, other[i]));
+    return one.every((item, i) => isSameJson(item, other[i], decide));
   }
   if (one instanceof LosslessNumber || other instanceof LosslessNumber) {
     return stringifyJson(one) === stringifyJson(other);
   }
   const names = Object.keys(one);
   if (names.length !== Object.keys(other).length) return false;
-  return names.every((name) => Object.hasOwn(other, name) && isSameJson(one[name], other[name]));
+  return names.every(
+    (name) => Object.hasOwn(other, name) && isSameJson(one[name], other[name], decide),
+  );
 }
 
 export function isList(value: Json | undefined): value is readonly Json[] {

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { assetRefText, isAssetRef, mapAssetRefs } from '../../protocol/asset-refs.ts';
 import type { SubmitRequest } from '../../protocol/job-api.ts';
-import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../../protocol/json.ts';
+import { type Json, type JsonObject, isSameJson } from '../../protocol/json.ts';
 import type { AssetRef, Graph } from '../../protocol/v2.ts';
 import { type EngineFile, engineFileOf } from '../../protocol/engine-file.ts';
 import type { UpstreamCapabilities } from '../capabilities.ts';
@@ -50,21 +50,8 @@ export function mapFileRefs(
  * replaced file references, so a reference and a text count as equal.
  */
 export function isSameWorkflow(sent: Json, stored: Json): boolean {
-  if (isAssetRef(sent)) return typeof stored === 'string' || isAssetRef(stored);
-  if (Array.isArray(sent)) {
-    const items = sent as readonly Json[];
-    return (
-      Array.isArray(stored) &&
-      stored.length === items.length &&
-      items.every((item, i) => isSameWorkflow(item, (stored as readonly Json[])[i] ?? null))
-    );
-  }
-  if (!isJsonObject(sent)) return stringifyJson(sent) === stringifyJson(stored);
-  if (!isJsonObject(stored)) return false;
-  const keys = Object.keys(sent);
-  return (
-    keys.length === Object.keys(stored).length &&
-    keys.every((key) => key in stored && isSameWorkflow(sent[key] ?? null, stored[key] ?? null))
+  return isSameJson(sent, stored, (one, other) =>
+    isAssetRef(one) ? typeof other === 'string' || isAssetRef(other) : undefined,
   );
 }
 
