@@ -172,23 +172,18 @@ const JOB = members({
   return { ...job, created_at: createdAt, expires_at: expiresAt };
 });
 
-/** Reads a job as any of the servers writes it; `undefined` when it is not a job. */
-export function readJob(json: unknown): Job | undefined {
-  return JOB.safeParse(json).data as Job | undefined;
+/** A reader of JSON; it returns `undefined` for what does not match. */
+type Reader<T> = (json: unknown) => T | undefined;
+
+function readerOf<T>(schema: z.ZodType): Reader<T> {
+  return (json) => schema.safeParse(json).data as T | undefined;
 }
 
-/** Reads a progress snapshot; `undefined` for `null` and incomplete ones. */
-export function readProgress(json: unknown): Progress | undefined {
-  return PROGRESS.safeParse(json).data as Progress | undefined;
-}
-
-export function readOutput(json: unknown): Output | undefined {
-  return OUTPUT.safeParse(json).data as Output | undefined;
-}
-
-export function readAsset(json: unknown): Asset | undefined {
-  return ASSET.safeParse(json).data as Asset | undefined;
-}
+/** Reads a job as any of the servers writes it. */
+export const readJob: Reader<Job> = readerOf(JOB);
+export const readProgress: Reader<Progress> = readerOf(PROGRESS);
+export const readOutput: Reader<Output> = readerOf(OUTPUT);
+export const readAsset: Reader<Asset> = readerOf(ASSET);
 
 /**
  * Returns the folder of an output. v1 has folders, v2 does not; the ids of one server contain more
@@ -206,9 +201,7 @@ function folderFields(outputId: string): Pick<Output, 'x_subfolder' | 'x_temp'> 
 
 const STATUS = members({ status, queue_position: optionalNumber, x_cached_nodes: cachedNodes });
 
-export function readStatus(json: unknown): DataOf<'status'> | undefined {
-  return STATUS.safeParse(json).data as DataOf<'status'> | undefined;
-}
+export const readStatus: Reader<DataOf<'status'>> = readerOf(STATUS);
 
 const yes = orAbsent(z.literal(true));
 
@@ -219,16 +212,11 @@ const PREVIEW = members({
   x_with_step: yes,
   x_own: yes,
   x_sampler: yes,
-}).transform(({ data_base64, ...read }) => ({
-  ...read,
-  bytes: Buffer.from(data_base64, 'base64'),
-}));
+})
+  .transform(({ data_base64, ...read }) => ({ ...read, bytes: Buffer.from(data_base64, 'base64') }))
+  .refine(({ bytes }) => bytes.length > 0);
 
-/** Reads a preview; `undefined` for one without bytes. */
-export function readPreview(json: unknown): DataOf<'preview'> | undefined {
-  const read = PREVIEW.safeParse(json).data as DataOf<'preview'> | undefined;
-  return read && read.bytes.length > 0 ? read : undefined;
-}
+export const readPreview: Reader<DataOf<'preview'>> = readerOf(PREVIEW);
 
 const NODE_EVENT = members({
   node_id: z.string(),
@@ -236,15 +224,11 @@ const NODE_EVENT = members({
   ui: orAbsent(listsByName.nullable()),
 });
 
-export function readNodeEvent(json: unknown): DataOf<'x_node'> | undefined {
-  return NODE_EVENT.safeParse(json).data as DataOf<'x_node'> | undefined;
-}
+export const readNodeEvent: Reader<DataOf<'x_node'>> = readerOf(NODE_EVENT);
 
 const NODE_TEXT = z.object({ node_id: z.string(), text: z.string() });
 
-export function readNodeText(json: unknown): DataOf<'x_text'> | undefined {
-  return NODE_TEXT.safeParse(json).data;
-}
+export const readNodeText: Reader<DataOf<'x_text'>> = readerOf(NODE_TEXT);
 
 /** Reads the answer of `GET /jobs/{id}/workflow`. */
 export function readWorkflow(

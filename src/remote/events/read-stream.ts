@@ -8,7 +8,7 @@ import { retryAfterMs, readRefusal } from '../calls/errors.ts';
 import type { HttpAnswer } from '../calls/exchange.ts';
 import { type Secrets, redactEvent } from '../calls/redact.ts';
 import { type Json, isJsonObject, parseJson } from '../../protocol/json.ts';
-import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
+import { IS_TERMINAL } from '../../protocol/v2.ts';
 import type { RemoteLimits } from '../limits.ts';
 import {
   readJob,
@@ -185,52 +185,33 @@ function linesIn(text: string): number {
   return count;
 }
 
-type Reader = (data: string) => JobEvent | undefined;
-
-const EVENT_READERS: { readonly [name in JobEvent['event']]: Reader } = {
-  status(data) {
-    const json = parseJson(data);
-    const read = readStatus(json);
-    if (!read) return undefined;
-    const job = IS_TERMINAL[read.status] ? endedJob(json) : undefined;
-    return { event: 'status', data: { ...read, ...(job && { job }) } };
-  },
-  progress(data) {
-    // Progress may have vendor fields, which are copied, and `JSON.parse` reads any nesting.
-    const read = readProgress(parseJson(data));
-    return read && { event: 'progress', data: read };
-  },
-  output(data) {
-    const read = readOutput(parseJson(data));
-    return read && { event: 'output', data: read };
-  },
-  preview(data) {
-    // Not `parseJson`: in base64 it always finds a text that looks like a long number.
-    const read = readPreview(JSON.parse(data));
-    return read && { event: 'preview', data: read };
-  },
-  x_node(data) {
-    const read = readNodeEvent(parseJson(data));
-    return read && { event: 'x_node', data: read };
-  },
-  x_text(data) {
-    const read = readNodeText(JSON.parse(data));
-    return read && { event: 'x_text', data: read };
-  },
-};
+/** For each event, the function that reads its data. */
+const DATA_READERS = {
+  status: (text) => readStatusWithJob(parseJson(text)),
+  progress: (text) => readProgress(parseJson(text)),
+  output: (text) => readOutput(parseJson(text)),
+  // Not `parseJson`: in base64 it always finds a text that looks like a long number.
+  preview: (text) => readPreview(JSON.parse(text)),
+  x_node: (text) => readNodeEvent(parseJson(text)),
+  x_text: (text) => readNodeText(JSON.parse(text)),
+} as const satisfies { readonly [name in JobEvent['event']]: (text: string) => object | undefined };
 
 /** Reads one event; `undefined` when its name is unknown or its data do not match the contract. */
-function readEvent(name: string, data: string): JobEvent | undefined {
-  if (!Object.hasOwn(EVENT_READERS, name)) return undefined;
+function readEvent(name: string, text: string): JobEvent | undefined {
+  if (!Object.hasOwn(DATA_READERS, name)) return undefined;
   try {
-    return EVENT_READERS[name as JobEvent['event']](data);
+    const data = DATA_READERS[name as JobEvent['event']](text);
+    return data && ({ event: name, data } as JobEvent);
   } catch {
     return undefined;
   }
 }
 
-/** Returns the job in a terminal `status`. Some services send the status alone. */
-function endedJob(json: Json): Job | undefined {
-  if (!isJsonObject(json) || !Array.isArray(json['outputs'])) return undefined;
-  return readJob(json);
+/** Reads a status. A terminal one may have the whole job; some services send the status alone. */
+function readStatusWithJob(json: Json): object | undefined {
+  const read = readStatus(json);
+  if (!read || !IS_TERMINAL[read.status]) return read;
+  const hasJob = isJsonObject(json) && Array.isArray(json['outputs']);
+  const job = hasJob ? readJob(json) : undefined;
+  return { ...read, ...(job && { job }) };
 }
