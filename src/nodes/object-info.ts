@@ -1,7 +1,7 @@
 import type { Json } from '../protocol/json.ts';
 import type { ClassInfo, ObjectInfo } from '../protocol/v1.ts';
 import type { NodeDef } from './node.ts';
-import { essentialsCategory, searchAliases } from './search-words.ts';
+import { SEARCH_WORDS } from './search-words.ts';
 
 type Group = ClassInfo['input'][string];
 
@@ -60,27 +60,31 @@ function matchTypes({ outputs }: NodeDef): Group {
 
 /** Returns the last members of a class of the newer style, which always has all of them. */
 function v3Members(def: NodeDef): Group {
-  const aliases = searchAliases(def.name);
   return {
     deprecated: def.deprecated ?? false,
     experimental: def.experimental ?? false,
     dev_only: false,
     api_node: false,
     price_badge: null,
-    search_aliases: aliases.length > 0 ? aliases : null,
-    essentials_category: essentialsCategory(def.name) ?? null,
+    search_aliases: searchAliases(def.name) ?? null,
+    essentials_category: SEARCH_WORDS.essentials[def.name] ?? null,
     has_intermediate_output: def.hasIntermediateOutput ?? false,
   };
 }
 
 /** Returns the last members of a class of the older style: flags only when they are true. */
 function legacyMembers({ name, deprecated, experimental }: NodeDef): Group {
-  const category = essentialsCategory(name);
+  const category = SEARCH_WORDS.essentials[name];
   return {
     has_intermediate_output: false,
     ...(deprecated ? { deprecated } : {}),
     ...(experimental ? { experimental } : {}),
-    search_aliases: searchAliases(name),
+    search_aliases: searchAliases(name) ?? [],
     ...(category === undefined ? {} : { essentials_category: category }),
   };
+}
+
+/** Returns the words by which a search finds a class, beside its name. */
+function searchAliases(className: string): string[] | undefined {
+  return SEARCH_WORDS.aliases[className]?.split(', ');
 }

@@ -9,14 +9,5 @@ type SearchWords = {
 };
 
 const TEXT = readFileSync(packageUrl('fixtures/search-words.json'), 'utf8');
-const { aliases, essentials } = JSON.parse(TEXT) as SearchWords;
-
-/** Returns the words by which a search finds a class. */
-export function searchAliases(className: string): readonly string[] {
-  return aliases[className]?.split(', ') ?? [];
-}
-
-/** Returns the heading under which a class is on the tab Essentials. */
-export function essentialsCategory(className: string): string | undefined {
-  return essentials[className];
-}
+/** The words of all classes, as front ends show them. */
+export const SEARCH_WORDS = JSON.parse(TEXT) as SearchWords;

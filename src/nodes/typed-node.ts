@@ -56,6 +56,14 @@ type ChoiceOf<Option extends ComboOption> = Option extends ComboOption
 export const autogrow = <const Required extends Specs>(required: Required, names: JsonObject) =>
   ['COMFY_AUTOGROW_V3', { template: { input: { required }, ...names } }] as const;
 
+/** Declares an input that is one of several texts, in the newer style. */
+export function combo(
+  options: readonly string[],
+  settings: JsonObject = {},
+): readonly ['COMBO', JsonObject] {
+  return ['COMBO', { ...settings, multiselect: false, options }];
+}
+
 type TypedNode<Required extends Specs, Optional extends Specs> = Omit<
   NodeDef,
   'required' | 'optional' | 'run'

@@ -1,7 +1,6 @@
 import { type NodeDef, type Pixels, type NodeContext, NodeFailure } from '../node.ts';
-import { combo } from '../combo.ts';
 import { eachRow, newPixels } from '../tensor.ts';
-import { entryOf, typedNode } from '../typed-node.ts';
+import { combo, entryOf, typedNode } from '../typed-node.ts';
 import { blur } from './convolve.ts';
 import { inverted, requireChannels } from '../image/region.ts';
 import { fitted } from '../resample/resample.ts';
@@ -67,75 +66,72 @@ const blend = (
   return result;
 };
 
-/** Mixes two pictures. */
-const imageBlend = typedNode({
-  ...POSTPROCESSING,
-  name: 'ImageBlend',
-  displayName: 'Blend Images',
-  required: {
-    image1: ['IMAGE', {}],
-    image2: ['IMAGE', {}],
-    blend_factor: ['FLOAT', { default: 0.5, min: 0.0, max: 1.0, step: 0.01 }],
-    blend_mode: combo(Object.keys(MIXES)),
-  },
-  run({ image1: first, image2, blend_factor: factor, blend_mode: mode }, context) {
-    const mix = entryOf(MIXES, mode, ['ValueError', 'Unsupported blend mode:']);
-    requireChannels(['image1', first], ['image2', image2]);
-    // v1 scales the second picture to the first, bicubic, and keeps its middle.
-    const second = fitted(context, image2, first, { method: 'bicubic', crop: 'center' });
-    return { outputs: [blend(context, [first, second], mix, factor)] };
-  },
-});
-
-/** Blurs with a Gaussian kernel. */
-const imageBlur = typedNode({
-  ...POSTPROCESSING,
-  name: 'ImageBlur',
-  displayName: 'Blur Image',
-  required: {
-    image: ['IMAGE', {}],
-    blur_radius: ['INT', { default: 1, min: 1, max: 31, step: 1 }],
-    sigma: ['FLOAT', { default: 1.0, min: 0.1, max: 10.0, step: 0.1 }],
-  },
-  run({ image, blur_radius: radius, sigma }, context) {
-    if (radius === 0) return { outputs: [image] };
-    return { outputs: [blur(context, image, { radius, sigma })] };
-  },
-});
-
-/** Sharpens: adds `alpha` times ten of what blurring removes, and clips. */
-const imageSharpen = typedNode({
-  ...POSTPROCESSING,
-  name: 'ImageSharpen',
-  displayName: 'Sharpen Image',
-  required: {
-    image: ['IMAGE', {}],
-    sharpen_radius: ['INT', { advanced: true, default: 1, min: 1, max: 31, step: 1 }],
-    sigma: ['FLOAT', { advanced: true, default: 1.0, min: 0.1, max: 10.0, step: 0.01 }],
-    alpha: ['FLOAT', { advanced: true, default: 1.0, min: 0.0, max: 5.0, step: 0.01 }],
-  },
-  run({ image, sharpen_radius: radius, sigma, alpha }, context) {
-    if (radius === 0) return { outputs: [image] };
-    const result = blur(context, image, { radius, sigma });
-    const gain = alpha * 10;
-    for (let i = 0; i < result.data.length; i++) {
-      const level = (image.data[i] as number) * (1 + gain) - (result.data[i] as number) * gain;
-      result.data[i] = Math.min(Math.max(level, 0), 1);
-    }
-    return { outputs: [result] };
-  },
-});
-
-const imageInvert = typedNode({
-  name: 'ImageInvert',
-  displayName: 'Invert Image Colors',
-  category: 'image/color',
-  pythonModule: 'nodes',
-  required: { image: ['IMAGE'] },
-  outputs: [{ type: 'IMAGE' }],
-  // Alpha is inverted too: v1 makes no exception for it.
-  run: ({ image }, context) => ({ outputs: [inverted(context, image)] }),
-});
-
 /** The nodes that change a picture's colours and keep its size. */
-export const FILTER_NODES: readonly NodeDef[] = [imageInvert, imageBlend, imageBlur, imageSharpen];
+export const FILTER_NODES: readonly NodeDef[] = [
+  typedNode({
+    name: 'ImageInvert',
+    displayName: 'Invert Image Colors',
+    category: 'image/color',
+    pythonModule: 'nodes',
+    required: { image: ['IMAGE'] },
+    outputs: [{ type: 'IMAGE' }],
+    // Alpha is inverted too: v1 makes no exception for it.
+    run: ({ image }, context) => ({ outputs: [inverted(context, image)] }),
+  }),
+  /** Mixes two pictures. */
+  typedNode({
+    ...POSTPROCESSING,
+    name: 'ImageBlend',
+    displayName: 'Blend Images',
+    required: {
+      image1: ['IMAGE', {}],
+      image2: ['IMAGE', {}],
+      blend_factor: ['FLOAT', { default: 0.5, min: 0.0, max: 1.0, step: 0.01 }],
+      blend_mode: combo(Object.keys(MIXES)),
+    },
+    run({ image1: first, image2, blend_factor: factor, blend_mode: mode }, context) {
+      const mix = entryOf(MIXES, mode, ['ValueError', 'Unsupported blend mode:']);
+      requireChannels(['image1', first], ['image2', image2]);
+      // v1 scales the second picture to the first, bicubic, and keeps its middle.
+      const second = fitted(context, image2, first, { method: 'bicubic', crop: 'center' });
+      return { outputs: [blend(context, [first, second], mix, factor)] };
+    },
+  }),
+  /** Blurs with a Gaussian kernel. */
+  typedNode({
+    ...POSTPROCESSING,
+    name: 'ImageBlur',
+    displayName: 'Blur Image',
+    required: {
+      image: ['IMAGE', {}],
+      blur_radius: ['INT', { default: 1, min: 1, max: 31, step: 1 }],
+      sigma: ['FLOAT', { default: 1.0, min: 0.1, max: 10.0, step: 0.1 }],
+    },
+    run({ image, blur_radius: radius, sigma }, context) {
+      if (radius === 0) return { outputs: [image] };
+      return { outputs: [blur(context, image, { radius, sigma })] };
+    },
+  }),
+  /** Sharpens: adds `alpha` times ten of what blurring removes, and clips. */
+  typedNode({
+    ...POSTPROCESSING,
+    name: 'ImageSharpen',
+    displayName: 'Sharpen Image',
+    required: {
+      image: ['IMAGE', {}],
+      sharpen_radius: ['INT', { advanced: true, default: 1, min: 1, max: 31, step: 1 }],
+      sigma: ['FLOAT', { advanced: true, default: 1.0, min: 0.1, max: 10.0, step: 0.01 }],
+      alpha: ['FLOAT', { advanced: true, default: 1.0, min: 0.0, max: 5.0, step: 0.01 }],
+    },
+    run({ image, sharpen_radius: radius, sigma, alpha }, context) {
+      if (radius === 0) return { outputs: [image] };
+      const result = blur(context, image, { radius, sigma });
+      const gain = alpha * 10;
+      for (let i = 0; i < result.data.length; i++) {
+        const level = (image.data[i] as number) * (1 + gain) - (result.data[i] as number) * gain;
+        result.data[i] = Math.min(Math.max(level, 0), 1);
+      }
+      return { outputs: [result] };
+    },
+  }),
+];

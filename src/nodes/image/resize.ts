@@ -1,8 +1,7 @@
-import { combo } from '../combo.ts';
 import type { InputSpec, NodeContext, NodeDef, Pixels } from '../node.ts';
 import { RESAMPLE_METHODS, type UpscaleOptions, upscale } from '../resample/resample.ts';
 import { type Size, roundHalfEven } from '../tensor.ts';
-import { type ValueOf, typedNode } from '../typed-node.ts';
+import { combo, type ValueOf, typedNode } from '../typed-node.ts';
 import { cutOut } from './region.ts';
 import { fittedSize, missingSide, pixelsFactor, scaledSize } from './scale.ts';
 

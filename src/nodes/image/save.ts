@@ -1,4 +1,3 @@
-import { combo } from '../combo.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { NodeUi } from '../../protocol/v2.ts';
 import {
@@ -11,7 +10,7 @@ import {
 import { numberedName, previewPrefix, savePath } from './save-path.ts';
 import { encodePng, type MetadataText, metadataTexts } from '../codecs/encode-png.ts';
 import { MASK_EXTRAS, greyPicture } from './region.ts';
-import { typedNode } from '../typed-node.ts';
+import { combo, typedNode } from '../typed-node.ts';
 import { encodeApng } from '../codecs/encode-apng.ts';
 import { encodeWebp } from '../codecs/encode-webp.ts';
 

@@ -1,9 +1,8 @@
 import { type Pixels, type NodeContext } from '../node.ts';
-import { combo } from '../combo.ts';
 import { place } from './region.ts';
 import { upscale } from '../resample/resample.ts';
 import { eachRow, fillAlpha, frameOf, newPixels } from '../tensor.ts';
-import { entryOf, typedNode } from '../typed-node.ts';
+import { combo, entryOf, typedNode } from '../typed-node.ts';
 
 type Colour = readonly [number, number, number];
 

@@ -1,8 +1,7 @@
 import { parseJson } from '../../protocol/json.ts';
-import { combo } from '../combo.ts';
 import { numberedName, savePath } from '../image/save-path.ts';
 import type { NodeContext, NodeDef } from '../node.ts';
-import { entryOf, typedNode } from '../typed-node.ts';
+import { combo, entryOf, typedNode } from '../typed-node.ts';
 import { reserveText } from './pieces.ts';
 import { jsonLines, withinRoom } from './text-node.ts';
 

@@ -1,6 +1,5 @@
 import { type NodeContext, type NodeDef, NodeFailure } from '../node.ts';
-import { combo } from '../combo.ts';
-import { typedNode } from '../typed-node.ts';
+import { combo, typedNode } from '../typed-node.ts';
 import { MULTILINE, PREVIEW_ANY, TEXT } from './text-node.ts';
 import { countChars, createTextPieces, offsetOf, reserveText } from './pieces.ts';
 
