@@ -1,5 +1,6 @@
 import type { Logger } from '../observability/log.ts';
 import type { Clock } from '../lib/clock.ts';
+import { BackgroundTasks } from '../lib/concurrency.ts';
 
 type SweepOptions = {
   /** Runs once, before the first sweep. */
@@ -14,36 +15,32 @@ type SweepOptions = {
 /** A sweep that runs at an interval, and never twice at the same time. A failed run is logged. */
 export class PeriodicSweep {
   readonly #options: SweepOptions;
-  readonly #closing = new AbortController();
-  #running: Promise<void> = Promise.resolve();
+  readonly #tasks = new BackgroundTasks();
 
   constructor(options: SweepOptions) {
     this.#options = options;
   }
 
   start(): void {
-    this.#running = this.#repeat();
-  }
-
-  /** Stops, and waits for a run in progress. */
-  async close(): Promise<void> {
-    this.#closing.abort();
-    await this.#running;
-  }
-
-  async #repeat(): Promise<void> {
     const { first, sweep, everyMs, clock, log } = this.#options;
-    const { signal } = this.#closing;
     const firstRun = async (): Promise<void> => {
       await first();
       await sweep();
     };
-    for (let run = firstRun; !signal.aborted; run = sweep) {
-      await run().catch((err: unknown) =>
-        log.error({ event: 'retention.sweep_failed', err }, 'a sweep of jobs and assets failed'),
-      );
-      // The sleep rejects when `close` is called.
-      await clock.sleep(everyMs, signal).catch(() => {});
-    }
+    const repeat = async (): Promise<void> => {
+      for (let run = firstRun; ; run = sweep) {
+        await run().catch(logFailure);
+        // Rejects when `close` is called.
+        await clock.sleep(everyMs, this.#tasks.signal);
+      }
+    };
+    const logFailure = (err: unknown): void =>
+      log.error({ event: 'retention.sweep_failed', err }, 'a sweep of jobs and assets failed');
+    void this.#tasks.run(repeat, logFailure);
+  }
+
+  /** Stops, and waits for a run in progress. */
+  close(): Promise<void> {
+    return this.#tasks.close();
   }
 }

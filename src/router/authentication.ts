@@ -19,10 +19,7 @@ export type ModelCaller = {
   readonly creditsCents: number | undefined;
 };
 
-/** Identifies a caller, or refuses the call. */
-export type AuthenticateModelCaller = (request: IncomingMessage) => ModelCaller | ReplyError;
-
-type ModelAuthenticationOptions = {
+type AuthenticationOptions = {
   /**
    * Returns the user of a key; `undefined` when this server does not know the key. It is remembered as a secret, so it
    * is not called with a key that is refused.
@@ -33,37 +30,34 @@ type ModelAuthenticationOptions = {
 };
 
 /**
- * Creates the authentication. Without configured keys, any credential is a workspace of its own; a
- * call without one is refused.
+ * Identifies a caller, or refuses the call. Without configured keys, any credential is a workspace
+ * of its own; a call without one is refused.
  */
-export function createModelAuthentication({
-  callerOf,
-  keys,
-  limits,
-}: ModelAuthenticationOptions): AuthenticateModelCaller {
-  return ({ headers }) => {
-    const credential = presentedKey(headers);
-    if (credential === undefined) {
-      return refuseKey('A key is needed: X-API-Key, or Authorization: Bearer.');
-    }
-    if (keys !== undefined && !credential.startsWith(keys.prefix)) {
-      return refuseKey('This is not a key, and no identity provider is configured here.');
-    }
-    const grant = keys?.find(credential);
-    if (keys !== undefined && grant === undefined) return refuseKey('This key is not known here.');
-    if (grant?.enabled === false)
-      return replyError('not_enabled', 'The router is not enabled for you.');
-    const caller = callerOf(credential);
-    if (caller === undefined) return refuseKey('This key is not known here.');
-    return {
-      caller,
-      workspace: grant?.workspace ?? caller.user,
-      mayUse: (id: string) => grant === undefined || grantCovers(grant, id),
-      inFlight: grant?.in_flight ?? limits.inFlight,
-      committedCents: grant?.committed_cents ?? limits.committedCents,
-      requestsPerMinute: grant?.requests_per_minute ?? limits.requestsPerMinute,
-      creditsCents: grant?.credits_cents,
-    };
+export function authenticate(
+  { headers }: IncomingMessage,
+  { callerOf, keys, limits }: AuthenticationOptions,
+): ModelCaller | ReplyError {
+  const credential = presentedKey(headers);
+  if (credential === undefined) {
+    return refuseKey('A key is needed: X-API-Key, or Authorization: Bearer.');
+  }
+  if (keys !== undefined && !credential.startsWith(keys.prefix)) {
+    return refuseKey('This is not a key, and no identity provider is configured here.');
+  }
+  const grant = keys?.find(credential);
+  if (keys !== undefined && grant === undefined) return refuseKey('This key is not known here.');
+  if (grant?.enabled === false)
+    return replyError('not_enabled', 'The router is not enabled for you.');
+  const caller = callerOf(credential);
+  if (caller === undefined) return refuseKey('This key is not known here.');
+  return {
+    caller,
+    workspace: grant?.workspace ?? caller.user,
+    mayUse: (id: string) => grant === undefined || grantCovers(grant, id),
+    inFlight: grant?.in_flight ?? limits.inFlight,
+    committedCents: grant?.committed_cents ?? limits.committedCents,
+    requestsPerMinute: grant?.requests_per_minute ?? limits.requestsPerMinute,
+    creditsCents: grant?.credits_cents,
   };
 }
 

@@ -88,7 +88,7 @@ export function createModelInvoker(options: InvokeOptions) {
     const fault = key === undefined ? undefined : faultOfKey(key);
     if (fault) return await refuse(startedCall, replyError('invalid_input', fault));
     const input = await readInput(options.bodies, ctx, options.limits.maxInputBytes);
-    if (!input.ok) return await refuse(startedCall, input.refusal);
+    if ('bucket' in input) return await refuse(startedCall, input);
     if (def.input === undefined && !isJsonObject(input.body)) {
       const detail = 'The body must be a JSON object.';
       return await refuse(startedCall, replyError('invalid_input', detail));
@@ -203,25 +203,20 @@ async function recordUndelivered(
   ]);
 }
 
-/** A request body, or the reason for its refusal. */
-type Input =
-  | { readonly ok: true; readonly body: Json }
-  | { readonly ok: false; readonly refusal: ReplyError };
-
-/** Reads the body of a call. */
+/** Reads the body of a call, or refuses it. */
 async function readInput(
   bodies: BodyReader,
   exchange: HttpExchange,
   maxBytes: number,
-): Promise<Input> {
+): Promise<{ readonly body: Json } | ReplyError> {
   const read = await bodies.read(exchange, { maxBytes });
-  if (read.ok) return { ok: true, body: read.value };
+  if (read.ok) return { body: read.value };
   const { status, message, isSyntax, retryAfterSeconds } = read;
   if (status === 503) {
     const headers = { Connection: 'close', 'Retry-After': String(retryAfterSeconds) };
-    return { ok: false, refusal: replyError('service_unavailable', message, { headers }) };
+    return replyError('service_unavailable', message, { headers });
   }
   // The rest of a refused body is not read.
   const headers = isSyntax ? {} : { Connection: 'close' };
-  return { ok: false, refusal: replyError('invalid_input', message, { status, headers }) };
+  return replyError('invalid_input', message, { status, headers });
 }

@@ -8,11 +8,7 @@ import { MAX_MODEL_CHARS, MAX_PROVIDER_CHARS, MODEL_PATHS } from '../protocol/ro
 import { createCatalog, modelEntry } from './catalog.ts';
 import { replyDocument } from './schema-document.ts';
 import { createModelInvoker } from './invoker.ts';
-import {
-  type ModelRequest,
-  type ModelCaller,
-  createModelAuthentication,
-} from './authentication.ts';
+import { type ModelRequest, type ModelCaller, authenticate } from './authentication.ts';
 import { readKeys } from './keys.ts';
 import type { BodyReader } from '../http/json-body.ts';
 import type { PublicAddress, PublicAddresses } from '../http/public-address.ts';
@@ -70,7 +66,6 @@ export function createModelRouter(options: ModelRouterOptions): ModelRouter {
   const { bodies, addresses } = options.requests;
   const catalog = createCatalog(models);
   const keys = keysFile === undefined ? undefined : readKeys(keysFile);
-  const authenticate = createModelAuthentication({ callerOf, keys, limits });
   const rates = createRateLimiter(now);
   const replays = createReplays({ store: ledger.replays, now, limits, isShared });
   const invoke = createModelInvoker({ ...options, bodies, modelCalls: ledger.modelCalls, replays });
@@ -101,7 +96,7 @@ export function createModelRouter(options: ModelRouterOptions): ModelRouter {
     return isRead ? showModel(def, ctx.path, addresses.of(ctx.req)) : notAllowed('GET, HEAD, POST');
   };
   const serve = async (ctx: Koa.Context, requestId: string): Promise<RouterReply> => {
-    const modelCaller = authenticate(ctx.req);
+    const modelCaller = authenticate(ctx.req, { callerOf, keys, limits });
     if ('bucket' in modelCaller) return modelCaller;
     ctx.state.modelWorkspace = modelCaller.workspace;
     const allowance = rates.take(modelCaller.caller.user, modelCaller.requestsPerMinute);

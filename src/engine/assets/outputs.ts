@@ -53,9 +53,10 @@ const FLOOR_VALID_MS = 1000;
 /** Saves files under names that are unique for each user. */
 export function createSaveOutput(deps: OutputOptions): SaveOutput {
   const { ledger, blobs, withLock, names, clock, highestUsedElsewhere } = deps;
-  const recentFloors = new LRUCache<string, { readonly floor: number; readonly atMs: number }>(
-    bytesAtMost(MAX_COUNTER_BYTES),
-  );
+  const recentFloors = new LRUCache<string, number>({
+    ...bytesAtMost(MAX_COUNTER_BYTES),
+    ttl: FLOOR_VALID_MS,
+  });
   const highestUsed = async (user: string, series: NameSeries): Promise<number> => {
     const prefix = startOf(series);
     const paths = await ledger.assets.outputPaths(user, prefix);
@@ -67,10 +68,9 @@ export function createSaveOutput(deps: OutputOptions): SaveOutput {
   const floorOf = async ({ user, jobId, file }: MadeFile): Promise<number> => {
     const key = JSON.stringify([jobId, startOf(file)]);
     const known = recentFloors.get(key);
-    const isRecent =
-      known && clock.now() - known.atMs < FLOOR_VALID_MS && clock.now() >= known.atMs;
-    const floor = isRecent ? known.floor : await highestUsed(user, file);
-    if (!isRecent) recentFloors.set(key, { floor, atMs: clock.now() });
+    if (known !== undefined) return known;
+    const floor = await highestUsed(user, file);
+    recentFloors.set(key, floor);
     return floor;
   };
   const isNameTaken = async (user: string, filePath: string): Promise<boolean> =>
@@ -95,7 +95,7 @@ export function createSaveOutput(deps: OutputOptions): SaveOutput {
       const row = newRow(user, { ...file, filePath }, clock.now());
       // A job whose end is not on disk runs again, and then makes its files again.
       await ledger.assets.insert({ ...row, jobId }, undefined, 'soon');
-      return toOutput({ ...made, id: row.id, name });
+      return toOutput(made, row.id, name);
     });
   return async (made) => {
     const { file } = made;
@@ -124,18 +124,16 @@ type MadeFile = {
   readonly file: WrittenFile;
 };
 
-type NamedFile = MadeFile & { readonly id: string; readonly name: string };
-
-function toOutput({ file, ...saved }: NamedFile): StoredOutput {
+function toOutput({ nodeId, jobId, file }: MadeFile, id: string, name: string): StoredOutput {
   return {
-    node_id: saved.nodeId,
-    name: saved.name,
-    type: saved.name.endsWith('.latent') ? 'latent' : outputTypeOf(file.contentType),
+    node_id: nodeId,
+    name,
+    type: name.endsWith('.latent') ? 'latent' : outputTypeOf(file.contentType),
     content_type: file.contentType,
     size_bytes: file.sizeBytes,
-    id: saved.id,
+    id,
     hash: file.hash,
-    job_id: saved.jobId,
+    job_id: jobId,
     x_subfolder: file.subfolder,
     ...(file.temp && { x_temp: true }),
     ...(file.websocket && { x_websocket: true }),

@@ -103,11 +103,11 @@ async function storeFile(
   return answerJson({ image: { ...described, asset_id: id, url, hash } });
 }
 
-/** Failures of other providers, which local models never have. */
-const FAILURES: { readonly [outcome: string]: readonly [Bucket, string] } = {
-  content_policy_violation: ['content_policy_violation', 'The input was refused, as it asked for.'],
-  provider_error: ['provider_error', 'The model failed, as it was asked to.'],
-  provider_timeout: ['provider_timeout', 'The model took too long, as it was asked to.'],
+/** Failures of other providers, which local models never have: their details by bucket. */
+const FAILURES: { readonly [bucket: string]: string } = {
+  content_policy_violation: 'The input was refused, as it asked for.',
+  provider_error: 'The model failed, as it was asked to.',
+  provider_timeout: 'The model took too long, as it was asked to.',
 };
 
 /**
@@ -144,8 +144,9 @@ export const delay: ModelDef = {
   async run({ input, body, signal }) {
     const seconds = input.seconds as number;
     await sleep(seconds * 1000, undefined, { signal });
-    const failure = FAILURES[input.outcome as string];
-    if (failure) return { kind: 'failed', bucket: failure[0], detail: failure[1] };
+    const outcome = input.outcome as 'answer' | Bucket;
+    const detail = FAILURES[outcome];
+    if (detail !== undefined) return { kind: 'failed', bucket: outcome as Bucket, detail };
     const { echo } = body as JsonObject;
     return answerJson({ waited_seconds: seconds, ...(echo !== undefined && { echo }) });
   },
