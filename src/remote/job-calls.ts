@@ -33,7 +33,7 @@ export function createJobCalls(services: RemoteServices): JobCalls {
     get: (caller, jobId) => accounts.with(caller, (account) => snapshots.get(account, jobId)),
     list: (caller, query) => accounts.with(caller, (account) => jobSearch.list(account, query)),
     events: (caller, jobId, signal) =>
-      accounts.with(caller, (account) => sharedStreams.events(account, { caller, jobId, signal })),
+      accounts.with(caller, (account) => sharedStreams.events(account, caller, jobId, signal)),
     workflow: (caller, jobId) =>
       accounts.with(caller, async (account) => {
         const path = snapshots.workflowTarget(account, jobId);

@@ -11,10 +11,10 @@ import { UNKNOWN_CAPABILITIES } from './capabilities.ts';
 import { DEFAULT_REMOTE_LIMITS, type RemoteLimits } from './limits.ts';
 import { createLinks } from './calls/upstream-links.ts';
 import { createUploadPaths } from './files/upload-paths.ts';
-import { createConnections } from './calls/connections.ts';
+import { Connections } from './calls/connections.ts';
 import { createJobSearch } from './job-search.ts';
 import { createOutputReader } from './files/output-ids.ts';
-import { createStreamSlots } from './events/stream-slots.ts';
+import { StreamSlots } from './events/stream-slots.ts';
 import { Snapshots } from './events/snapshots.ts';
 import { createSharedStreams } from './events/shared-streams.ts';
 
@@ -53,16 +53,16 @@ export function createRemoteServices(options: RemoteOptions) {
   const { assetMode = 'auto', labels = 'auto' } = options.format ?? {};
   const limits: RemoteLimits = { ...DEFAULT_REMOTE_LIMITS, ...options.limits };
   const links = createLinks(service.baseUrl);
-  const connections = createConnections(links.origin, limits, options.traceHeaders);
+  const connections = new Connections(links.origin, limits, options.traceHeaders);
   const capabilities = { ...UNKNOWN_CAPABILITIES };
   if (assetMode !== 'auto') capabilities.assetMode = assetMode;
   if (labels !== 'auto') capabilities.labels = labels;
   const calls = createCalls(connections, { limits, clock, log, capabilities });
   const client: RemoteClient = { calls, links, capabilities, limits, clock, log };
   const snapshots = new Snapshots(client);
-  const streamSlots = createStreamSlots({ max: limits.maxStreams, clock });
+  const streamSlots = new StreamSlots(limits.maxStreams, clock);
   const readTurns = createTurnQueue({ perSecond: limits.readsPerSecond, clock });
-  const readOutput = createOutputReader({ snapshots, capabilities });
+  const readOutput = createOutputReader(snapshots, capabilities);
   return {
     client,
     connections,
@@ -75,9 +75,7 @@ export function createRemoteServices(options: RemoteOptions) {
     jobSearch: createJobSearch(client, snapshots),
     files: {
       readOutput,
-      foreignLinks: createForeignLinks(links.origin, limits, {
-        hosts: service.redirectHosts ?? [],
-      }),
+      foreignLinks: createForeignLinks(links.origin, limits, service.redirectHosts),
       assets: createAssets(client, readOutput),
       uploadPaths: createUploadPaths(options.uploadPathSecret),
     },

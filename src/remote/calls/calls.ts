@@ -41,8 +41,7 @@ export function createCalls(
   { limits, clock, log, capabilities }: Omit<RemoteClient, 'calls' | 'links'>,
 ) {
   async function once(account: Account | undefined, call: UpstreamCall): Promise<CallOutcome> {
-    const pool = typeof call.body === 'object' ? 'bodies' : 'calls';
-    const answer = await connections.sendAndCollect(requestOf(account, call, limits), pool);
+    const answer = await connections.sendAndCollect(requestOf(account, call, limits));
     if (!answer.ok) {
       logTooLarge(log, call, answer.cause);
       const event = 'upstream.call_failed';
@@ -112,7 +111,7 @@ export function createCalls(
     open: async (account: Account, call: UpstreamCall): Promise<HttpAnswer> => {
       const request = requestOf(account, call, limits);
       const bodyTimeout = limits.bodyIdleTimeoutMs;
-      const answer = await connections.send({ ...request, bodyTimeout }, 'bodies');
+      const answer = await connections.send({ ...request, bodyTimeout });
       if (!answer.ok) logTooLarge(log, call, answer.cause);
       return answer;
     },
@@ -135,28 +134,20 @@ function requestOf(
   return {
     method,
     path,
-    headers: headersOf(account, call),
+    headers: {
+      'user-agent': 'holdover',
+      accept: 'application/json',
+      'accept-encoding': 'identity',
+      ...(account?.key !== undefined && { authorization: `Bearer ${account.key}` }),
+      ...(typeof body === 'string' && { 'content-type': 'application/json' }),
+      ...call.headers,
+    },
     // The types of the library lack iterables.
     body: body as NonNullable<HttpRequest['body']>,
     signal,
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
   };
-}
-
-/** Builds the headers without spreads, which are slow: this runs for every prompt. */
-function headersOf(
-  account: Account | undefined,
-  { body, headers }: UpstreamCall,
-): HttpRequest['headers'] {
-  const all: Record<string, string> = {
-    'user-agent': 'holdover',
-    accept: 'application/json',
-    'accept-encoding': 'identity',
-  };
-  if (account?.key !== undefined) all['authorization'] = `Bearer ${account.key}`;
-  if (typeof body === 'string') all['content-type'] = 'application/json';
-  return headers ? Object.assign(all, headers) : all;
 }
 
 /** Returns the error that replaces a call while the account is paused. */

@@ -11,22 +11,11 @@ import {
   readWhole,
 } from './exchange.ts';
 
-/** `bodies` is a pool of its own: bodies must not occupy the connections of calls. */
-type PoolName = 'calls' | 'bodies';
-
 type Headers = Readonly<Record<string, string>>;
 
 export type HttpRequest = Omit<Dispatcher.RequestOptions, 'headers'> & {
   readonly headers: Headers;
 };
-
-/** The connections to one origin. */
-export interface Connections {
-  readonly send: (request: HttpRequest, pool: PoolName) => Promise<HttpAnswer>;
-  /** Sends a request and reads the whole body of its answer. */
-  readonly sendAndCollect: (request: HttpRequest, pool: PoolName) => Promise<WholeAnswer>;
-  close(): Promise<void>;
-}
 
 type Sent = Dispatcher.RequestOptions & { readonly onSent?: () => void };
 
@@ -45,44 +34,55 @@ const tellWhenSent: Dispatcher.DispatcherComposeInterceptor =
       onResponseError: (...error) => handler.onResponseError?.(...error),
     });
 
-/** Opens connections. This client follows no redirects, so credentials cannot leave the origin. */
-export function createConnections(
-  origin: string,
-  limits: RemoteLimits,
-  /** `undefined`: no call is traced. */
-  traceHeaders?: () => Headers,
-): Connections {
-  const connect = { timeout: limits.connectTimeoutMs };
-  const pools = {
-    calls: new Pool(origin, { connect, connections: limits.connections, pipelining: 1 }),
-    bodies: new Pool(origin, { connect, pipelining: 1 }),
-  };
-  const bounds: AnswerBounds = {
-    maxBytes: limits.maxAnswerBytes,
-    maxBytesTogether: limits.maxAnswersBytes,
-    bytesTogether: 0,
-    maxBodyMs: limits.readTimeoutMs * 2,
-  };
-  const traced = (request: HttpRequest): HttpRequest =>
-    traceHeaders ? { ...request, headers: { ...request.headers, ...traceHeaders() } } : request;
-  return {
-    send: (request, pool) => openAnswer(pools[pool], traced(request)),
-    async sendAndCollect(request, pool) {
-      let wasSent = false;
-      const options: Sent = { ...traced(request), onSent: () => (wasSent = true) };
-      const answer = await openAnswer(pools[pool].compose(tellWhenSent), options);
-      if (!answer.ok) return { ...answer, wasSent };
-      const { status, headers } = answer;
-      try {
-        return { ok: true, status, headers, text: await readWhole(answer, bounds) };
-      } catch (cause) {
-        return { ok: false, wasSent, cause: cause as Error };
-      }
-    },
-    async close() {
-      await Promise.all([pools.calls.destroy(), pools.bodies.destroy()]);
-    },
-  };
+/** The connections to one origin. They follow no redirects, so credentials cannot leave the origin. */
+export class Connections {
+  readonly #calls: Pool;
+  /** A pool of its own: bodies must not occupy the connections of calls. */
+  readonly #bodies: Pool;
+  readonly #bounds: AnswerBounds;
+  readonly #traceHeaders: () => Headers;
+
+  constructor(origin: string, limits: RemoteLimits, traceHeaders = (): Headers => ({})) {
+    const connect = { timeout: limits.connectTimeoutMs };
+    this.#calls = new Pool(origin, { connect, connections: limits.connections, pipelining: 1 });
+    this.#bodies = new Pool(origin, { connect, pipelining: 1 });
+    this.#bounds = {
+      maxBytes: limits.maxAnswerBytes,
+      maxBytesTogether: limits.maxAnswersBytes,
+      bytesTogether: 0,
+      maxBodyMs: limits.readTimeoutMs * 2,
+    };
+    this.#traceHeaders = traceHeaders;
+  }
+
+  /** Sends a request. The caller reads the body of its answer. */
+  send(request: HttpRequest): Promise<HttpAnswer> {
+    return openAnswer(this.#bodies, this.#traced(request));
+  }
+
+  /** Sends a request and reads the whole body of its answer. */
+  async sendAndCollect(request: HttpRequest): Promise<WholeAnswer> {
+    let wasSent = false;
+    const options: Sent = { ...this.#traced(request), onSent: () => (wasSent = true) };
+    const hasBytes = typeof request.body === 'object' && request.body !== null;
+    const pool = hasBytes ? this.#bodies : this.#calls;
+    const answer = await openAnswer(pool.compose(tellWhenSent), options);
+    if (!answer.ok) return { ...answer, wasSent };
+    const { status, headers } = answer;
+    try {
+      return { ok: true, status, headers, text: await readWhole(answer, this.#bounds) };
+    } catch (cause) {
+      return { ok: false, wasSent, cause: cause as Error };
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#calls.destroy(), this.#bodies.destroy()]);
+  }
+
+  #traced(request: HttpRequest): HttpRequest {
+    return { ...request, headers: { ...request.headers, ...this.#traceHeaders() } };
+  }
 }
 
 /**

@@ -5,6 +5,7 @@ import type { Account } from '../calls/accounts.ts';
 import { endedJobEvents } from '../../job-events/job-feed.ts';
 import { statusEventOf } from './subscribers.ts';
 import { JobFollower } from './follow-job.ts';
+import { keyOf } from './snapshots.ts';
 import type { FollowOptions } from './job-reads.ts';
 
 /** Lets all subscribers to a job of one account share one stream, or one poller. */
@@ -12,8 +13,8 @@ export function createSharedStreams(options: FollowOptions) {
   const followers = new Map<string, JobFollower>();
   const tasks = new BackgroundTasks();
 
-  function follow(account: Account, { user }: Caller, jobId: string): JobFollower {
-    const key = `${account.id} ${jobId}`;
+  function follow(account: Account, user: string, jobId: string): JobFollower {
+    const key = keyOf(account, jobId);
     const remove = (): void => {
       if (followers.get(key) === follower) followers.delete(key);
     };
@@ -30,23 +31,21 @@ export function createSharedStreams(options: FollowOptions) {
     return follower;
   }
 
-  options.snapshots.onEnd((account, jobId) => followers.get(`${account.id} ${jobId}`)?.reportEnd());
+  options.snapshots.onEnd((account, jobId) => followers.get(keyOf(account, jobId))?.reportEnd());
 
   return {
     async events(
       account: Account,
-      {
-        caller,
-        jobId,
-        signal,
-      }: { readonly caller: Caller; readonly jobId: string; readonly signal: AbortSignal },
+      { user }: Caller,
+      jobId: string,
+      signal: AbortSignal,
     ): Promise<Result<JobEvents>> {
       // A known job is not read first: its stream begins with its status.
       const latest = options.snapshots.latest(account, jobId);
       const read = latest ? ok(latest) : await options.snapshots.get(account, jobId);
       if (!read.ok) return read;
       if (IS_TERMINAL[read.value.status]) return ok(endedJobEvents(statusEventOf(read.value).data));
-      const follower = followers.get(`${account.id} ${jobId}`) ?? follow(account, caller, jobId);
+      const follower = followers.get(keyOf(account, jobId)) ?? follow(account, user, jobId);
       return ok(follower.subscribe(signal));
     },
     async close(): Promise<void> {

@@ -34,13 +34,13 @@ function withoutWorkflow(job: Job): Job {
 }
 
 /** Returns the key of a job: jobs of two accounts may have the same id. */
-function nameOf({ id }: Account, jobId: string): string {
+export function keyOf({ id }: Account, jobId: string): string {
   return `${id} ${jobId}`;
 }
 
 const MAX_JOBS = 5_000;
-/** A longer name counts as several jobs. */
-const NAME_CHARS = 200;
+/** A longer key counts as several jobs. */
+const KEY_CHARS = 200;
 /** The limit for all snapshots: 16 MiB of text, or less with many short values. */
 const MAX_WEIGHT = 262_144;
 /**
@@ -56,8 +56,6 @@ function sizeOf({ value }: JobSnapshot): number {
 
 type OnEnd = (account: Account, jobId: string) => void;
 
-const SUFFIX = { self: [], events: ['events'], cancel: ['cancel'] } as const;
-
 /**
  * The jobs of one upstream that were read last, by account. One request serves all callers that ask
  * at about the same time.
@@ -67,7 +65,7 @@ export class Snapshots {
   readonly #entries = new LRUCache<string, CachedJob>({
     maxSize: MAX_JOBS,
     // The id may be a long text of a caller, which the service does not know.
-    sizeCalculation: (_job, name) => Math.ceil(name.length / NAME_CHARS),
+    sizeCalculation: (_job, key) => Math.ceil(key.length / KEY_CHARS),
   });
   readonly #jobs = new LRUCache<string, JobSnapshot>({
     maxSize: MAX_WEIGHT,
@@ -87,16 +85,16 @@ export class Snapshots {
   /** Returns the entry of a job, or a new one. */
   #entryOf(account: Account, jobId: string): CachedJob {
     const entry = this.#find(account, jobId) ?? {};
-    this.#entries.set(nameOf(account, jobId), entry);
+    this.#entries.set(keyOf(account, jobId), entry);
     return entry;
   }
 
   #find(account: Account, jobId: string): CachedJob | undefined {
-    return this.#entries.get(nameOf(account, jobId));
+    return this.#entries.get(keyOf(account, jobId));
   }
 
   #snapshotOf(account: Account, jobId: string): JobSnapshot | undefined {
-    return this.#jobs.get(nameOf(account, jobId));
+    return this.#jobs.get(keyOf(account, jobId));
   }
 
   /** Returns the texts that must be removed from everything that the service says about a job. */
@@ -111,7 +109,7 @@ export class Snapshots {
     const isOlder = latest !== undefined && isOutdated(latest, job);
     const value = isOlder ? latest : redactJob(job, this.secretsOf(account, job.id));
     const snapshot = { value: withoutWorkflow(value), readAtMs: this.#client.clock.now() };
-    this.#jobs.set(nameOf(account, job.id), snapshot);
+    this.#jobs.set(keyOf(account, job.id), snapshot);
     if (IS_TERMINAL[value.status]) this.#onEnd(account, job.id);
     return value;
   }
@@ -141,7 +139,7 @@ export class Snapshots {
   noteListedEnd(account: Account, jobId: string): void {
     const job = this.#snapshotOf(account, jobId);
     if (!job || IS_TERMINAL[job.value.status]) return;
-    job.readAtMs = Number.NEGATIVE_INFINITY;
+    this.invalidate(account, jobId);
     this.#onEnd(account, jobId);
   }
 
@@ -159,7 +157,8 @@ export class Snapshots {
   target(account: Account, jobId: string, link: keyof Job['urls']): string {
     const { links } = this.#client;
     const { urls } = this.latest(account, jobId) ?? {};
-    return links.targetOf(urls?.[link]) ?? links.target('jobs', jobId, ...SUFFIX[link]);
+    const operation = link === 'self' ? [] : [link];
+    return links.targetOf(urls?.[link]) ?? links.target('jobs', jobId, ...operation);
   }
 
   /** Returns the request target of a job's workflow, which is below the job's link. */

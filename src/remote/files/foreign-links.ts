@@ -77,18 +77,13 @@ export class AddressRefused extends Error {
  * Resolves names to addresses of allowed scopes only. The connection itself uses this lookup, so
  * that a name cannot lead elsewhere between a check and the connection (DNS rebinding).
  */
-function guardedLookup(
-  allowed: ReadonlySet<AddressScope>,
-  resolve: typeof lookup = lookup,
-): LookupFunction {
+function guardedLookup(allowed: ReadonlySet<AddressScope>, resolve: typeof lookup): LookupFunction {
   return (hostname, options, done) => {
     resolve(hostname, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
       if (error) return done(error, '', 0);
       const usable = addresses.filter(({ address }) => allowed.has(addressScope(address)));
       const [first] = usable;
-      if (!first) {
-        return done(new AddressRefused(`${hostname} is in a private network`), '', 0);
-      }
+      if (!first) return done(new AddressRefused(`${hostname} is in a private network`), '', 0);
       if (options.all === true) return done(null, usable);
       done(null, first.address, first.family);
     });
@@ -138,10 +133,8 @@ const MAX_HOPS = 3;
 export function createForeignLinks(
   origin: string,
   limits: RemoteLimits,
-  {
-    hosts = [],
-    resolve,
-  }: { readonly hosts?: readonly RedirectHost[]; readonly resolve?: typeof lookup } = {},
+  hosts: readonly RedirectHost[] = [],
+  resolve = lookup,
 ): ForeignLinks {
   const upstream = new URL(origin);
   const agentFor = (kind: LinkKind): Agent => {

@@ -19,13 +19,10 @@ const MAX_BYTES = 4 * 1024 * 1024;
  * Creates the reader. The self-hosted server signs the ids of outputs with a secret that it loses at
  * a restart, unless it has a state directory. The job then lists the same files under other ids.
  */
-export function createOutputReader({
-  snapshots,
-  capabilities,
-}: {
-  readonly snapshots: Snapshots;
-  readonly capabilities: UpstreamCapabilities;
-}): ReadOutput {
+export function createOutputReader(
+  snapshots: Snapshots,
+  capabilities: UpstreamCapabilities,
+): ReadOutput {
   const currentIds = new LRUCache<string, string>(bytesAtMost(MAX_BYTES));
 
   /** Reads the job that made the file. `undefined`: the file has no other id. */
