@@ -1,14 +1,7 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { exposeHeaders } from '../http/answer.ts';
 import type { ProxyRequest } from './proxy-exchange.ts';
-import { type RawHeaders, answerHeaders, setHeaders } from './headers.ts';
-
-/** The head of an answer. */
-export type AnswerHead = {
-  readonly status: number;
-  readonly reason: string;
-  readonly raw: RawHeaders;
-};
+import { answerHeaders, setHeaders } from './headers.ts';
 
 const SANDBOX_HEADER = 'Content-Security-Policy';
 
@@ -25,16 +18,17 @@ const SANDBOX_POLICY = "default-src 'none'; sandbox";
 export function writeAnswerHead(
   res: ServerResponse,
   { addHeaders }: ProxyRequest,
-  { status, reason, raw }: AnswerHead,
+  answer: IncomingMessage,
 ): boolean {
+  const { statusCode: status = 0, statusMessage } = answer;
   if (status < 200) return false;
   const earlierHeaders = res.getHeaders();
   try {
-    setHeaders(res, answerHeaders(raw));
+    setHeaders(res, answerHeaders(answer));
     if (!res.hasHeader(SANDBOX_HEADER)) res.setHeader(SANDBOX_HEADER, SANDBOX_POLICY);
     addHeaders?.(res, status);
     exposeHeaders(res, () => res.getHeaderNames().filter((name) => !(name in earlierHeaders)));
-    res.writeHead(status, reason);
+    res.writeHead(status, statusMessage);
   } catch {
     for (const name of res.getHeaderNames()) res.removeHeader(name);
     for (const [name, value = ''] of Object.entries(earlierHeaders)) res.setHeader(name, value);

@@ -1,8 +1,5 @@
 import type { IncomingMessage, OutgoingMessage } from 'node:http';
 
-/** Alternating names and values. A repeated header keeps its lines. */
-export type RawHeaders = readonly string[];
-
 /** Headers for the next connection only, which are never forwarded. */
 const HOP_BY_HOP =
   /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|http2-settings)$/;
@@ -22,11 +19,11 @@ const NOT_RETURNED =
  * Returns the end-to-end headers of a call for the upstream, with the only key that may be sent.
  */
 export function requestHeaders(
-  { rawHeaders, headers }: IncomingMessage,
+  call: IncomingMessage,
   { host, key }: { readonly host: string; readonly key: string | undefined },
 ): string[] {
-  const lines = ['Host', host];
-  addEndToEnd(lines, rawHeaders, NOT_FORWARDED);
+  const { headers } = call;
+  const lines = ['Host', host, ...endToEnd(call, NOT_FORWARDED)];
   // The framing on this side decides: a call without a body must not get a length.
   const length = headers['content-length'];
   if (headers['transfer-encoding'] !== undefined) lines.push('Transfer-Encoding', 'chunked');
@@ -36,14 +33,15 @@ export function requestHeaders(
 }
 
 /** Returns the headers of an answer for the client. */
-export function answerHeaders(raw: RawHeaders): string[] {
-  const lines: string[] = [];
-  addEndToEnd(lines, raw, NOT_RETURNED);
-  return lines;
+export function answerHeaders(answer: IncomingMessage): string[] {
+  return endToEnd(answer, NOT_RETURNED);
 }
 
-/** Sets the headers of a message. They replace those of the same names. */
-export function setHeaders(message: OutgoingMessage, lines: RawHeaders): void {
+/**
+ * Sets the headers of a message: names and values in turns, a repeated header several times. They
+ * replace those of the same names.
+ */
+export function setHeaders(message: OutgoingMessage, lines: readonly string[]): void {
   for (let i = 0; i < lines.length; i += 2) message.removeHeader(lines[i] ?? '');
   for (let i = 0; i < lines.length; i += 2)
     message.appendHeader(lines[i] ?? '', lines[i + 1] ?? '');
@@ -55,31 +53,24 @@ export function hasUnsupportedCoding({ headers }: IncomingMessage): boolean {
   return coding !== undefined && coding.trim().toLowerCase() !== 'chunked';
 }
 
-/** Copies the headers that are for the other end. */
-function addEndToEnd(lines: string[], raw: RawHeaders, refused: RegExp): void {
-  const connectionNames = namesInConnection(raw);
+/** Returns the headers that are for the other end. */
+function endToEnd({ rawHeaders: raw, headers }: IncomingMessage, refused: RegExp): string[] {
+  const connectionNames = namesIn(headers.connection);
+  const lines: string[] = [];
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const [name = '', value = ''] = [raw[i], raw[i + 1]];
     const lower = name.toLowerCase();
-    if (HOP_BY_HOP.test(lower) || refused.test(lower) || connectionNames?.has(lower)) continue;
+    if (HOP_BY_HOP.test(lower) || refused.test(lower) || connectionNames.has(lower)) continue;
     lines.push(name, value);
   }
+  return lines;
 }
 
-/** Returns the headers that `Connection` names. It is rarely set. */
-function namesInConnection(raw: RawHeaders): ReadonlySet<string> | undefined {
-  let names: Set<string> | undefined;
-  for (let i = 0; i + 1 < raw.length; i += 2) {
-    if (raw[i]?.length !== 10 || raw[i]?.toLowerCase() !== 'connection') continue;
-    const value = raw[i + 1] ?? '';
-    // These headers concern this connection anyway.
-    if (value === 'keep-alive' || value === 'close') continue;
-    names ??= new Set();
-    for (const name of value.toLowerCase().split(',')) names.add(name.trim());
-  }
+/** Returns the headers that `Connection` names. */
+function namesIn(connection = ''): ReadonlySet<string> {
+  const names = connection.toLowerCase().split(',');
   // `Content-Length` never belongs to the connection, whatever `Connection` says.
-  names?.delete('content-length');
-  return names;
+  return new Set(names.map((name) => name.trim()).filter((name) => name !== 'content-length'));
 }
 
 /** The contract names these headers `X-Service-…`; present services and clients use `X-Comfy-…`. */

@@ -74,13 +74,13 @@ export function createProxyCall({
     }
   }
   function passAnswer(answer: IncomingMessage, body: Readable): void {
-    const { statusCode: status = 0, statusMessage: reason = '', rawHeaders: raw } = answer;
-    if (!writeAnswerHead(res, proxyRequest, { status, reason, raw })) return end('lost');
+    if (!writeAnswerHead(res, proxyRequest, answer)) return end('lost');
+    const { statusCode: status = 0, headers } = answer;
     // A client that waits for events must see the headers at once.
     // Sends the head before the body. Otherwise Node would write its bytes anew, as UTF-8.
-    if (answer.headers['content-length'] === undefined) res.write(Buffer.alloc(0));
+    if (headers['content-length'] === undefined) res.write(Buffer.alloc(0));
     stage = 'answering';
-    const coding = answer.headers['content-encoding'];
+    const coding = headers['content-encoding'];
     proxyRequest.observer?.onAnswer({ status, coding, body });
     body.on('error', abortAnswer);
     res.on('error', () => res.destroy());
