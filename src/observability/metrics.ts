@@ -16,9 +16,6 @@ export type MeteredServices = {
 /** The counts of one server, for Prometheus. No label holds anything a client or an upstream chose. */
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** A request under way: the pattern of its route, and when it came (of `performance`). */
-type CountedRequest = { readonly route: string; readonly startedAt: number };
-
 /** Totals since the start of the process. */
 export type MetricTotals = {
   readonly ended: number;
@@ -73,16 +70,6 @@ export function createMetrics({ version, upstreamKind, identify }: MetricsOption
   });
   const { build, requests, durations, calls, callDurations, ended } = createInstruments(registry);
   build.set({ version, upstream: upstreamKind }, 1);
-  /** Counts a request when its answer is complete or cut off. */
-  function note(
-    { method = '' }: IncomingMessage,
-    response: ServerResponse,
-    { route, startedAt }: CountedRequest,
-  ): void {
-    const methodLabel = METHODS.has(method) ? method : 'other';
-    requests.inc({ method: methodLabel, route, outcome: outcomeOf(response) });
-    durations.observe({ route }, (performance.now() - startedAt) / 1000);
-  }
   async function sendMetrics(ctx: Koa.Context): Promise<void> {
     ctx.state.answeredBy = '/metrics';
     ctx.body = await registry.metrics();
@@ -90,11 +77,17 @@ export function createMetrics({ version, upstreamKind, identify }: MetricsOption
   }
 
   return {
-    /** Counts requests by the route that answered them. */
+    /** Counts requests by the route that answered them, when the answer is complete or cut off. */
     count(this: void, ctx: Koa.Context, next: Koa.Next) {
       const startedAt = performance.now();
       const { req, res } = ctx;
-      res.once('close', () => note(req, res, { route: routeOf(ctx), startedAt }));
+      const { method: given = '' } = req;
+      const method = METHODS.has(given) ? given : 'other';
+      res.once('close', () => {
+        const route = routeOf(ctx);
+        requests.inc({ method, route, outcome: outcomeOf(res) });
+        durations.observe({ route }, (performance.now() - startedAt) / 1000);
+      });
       return next();
     },
     /** `GET /metrics` for authenticated callers; others fall through and get 401. */

@@ -22,7 +22,6 @@ type Describe = (args: readonly unknown[]) => CallFields;
 
 const ofJob: Describe = ([jobId]) => ({ jobId: jobId as string });
 const ofAsset: Describe = ([assetId]) => ({ assetId: assetId as string });
-const noFields = (): CallFields => ({});
 
 /** No graph, no file and no secret is described: only ids, names and sizes. */
 const ARGUMENTS = {
@@ -53,7 +52,7 @@ const ARGUMENTS = {
   asset: ofAsset,
   deleteAsset: ofAsset,
   content: ([assetId, range]) => ({ assetId: assetId as string, range }),
-  health: noFields,
+  health: () => ({}),
 } as const satisfies Record<keyof JobApi, Describe>;
 
 /** The arguments of a v2 call after its caller, as fields of a log line. */

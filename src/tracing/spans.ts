@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
 import type { Upstream } from '../config/upstream.ts';
-import type { Span, Context } from '@opentelemetry/api';
+import type { Span } from '@opentelemetry/api';
 import { routeOf } from '../observability/metrics.ts';
 import type { OpenTelemetry } from './open-telemetry.ts';
 import type { TraceContexts } from './trace-contexts.ts';
@@ -117,14 +117,6 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 export function createPromptSpans({ api, tracer, contexts }: SpanParts): PromptSpans {
   const spans = new Map<string, Span>();
 
-  function start(parent: Context, { promptId, isTakenOver }: Omit<SpanPrompt, 'key'>) {
-    // A client may choose any text as its id; only what is certainly an id is shown.
-    const id = UUID.test(promptId) ? { 'holdover.prompt.id': promptId } : {};
-    const attributes = { ...id, 'holdover.prompt.resumed': isTakenOver };
-    const span = tracer.startSpan('prompt', { attributes }, parent);
-    return { span, context: api.trace.setSpan(parent, span) };
-  }
-
   function end(key: string, outcome: string): void {
     spans.get(key)?.setAttribute('holdover.prompt.outcome', outcome).end();
     spans.delete(key);
@@ -132,14 +124,16 @@ export function createPromptSpans({ api, tracer, contexts }: SpanParts): PromptS
 
   return {
     traceparentOf: (caller) => contexts.traceparentOf(caller),
-    began(caller, prompt, traceparent) {
-      const recorded =
-        traceparent === undefined ? undefined : contexts.fromHeaders({ traceparent });
-      const parent = recorded ?? contexts.ofCaller(caller);
-      if (parent === undefined || spans.has(prompt.key)) return;
-      const { span, context } = start(parent, prompt);
-      spans.set(prompt.key, span);
-      contexts.linkCause(caller, context);
+    began(caller, { key, promptId, isTakenOver }, traceparent) {
+      const isRecorded = traceparent !== undefined;
+      const parent = isRecorded ? contexts.fromHeaders({ traceparent }) : contexts.ofCaller(caller);
+      if (parent === undefined || spans.has(key)) return;
+      // A client may choose any text as its id; only what is certainly an id is shown.
+      const id = UUID.test(promptId) ? { 'holdover.prompt.id': promptId } : {};
+      const attributes = { ...id, 'holdover.prompt.resumed': isTakenOver };
+      const span = tracer.startSpan('prompt', { attributes }, parent);
+      spans.set(key, span);
+      contexts.linkCause(caller, api.trace.setSpan(parent, span));
     },
     ended: end,
     left: (key) => end(key, 'left'),
