@@ -46,7 +46,7 @@ export class Channel {
   readonly #undelivered: UndeliveredFrames;
   readonly #delivery: Delivery;
   /** The running node with its latest step and preview, for sockets that start to watch. */
-  #currentFrames: Map<Frame['kind'], Frame> | undefined;
+  readonly #currentFrames = new Map<Frame['kind'], Frame>();
   #hasStarted = false;
   #isSuperseded = false;
   /**
@@ -119,7 +119,7 @@ export class Channel {
 
   /** Sends a socket that has connected the frames it missed, or the running node. */
   replayTo(connection: SocketConnection): void {
-    if (connection.watches) return this.#writeAll(connection, this.#currentFrames?.values() ?? []);
+    if (connection.watches) return this.#writeAll(connection, this.#currentFrames.values());
     const group = this.#groupOf(connection);
     if (group === undefined) return;
     if (this.#afterFetch) this.#afterFetch.add(connection);
@@ -263,11 +263,6 @@ export class Channel {
     if (this.#undelivered.size === 0) this.#nodeBeforeUndelivered = this.#activeNode;
   }
 
-  #setCurrent(frame: Frame): void {
-    this.#currentFrames ??= new Map();
-    this.#currentFrames.set(frame.kind, frame);
-  }
-
   #rememberCurrent(frame: Frame): void {
     const node = activeNodeIn(frame);
     if (node !== undefined) {
@@ -278,10 +273,10 @@ export class Channel {
     }
     if (frame.kind === 'text') return;
     if (frame.kind !== 'json') {
-      if (frame.picture?.kind !== 'result') this.#setCurrent(frame);
+      if (frame.picture?.kind !== 'result') this.#currentFrames.set(frame.kind, frame);
     } else if (node !== undefined) {
-      this.#currentFrames?.clear();
-      if (node !== null) this.#setCurrent(frame);
+      this.#currentFrames.clear();
+      if (node !== null) this.#currentFrames.set(frame.kind, frame);
     }
   }
 }

@@ -181,9 +181,7 @@ export class SocketConnection extends OutgoingFrames {
 
   /** Sends the close frame and does not wait for an answer. */
   closeAtOnce(code: number): void {
-    this.startNow();
-    this.flush();
-    this.#ws.close(code);
+    this.close(code);
     this.#ws.terminate();
   }
 

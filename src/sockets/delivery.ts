@@ -9,7 +9,7 @@ export class Delivery {
   readonly #received: Record<ReceiverGroup, number> = { client: 0, hosted: 0 };
   #receivedBefore: ReceivedUpTo = { client: 0, hosted: 0 };
   /** The ids of the sockets here that got at least one frame of the prompt. */
-  #reachedIds: Set<string> | undefined;
+  readonly #reachedIds = new Set<string>();
   #last: { readonly position: number; readonly groups: ReadonlySet<ReceiverGroup> } = {
     position: 0,
     groups: NO_GROUPS,
@@ -31,12 +31,11 @@ export class Delivery {
   }
 
   noteReached(sid: string): void {
-    this.#reachedIds ??= new Set();
     this.#reachedIds.add(sid);
   }
 
   hasReached(sid: string): boolean {
-    return this.#reachedIds?.has(sid) ?? false;
+    return this.#reachedIds.has(sid);
   }
 
   /** Records the groups here that the frame at this position was sent to. */
@@ -69,7 +68,7 @@ export class Delivery {
   /** True when, as far as this process knows, no socket got a frame of the prompt. */
   isUnreached(): boolean {
     const { client, hosted } = this.#received;
-    return this.#reachedIds === undefined && client === 0 && hosted === 0;
+    return this.#reachedIds.size === 0 && client === 0 && hosted === 0;
   }
 }
 

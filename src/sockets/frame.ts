@@ -10,23 +10,18 @@ export type Frame = FrameOf<Picture>;
 
 /** A frame encoded for any number of sockets; each form is encoded once, when first used. */
 export type EncodedFrame =
-  | {
-      readonly kind: 'json';
-      readonly type: V1Message['type'];
-      readonly own: () => string;
-      readonly documented: () => string;
-    }
+  | ({ readonly kind: 'json'; readonly type: V1Message['type'] } & EncodedMessage)
   | { readonly kind: 'text'; readonly bytes: () => Buffer }
   | { readonly kind: 'picture'; readonly picture: EncodedPicture }
   | {
       readonly kind: 'step';
-      readonly state: EncodedState | undefined;
+      readonly state: EncodedMessage | undefined;
       readonly progress: () => string;
       readonly picture: EncodedPicture | undefined;
     };
 
-/** A `progress_state`, encoded for local sockets and for hosted ones. */
-type EncodedState = { readonly own: () => string; readonly documented: () => string };
+/** A message, encoded for local sockets and for hosted ones. */
+type EncodedMessage = { readonly own: () => string; readonly documented: () => string };
 
 export type EncodedPicture = {
   readonly kind: Picture['kind'];
@@ -55,7 +50,7 @@ export function encodeFrame(frame: Frame, promptId: string): EncodedFrame {
   }
 }
 
-function encodeState(message: MessageOf<'progress_state'>): EncodedState {
+function encodeState(message: MessageOf<'progress_state'>): EncodedMessage {
   return {
     own: once(() => encodeMessage(withoutClasses(message))),
     documented: once(() => encodeMessage(message)),

@@ -138,11 +138,12 @@ export class Hub {
    * the newest.
    */
   makeRoom({ user, clientId, where }: RoomNeeded): boolean {
-    const own = [...this.#connections.of(user)].filter((connection) => connection.isOpen());
+    const all = [...this.#connections.all()].filter((connection) => connection.isOpen());
+    const own = all.filter((connection) => connection.user === user);
     const replaced =
       own.find(({ sid }) => sid === clientId) ??
       own.find((connection) => connection.isSilent()) ??
-      (where === 'server' ? this.#oldestSilent() : undefined);
+      (where === 'server' ? all.find((connection) => connection.isSilent()) : undefined);
     replaced?.closeAtOnce(NORMAL_CLOSURE);
     return replaced !== undefined;
   }
@@ -213,10 +214,9 @@ export class Hub {
 
   /** True when a socket gets more than text frames of a prompt with this client id. */
   hasListener(user: string, clientId: string | null): boolean {
-    for (const connection of this.#connections.of(user)) {
-      if (frameScopeFor(connection, clientId) !== 'texts') return true;
-    }
-    return false;
+    return [...this.#connections.of(user)].some(
+      (connection) => frameScopeFor(connection, clientId) !== 'texts',
+    );
   }
 
   /**
@@ -238,13 +238,6 @@ export class Hub {
         if (connection.isReceiving() && isQuiet) connection.sendText(this.#statusText(user));
       }
     }
-  }
-
-  #oldestSilent(): SocketConnection | undefined {
-    for (const connection of this.#connections.all()) {
-      if (connection.isOpen() && connection.isSilent()) return connection;
-    }
-    return undefined;
   }
 
   /**
