@@ -1,3 +1,4 @@
+import { completesWithin } from '../../lib/completes-within.ts';
 import { reached } from '../../lib/crash-point.ts';
 import { yieldEvery } from '../../lib/event-loop.ts';
 import { type JobEvent, type Result, isGone, ok } from '../../protocol/job-api.ts';
@@ -72,17 +73,15 @@ export class JobConsumer {
     const pause = yieldEvery(EVENTS_PER_TURN);
     let next = events.next();
     for (;;) {
-      const event = await this.#nextOrIdle(next);
-      if (event === undefined) {
-        // If this throws, the promise is never awaited.
-        next.catch(() => {});
+      if (!(await this.#comesBeforeIdle(next))) {
         await this.#receive({ kind: 'idle', atMs: this.#ports.policy.clock.now() });
-      } else if (event.done) return;
-      else {
-        await this.#receiveEvent(await this.#uploadsNamed.inEvent(event.value));
-        await pause();
-        next = events.next();
+        continue;
       }
+      const event = await next;
+      if (event.done) return;
+      await this.#receiveEvent(await this.#uploadsNamed.inEvent(event.value));
+      await pause();
+      next = events.next();
     }
   }
 
@@ -142,11 +141,11 @@ export class JobConsumer {
     frames.log.info(facts, 'prompt ended');
   }
 
-  /** Returns the next event, or `undefined` when an `idle` input is due before. */
-  #nextOrIdle<T>(next: Promise<T>): Promise<T | undefined> {
+  /** False when an `idle` input is due before the next event. */
+  async #comesBeforeIdle(next: Promise<unknown>): Promise<boolean> {
     const dueMs = this.#entryApplier.nextDueMs();
-    if (dueMs === null) return next;
-    return nextOrTimeout(next, Math.min(dueMs - this.#ports.policy.clock.now(), MAX_IDLE_MS));
+    if (dueMs === null) return true;
+    return completesWithin(Math.min(dueMs - this.#ports.policy.clock.now(), MAX_IDLE_MS), next);
   }
 
   async #receiveEvent(event: JobEvent): Promise<void> {
@@ -234,13 +233,4 @@ export class JobConsumer {
     const { clock } = policy;
     await retry(write, { clock, waitMs: HISTORY_RETRY_MS, signal: this.#signal, onError });
   }
-}
-
-/** Returns the next event, or `undefined` after `ms` milliseconds. Leaves no timer behind. */
-function nextOrTimeout<T>(next: Promise<T>, ms: number): Promise<T | undefined> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => resolve(undefined), Math.max(1, ms));
-    timer.unref();
-    next.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
 }

@@ -17,7 +17,7 @@ export class OutputNames {
   readonly #prompt: LivePrompt;
   readonly #ports: PromptPorts;
   /** The outputs that were named here, by id. */
-  #named: Map<string, { readonly output: Output; readonly file: KnownFile }> | undefined;
+  readonly #named = new Map<string, { readonly output: Output; readonly file: KnownFile }>();
   /** The texts of files that were read here, by id. `undefined`: the text cannot be shown. */
   readonly #texts = new Map<string, string | undefined>();
 
@@ -37,7 +37,6 @@ export class OutputNames {
       await this.#ports.records.files.remove(this.#prompt.caller.user, file);
       return undefined;
     }
-    this.#named ??= new Map();
     this.#named.set(output.id, { output, file });
     return file;
   }
@@ -74,7 +73,7 @@ export class OutputNames {
     const named = new Map<string, KnownFile>();
     const pause = yieldEvery(OUTPUTS_PER_TURN);
     for (const output of job.outputs) {
-      const known = this.#named?.get(output.id)?.file;
+      const known = this.#named.get(output.id)?.file;
       named.set(output.id, known ?? (await this.#nameOutput(output)));
       await pause();
     }
@@ -86,7 +85,6 @@ export class OutputNames {
    * and the first one is gone. Only the existing file keeps a name.
    */
   async removeReplaced(job: Job): Promise<void> {
-    if (!this.#named) return;
     const ids = new Set(job.outputs.map(({ id }) => id));
     const files = new Set(job.outputs.map(fileKeyOf));
     for (const { output, file } of this.#named.values()) {
