@@ -67,10 +67,10 @@ export class Acceptor {
     };
     const { graph, subfolder } = submission;
     const outputs = chooseOutputs(submission, info);
-    const placed = await this.#resolveFiles(caller, graph, subfolder);
-    if (policy.traits.isService) refuseFolderNames({ graph, resolvedFiles: placed, outputs });
+    const resolvedFiles = await this.#resolveFiles(caller, graph, subfolder);
+    if (policy.traits.isService) refuseFolderNames({ graph, resolvedFiles, outputs });
     const traceparent = frames.spans?.traceparentOf(caller);
-    const details = { outputs, placed, caller, traceparent };
+    const details = { outputs, resolvedFiles, caller, traceparent };
     const plan = createPlan(this.#newKey(createdAtMs), submission, details);
     const graphJson = await runInSteps(stringifySteps(plan.graph as Json));
     const extraDataJson = await runInSteps(stringifySteps(plan.extraData));

@@ -1,4 +1,4 @@
-import { IS_TERMINAL, type JobStatus } from '../protocol/v2.ts';
+import { type Graph, IS_TERMINAL, type JobStatus } from '../protocol/v2.ts';
 import { unload } from '../lib/lazy-json.ts';
 import { ByUser } from '../sockets/by-user.ts';
 import type { LivePrompt } from './live-prompt.ts';
@@ -12,6 +12,13 @@ type LivePromptState = 'waiting' | 'queued' | 'running' | 'ending';
 
 /** The number of a user's prompts whose graphs stay in memory. */
 const LOADED_PROMPTS = 16;
+
+/** A job that a prompt gets, with the graph that v1 shows. */
+export type NewJob = {
+  readonly jobId: string;
+  readonly graph: Graph;
+  readonly targets: readonly string[];
+};
 
 /** Called when a prompt begins to wait, and each time its own reason changes. */
 type OnPending = (prompt: LivePrompt, reason: PendingReason) => void;
@@ -41,16 +48,21 @@ export class LivePrompts {
     this.#onPending?.(prompt, prompt.waitReason);
   }
 
-  /** Sets the v2 job of a prompt. `find` then finds the prompt by the id of the job, too. */
-  setJobId(prompt: LivePrompt, jobId: string): void {
+  /**
+   * Sets the v2 job of a prompt, and what v1 shows of it. `find` then finds the prompt by the id of
+   * the job, too.
+   */
+  setJob(prompt: LivePrompt, { jobId, graph, targets }: NewJob): void {
+    if (prompt.jobId !== jobId) prompt.status = 'queued';
     this.#changeJobId(prompt, jobId);
     this.setWaitReason(prompt, 'job_queued');
+    Object.assign(prompt, { graph, targets });
   }
 
   /**
    * Removes the job from a prompt: the job is gone, and the prompt is going to get another one.
    */
-  clearJobId(prompt: LivePrompt): void {
+  clearJob(prompt: LivePrompt): void {
     this.#changeJobId(prompt, null);
     prompt.status = undefined;
     this.setWaitReason(prompt, 'job_lost');

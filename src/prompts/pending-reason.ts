@@ -86,7 +86,7 @@ const PROMPT_REASONS = {
     notification: 'outcomeUnknown',
   },
 
-  /** Set by `LivePrompts.setJobId`. Stands for `QUEUE_REASONS` where the queue is not asked. */
+  /** Set by `LivePrompts.setJob`. Stands for `QUEUE_REASONS` where the queue is not asked. */
   job_queued: { text: 'Its job is in the queue of the upstream.', notification: 'queued' },
 } as const satisfies { readonly [reason: string]: PendingRow };
 

@@ -12,5 +12,5 @@ export function submittedWorkflow(row: PromptRow): Graph {
 
 /** Returns the files that the workflow of a prompt refers to, under their v1 names. */
 export function submittedFiles(row: PromptRow) {
-  return restorePlan(row, { user: row.user }).placed;
+  return restorePlan(row, { user: row.user }).resolvedFiles;
 }

@@ -59,13 +59,13 @@ describe('a prompt is found', () => {
     const prompt = promptOf('p');
     const found = () => ['p', 'a', 'b'].filter((id) => live.find('ann', id) === prompt);
     live.add(prompt);
-    live.setJobId(prompt, 'a');
-    live.setJobId(prompt, 'b');
+    live.setJob(prompt, { jobId: 'a', graph: {}, targets: [] });
+    live.setJob(prompt, { jobId: 'b', graph: {}, targets: [] });
     expect([found(), live.find('bob', 'b')]).toEqual([['p', 'b'], undefined]);
-    live.clearJobId(prompt);
+    live.clearJob(prompt);
     expect(found()).toEqual(['p']);
     live.remove(prompt);
-    live.setJobId(prompt, 'a');
+    live.setJob(prompt, { jobId: 'a', graph: {}, targets: [] });
     expect(found()).toEqual([]);
   });
 });
@@ -100,8 +100,8 @@ test('reports each change of the reason to wait once', () => {
   live.add(prompt);
   live.setWaitReason(prompt, 'no_room');
   live.setWaitReason(prompt, 'no_room');
-  live.setJobId(prompt, 'j');
-  live.clearJobId(prompt);
+  live.setJob(prompt, { jobId: 'j', graph: {}, targets: [] });
+  live.clearJob(prompt);
   live.awaitCredential(prompt);
   expect(reports).toEqual(['k submitting', 'k no_room', 'k job_queued', 'k job_lost', 'k no_key']);
 });

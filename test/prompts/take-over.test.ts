@@ -37,7 +37,7 @@ async function open(more: object, followed?: object) {
       prompts: { live: async (of?: string) => (of ? [row] : []), get: async () => row },
       eventLog,
     },
-    frames: { livePrompts: { setJobId() {}, has: () => true } },
+    frames: { livePrompts: { setJob() {}, has: () => true } },
   });
   const parts = {
     follower: {

@@ -75,7 +75,7 @@ export class EntryApplier {
         return this.#applyInput(entry.input, position);
       case 'waits':
         // Where this process sends the prompt again, its job is already cleared.
-        if (prompt.jobId !== null) livePrompts.clearJobId(prompt);
+        if (prompt.jobId !== null) livePrompts.clearJob(prompt);
         return this.#applyWait(this.#hadJob ? 'job_lost' : 'in_outbox');
       case 'sought':
         return this.#applyWait('searching');

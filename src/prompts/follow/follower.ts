@@ -2,10 +2,10 @@ import { readValue } from '../../lib/lazy-json.ts';
 import { BackgroundTasks } from '../../lib/concurrency.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
 import type { Caller } from '../../protocol/job-api.ts';
-import type { Graph } from '../../protocol/v2.ts';
 import type { Channel } from '../../sockets/channel.ts';
 import { previewMethodIn } from '../../sockets/preview-method.ts';
 import { LivePrompt, type NewLivePrompt } from '../live-prompt.ts';
+import type { NewJob } from '../live-prompts.ts';
 import {
   LeadershipLost,
   type LogSubscriber,
@@ -21,13 +21,6 @@ import { FollowedPrompt } from './followed-prompt.ts';
 import { type EndWithoutJob, JobConsumer, type JobConsumerOptions } from './job-consumer.ts';
 import type { ReplaceLostJob } from './missing-job.ts';
 import { retry } from '../../lib/retry.ts';
-
-/** A job that a prompt gets, with the graph that v1 shows. */
-type NewJob = {
-  readonly jobId: string;
-  readonly graph: Graph;
-  readonly targets: readonly string[];
-};
 
 /** Entries about the prompt itself; the other entries are the events of its job. */
 type StateEntryKind = Exclude<PromptLogEntry['kind'], 'input'>;
@@ -111,11 +104,10 @@ export class Follower {
   }
 
   /** Sets the job of the prompt and opens its event stream. */
-  openEventStream(prompt: LivePrompt, { jobId, graph, targets }: NewJob): void {
+  openEventStream(prompt: LivePrompt, job: NewJob): void {
+    const { jobId } = job;
     const isKnown = prompt.jobId === jobId;
-    const status = isKnown ? prompt.status : 'queued';
-    this.#ports.frames.livePrompts.setJobId(prompt, jobId);
-    Object.assign(prompt, { graph, targets, status });
+    this.#ports.frames.livePrompts.setJob(prompt, job);
     const followed = this.#followed.get(prompt.key);
     if (!followed || (isKnown && followed.eventStream)) return;
     followed.eventStream = this.#ports.jobs.api.events(prompt.caller, jobId, followed.signal);

@@ -11,10 +11,9 @@ export function readLinkedJob(
   row: PromptRow | undefined,
 ): void {
   if (prompt.jobId !== null || !row || row.jobId === null) return;
-  livePrompts.setJobId(prompt, row.jobId);
-  Object.assign(prompt, {
+  livePrompts.setJob(prompt, {
+    jobId: row.jobId,
     graph: parseJson(row.graphJson) as Graph,
     targets: parseJson(row.targetsJson) as readonly string[],
-    status: 'queued',
   });
 }

@@ -98,12 +98,14 @@ async function nextPlan(
   caller: Caller,
   { plan, error, refusal }: FailedAttempt,
 ): Promise<SubmissionPlan | undefined> {
-  const { placed } = plan;
   const isRenewed = plan.idempotencyKey === renewedKey(plan);
   const renewed = isRenewed
     ? undefined
-    : await renewAssets({ jobs: api, files, reupload }, caller, { resolvedFiles: placed, error });
-  if (renewed) return { ...plan, placed: renewed, idempotencyKey: renewedKey(plan) };
+    : await renewAssets({ jobs: api, files, reupload }, caller, {
+        resolvedFiles: plan.resolvedFiles,
+        error,
+      });
+  if (renewed) return { ...plan, resolvedFiles: renewed, idempotencyKey: renewedKey(plan) };
   const validOutputs = outputsWithoutErrors(refusal.body.node_errors, plan.outputs);
   const isPartial = validOutputs.length > 0 && validOutputs.length < plan.outputs.length;
   return refusal.status === 400 && isPartial ? withOutputs(plan, validOutputs) : undefined;
@@ -121,8 +123,8 @@ export function brokenOff(plan: SubmissionPlan): FailedAttempt {
 }
 
 /** Returns the error with the names that the client gave to its files. */
-function withNamesOf({ placed }: SubmissionPlan, error: V2Error): V2Error {
-  const names = givenNames(placed);
+function withNamesOf({ resolvedFiles }: SubmissionPlan, error: V2Error): V2Error {
+  const names = givenNames(resolvedFiles);
   const message = withGivenNames(error.message, names) as string;
   return { ...error, message, details: withGivenNames(error.details, names) };
 }
@@ -133,8 +135,8 @@ function withNodeErrors(sent: FailedAttempt, nodeErrors: NodeErrors): FailedAtte
 }
 
 /** Returns the answer of `POST /prompt` to a refusal of this plan. */
-export function toRefusal(error: V2Error, { graph, outputs, placed }: SubmissionPlan): V1Refusal {
-  return toPromptRefusal(error, graph, { outputs, resolvedFiles: placed });
+export function toRefusal(error: V2Error, plan: SubmissionPlan): V1Refusal {
+  return toPromptRefusal(error, plan.graph, plan);
 }
 
 /** Used at most once: a file that is missing a second time is gone. */

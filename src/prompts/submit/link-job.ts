@@ -28,7 +28,7 @@ export async function linkJob(
 ): Promise<void> {
   // v1 shows literals as v2 coerced them, and files as the client named them.
   const coerced = job.x_workflow ?? {};
-  const graph = await runInSteps(applyCoercions(plan.graph, coerced, plan.placed));
+  const graph = await runInSteps(applyCoercions(plan.graph, coerced, plan.resolvedFiles));
   follower.openEventStream(prompt, { jobId: job.id, graph, targets: plan.outputs });
   const isChanged = graph !== plan.graph;
   const graphJson = isChanged ? await runInSteps(stringifySteps(graph as Json)) : undefined;

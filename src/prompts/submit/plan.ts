@@ -22,7 +22,7 @@ export type SubmissionPlan = {
   readonly idempotencyKey: string;
   /** The graph as the client sent it. */
   readonly graph: Graph;
-  readonly placed: readonly ResolvedFile[];
+  readonly resolvedFiles: readonly ResolvedFile[];
   readonly outputs: readonly string[];
   /** True when the whole graph is sent; false: only the nodes that the outputs need. */
   readonly isWhole: boolean;
@@ -59,7 +59,7 @@ type PlanJson = {
 type PlanDetails = {
   readonly caller: Caller;
   readonly outputs: readonly string[];
-  readonly placed: readonly ResolvedFile[];
+  readonly resolvedFiles: readonly ResolvedFile[];
   readonly traceparent: string | undefined;
 };
 
@@ -68,11 +68,10 @@ export function createPlan(
   submission: Submission,
   details: PlanDetails,
 ): SubmissionPlan {
-  const { outputs, placed, caller, traceparent } = details;
+  const { caller, ...rest } = details;
   const { graph, number, extraData, partialTargets } = submission;
   return {
-    outputs,
-    placed,
+    ...rest,
     promptKey: key,
     idempotencyKey: key,
     graph,
@@ -82,7 +81,6 @@ export function createPlan(
     secrets: partnerCredentialsOf(extraData),
     ownSecrets: findOwnSecrets(partnerCredentialsOf(extraData), caller),
     lacksSecrets: false,
-    traceparent,
   };
 }
 
@@ -125,19 +123,19 @@ export function changedKey(plan: SubmissionPlan, change: string): string {
 }
 
 /** Returns the workflow that is sent to v2. */
-export function workflowOf({ graph, placed, isWhole, outputs }: SubmissionPlan): Graph {
-  const workflow = insertAssetReferences(graph, placed);
+export function workflowOf({ graph, resolvedFiles, isWhole, outputs }: SubmissionPlan): Graph {
+  const workflow = insertAssetReferences(graph, resolvedFiles);
   return isWhole ? workflow : pruneTo(workflow, outputs);
 }
 
 /** Returns the part of the plan that the ledger has to store before the plan is sent. */
 export function toStoredPlan(plan: SubmissionPlan): Pick<PromptRow, 'intentJson' | 'targetsJson'> {
-  const { idempotencyKey: key, placed, isWhole, outputs, secrets, traceparent } = plan;
+  const { idempotencyKey: key, resolvedFiles: placed, isWhole, secrets, traceparent } = plan;
   const ownKeys = plan.ownSecrets;
   const hasSecrets = plan.lacksSecrets || Object.keys(secrets).length > 0;
   const trace = traceparent === undefined ? undefined : { traceparent };
   const stored: PlanJson = { key, placed, isWhole, hasSecrets, ownKeys, ...trace };
-  return { intentJson: JSON.stringify(stored), targetsJson: JSON.stringify(outputs) };
+  return { intentJson: JSON.stringify(stored), targetsJson: JSON.stringify(plan.outputs) };
 }
 
 /** Reads a stored plan. The record of a job that was submitted through v2 has none. */
@@ -176,7 +174,7 @@ export function restorePlan(row: PromptRow, { credential }: Caller): SubmissionP
     promptKey: row.key,
     idempotencyKey: stored.key ?? row.key,
     graph: parseJson(row.graphJson) as Graph,
-    placed: stored.placed ?? [],
+    resolvedFiles: stored.placed ?? [],
     outputs: parseJson(row.targetsJson) as readonly string[],
     isWhole: stored.isWhole ?? true,
     number: row.number,

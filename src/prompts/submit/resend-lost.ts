@@ -68,7 +68,7 @@ export function createReplaceLostJob(ports: PromptPorts, submissions: Submission
     const { promptId } = prompt;
     const facts = { event: 'prompt.resent', user: row.user, promptId, jobId: row.jobId };
     frames.log.warn(facts, 'the job service lost a queued prompt; sending it again');
-    frames.livePrompts.clearJobId(prompt);
+    frames.livePrompts.clearJob(prompt);
     const waitMs = backoffMs(policy.pace, newKeyCount(plan) - 1);
     await submissions.continue({ prompt, plan, state: 'outbox', waitMs });
     return 'sent';

@@ -281,7 +281,7 @@ test('says why a prompt without a job waits, and that its job is in the queue', 
     await follower.appendEntry(prompt, kind);
     reasons.push(prompt.waitReason);
   }
-  livePrompts.setJobId(prompt, 'j');
+  livePrompts.setJob(prompt, { jobId: 'j', graph: {}, targets: [] });
   await follower.appendEntry(prompt, 'attached');
   reasons.push(prompt.waitReason);
   await follower.appendEntry(prompt, 'waits');

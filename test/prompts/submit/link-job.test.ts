@@ -33,7 +33,7 @@ test('a prompt that was cancelled while it was sent is linked when the cancel of
     follow: async () => void events.push('follow'),
   };
   const parts = { follower: follower as unknown as Follower, jobCanceller: canceller };
-  const plan = { graph: {}, placed: [], outputs: ['1'] } as unknown as SubmissionPlan;
+  const plan = { graph: {}, resolvedFiles: [], outputs: ['1'] } as unknown as SubmissionPlan;
   await linkJob(ports, parts, { prompt: live, plan, job: { id: 'j' } as Job });
   await clock.advance(1000);
   expect(events).toEqual(['link', 'follow', 'cancel', 'cancel']);

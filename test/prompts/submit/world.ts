@@ -4,7 +4,7 @@ import type { JobSearch, Result, SubmitRequest } from '../../../src/protocol/job
 import { ok } from '../../../src/protocol/job-api.ts';
 import type { Graph, Job } from '../../../src/protocol/v2.ts';
 import { LivePrompt, type NewLivePrompt } from '../../../src/prompts/live-prompt.ts';
-import { LivePrompts } from '../../../src/prompts/live-prompts.ts';
+import { LivePrompts, type NewJob } from '../../../src/prompts/live-prompts.ts';
 import { LeadershipLost, ifLeadershipLost } from '../../../src/prompts/prompt-event-log.ts';
 import type { PromptPorts } from '../../../src/prompts/ports.ts';
 import { takeOverPrompt } from '../../../src/prompts/take-over-prompt.ts';
@@ -271,7 +271,7 @@ export class Server {
       this.#world.ends.delete(key);
       return { ...row, state: 'outbox', jobId: null, ...toStoredPlan(plan) };
     });
-    this.livePrompts.clearJobId(prompt);
+    this.livePrompts.clearJob(prompt);
     await this.submissions.continue({ prompt, plan, state: 'outbox', waitMs: 1000 });
   }
 
@@ -362,8 +362,7 @@ export class Server {
       },
       continueEnd: () => false,
       releaseFrames() {},
-      openEventStream: (prompt: LivePrompt, { jobId }: { jobId: string }) =>
-        this.livePrompts.setJobId(prompt, jobId),
+      openEventStream: (prompt: LivePrompt, job: NewJob) => this.livePrompts.setJob(prompt, job),
       follow: async ({ key }: LivePrompt) => this.#world.failIfFull(key, 'attached'),
       appendEntry: entry,
       remove: async (prompt: LivePrompt) => {
@@ -407,7 +406,7 @@ function draftOf(key: string, createdAtMs: number, more: object): SubmissionDraf
     promptKey: key,
     idempotencyKey: key,
     graph: GRAPH,
-    placed: [],
+    resolvedFiles: [],
     outputs: ['1'],
     isWhole: true,
     number: submission.number,
