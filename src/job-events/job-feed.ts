@@ -9,8 +9,7 @@ type PreviewEvent = Extract<JobEvent, { event: 'preview' }>;
 
 /**
  * The events of one job, for any number of subscribers. A subscriber gets the latest status,
- * progress and preview first, then every new event. It is a class, since thousands of jobs wait at
- * a time.
+ * progress and preview first, then every new event.
  */
 export class JobFeed {
   readonly #onEmpty: () => void;

@@ -32,13 +32,17 @@ export class ExternalJobImporter {
   /** Resolves when the job is recorded, or is not going to be. Never rejects. */
   importJob(externalJob: ExternalJob): Promise<void> {
     const { caller, jobId } = externalJob;
-    return this.#tasks.run(
-      () => this.#importOnce(externalJob),
+    const name = `${caller.user} ${jobId}`;
+    if (this.#inProgress.has(name)) return Promise.resolve();
+    this.#inProgress.add(name);
+    const imported = this.#tasks.run(
+      () => this.#importNewJob(externalJob),
       (error) => {
         const facts = { event: 'external_job.import_failed', err: error, user: caller.user, jobId };
         this.#ports.frames.log.error(facts, 'could not record a v2 job as a v1 prompt');
       },
     );
+    return imported.finally(() => this.#inProgress.delete(name));
   }
 
   /** Records that a cancel of this job was sent to the upstream through v2. */
@@ -61,17 +65,6 @@ export class ExternalJobImporter {
   /** Waits for imports in progress. */
   close(): Promise<void> {
     return this.#tasks.close();
-  }
-
-  async #importOnce(externalJob: ExternalJob): Promise<void> {
-    const name = `${externalJob.caller.user} ${externalJob.jobId}`;
-    if (this.#inProgress.has(name)) return;
-    this.#inProgress.add(name);
-    try {
-      await this.#importNewJob(externalJob);
-    } finally {
-      this.#inProgress.delete(name);
-    }
   }
 
   async #importNewJob(externalJob: ExternalJob): Promise<void> {

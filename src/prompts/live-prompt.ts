@@ -21,11 +21,7 @@ export type NewLivePrompt = {
   readonly isV2Job?: boolean;
 };
 
-/**
- * A prompt between its accepted `POST` and its history entry. A class, because of its accessors: in
- * an object literal they give each object a hidden class of its own. The members are assigned one
- * by one, since spreading takes a hundred times as long.
- */
+/** A prompt between its accepted `POST` and its history entry. */
 export class LivePrompt {
   readonly key: string;
   readonly promptId: string;

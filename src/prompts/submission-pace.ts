@@ -27,15 +27,6 @@ export const DEFAULT_PACE = {
 
 export type SubmissionPace = Readonly<typeof DEFAULT_PACE>;
 
-/** Returns the wait after a capacity refusal, before jitter. */
-export function retryAfterMs(
-  { retryAfterMs: { least, most, unstated } }: SubmissionPace,
-  seconds: number | undefined,
-): number {
-  const requestedMs = seconds === undefined ? unstated : seconds * 1000;
-  return Math.min(most, Math.max(least, requestedMs));
-}
-
 /** Adds up to a fifth, so that prompts that wait do not all continue at the same moment. */
 export function withJitter(ms: number): number {
   return ms * (1 + Math.random() * 0.2);
@@ -44,9 +35,4 @@ export function withJitter(ms: number): number {
 /** Returns the wait after so many failures in a row, before jitter: twice as long each time. */
 export function backoffMs({ notSentMs }: SubmissionPace, failures: number): number {
   return Math.min(notSentMs.last, notSentMs.first * 2 ** Math.min(failures, 10));
-}
-
-/** Returns the wait before the next search, which grows with each search. */
-export function nextSearchWaitMs({ searchMs }: SubmissionPace, lastMs: number): number {
-  return Math.min(searchMs.last, Math.max(searchMs.first, lastMs * 1.5));
 }

@@ -9,7 +9,7 @@ import type { ContinuedSubmission, Submissions } from './submit/submissions.ts';
 export type PromptParts = FollowParts & { readonly submissions: Submissions };
 
 /** The work that is done when all prompts are in place. */
-export type NextStep = () => Promise<void> | void;
+export type NextStep = () => Promise<void>;
 
 /** Continues a prompt, which this process now leads, from the step where its process ended. */
 export async function takeOverPrompt(

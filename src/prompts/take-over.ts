@@ -120,7 +120,7 @@ export class PromptTakeover {
     await Promise.all(
       steps
         .toSorted((one, other) => byQueueOrder(one.prompt, other.prompt))
-        .map(({ prompt, run }) => this.#orStopLeading(prompt.key, async () => run())),
+        .map(({ prompt, run }) => this.#orStopLeading(prompt.key, run)),
     );
   }
 

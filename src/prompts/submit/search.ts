@@ -1,6 +1,6 @@
-import type { Caller } from '../../protocol/job-api.ts';
 import type { Job } from '../../protocol/v2.ts';
 import type { JobsPort, PromptRecords } from '../ports.ts';
+import type { PendingSubmission } from './pending-submission.ts';
 import { KEY_LABEL, type SubmissionPlan, workflowOf } from './plan.ts';
 import type { SearchInput } from './submission-table.ts';
 
@@ -12,17 +12,11 @@ export type Search = {
   readonly mayForgetKeys: boolean;
 };
 
-type SearchedPrompt = {
-  readonly caller: Caller;
-  readonly plan: SubmissionPlan;
-  readonly createdAtMs: number;
-};
-
 /** Searches once for the job of a prompt. */
 export async function searchForJob(
   jobs: JobsPort,
   records: PromptRecords,
-  { caller, plan, createdAtMs }: SearchedPrompt,
+  { caller, plan, createdAtMs }: PendingSubmission,
 ): Promise<Search> {
   const searched = await jobs.api.search(caller, {
     workflow: workflowOf(plan),

@@ -6,8 +6,8 @@ import {
   outputsWithoutErrors,
   unreachableUpstream,
 } from '../../translate/prompt-refusal.ts';
-import type { LivePrompt } from '../live-prompt.ts';
 import type { Follower } from '../follow/follower.ts';
+import type { EndWithoutJob } from '../follow/job-consumer.ts';
 import { type WaitReason, isInOutbox } from '../pending-reason.ts';
 import type { PromptPorts } from '../ports.ts';
 import { LeadershipLost, ifLeadershipLost } from '../prompt-event-log.ts';
@@ -54,10 +54,10 @@ export class SubmissionActions {
     refuse: (submission, input) => this.#refuse(submission, input),
     'answer unknown': (submission) => this.#answerUnknown(submission),
     fail: (submission) => this.#fail(submission),
-    remove: (submission) => this.#end(submission, (prompt) => this.#follower.remove(prompt)),
+    remove: (submission) => this.#end(submission, 'removed'),
     'give up: not taken': (submission) => this.#giveUp(submission, NEVER_TAKEN),
     'give up: not known': (submission) => this.#giveUp(submission, NOT_FOUND_OUT),
-    cancel: (submission) => this.#cancel(submission),
+    cancel: (submission) => this.#end(submission, { kind: 'canceled' }),
     'cancel job': (submission, input) => this.#cancelJob(submission, input),
     stop: async () => undefined,
   } as const satisfies Record<Action, Act>;
@@ -216,9 +216,7 @@ export class SubmissionActions {
   async #fail(submission: PendingSubmission): Next {
     const { failedAttempt: failed, plan } = submission;
     const error = failed ? jobErrorOf(failed.error, failed.refusal, plan.graph) : SECRETS_GONE;
-    return this.#end(submission, (prompt) =>
-      this.#follower.finishWithoutJob(prompt, { kind: 'failed', error }),
-    );
+    return this.#end(submission, { kind: 'failed', error });
   }
 
   async #giveUp(submission: PendingSubmission, reason: string): Next {
@@ -226,23 +224,16 @@ export class SubmissionActions {
     const { user } = caller;
     const facts = { event: 'submission.abandoned', user, promptId: prompt?.promptId, reason };
     this.#ports.frames.log.warn(facts, 'gave up a submission');
-    return this.#end(submission, (one) =>
-      this.#follower.finishWithoutJob(one, { kind: 'lost', reason }),
-    );
-  }
-
-  #cancel(submission: PendingSubmission): Next {
-    return this.#end(submission, (prompt) =>
-      this.#follower.finishWithoutJob(prompt, { kind: 'canceled' }),
-    );
+    return this.#end(submission, { kind: 'lost', reason });
   }
 
   /** Ends the prompt. Its job is searched for when there may be one. */
-  async #end(submission: PendingSubmission, finish: (prompt: LivePrompt) => Promise<void>): Next {
+  async #end(submission: PendingSubmission, ending: EndWithoutJob | 'removed'): Next {
     const { prompt } = submission;
     submission.isBusy = true;
     this.#leaveOutbox(submission);
-    if (prompt) await finish(prompt);
+    if (prompt && ending === 'removed') await this.#follower.remove(prompt);
+    if (prompt && ending !== 'removed') await this.#follower.finishWithoutJob(prompt, ending);
     return this.#ended(submission);
   }
 

@@ -21,7 +21,7 @@ export class SubmissionCalls {
   /** Records state and plan: a process that takes over continues from there. */
   async record(
     submission: PendingSubmission,
-    state: Exclude<SubmissionState, 'done'>,
+    state: SubmissionState,
     plan: SubmissionPlan,
   ): Promise<void> {
     const { prompts } = this.#ports.records;
@@ -33,7 +33,6 @@ export class SubmissionCalls {
   async send(submission: PendingSubmission): Promise<Input> {
     const { facts, plan } = submission;
     const state = submission.state === 'outbox' ? 'sent' : submission.state;
-    if (state === 'done') throw new Error('a prompt that has ended is not sent');
     const { isFirstSend } = submission;
     submission.isFirstSend = false;
     if (!isFirstSend) await this.record(submission, state, plan);

@@ -1,13 +1,8 @@
-import {
-  type SubmissionPace,
-  backoffMs,
-  nextSearchWaitMs,
-  retryAfterMs,
-} from '../submission-pace.ts';
+import { type SubmissionPace, backoffMs } from '../submission-pace.ts';
 import type { PendingSubmission } from './pending-submission.ts';
 import type { Input } from './submission-table.ts';
 
-/** Returns the wait after this input, before the submission continues. */
+/** Returns the wait after this input, before the submission continues, and before jitter. */
 export function waitMsOf(
   pace: SubmissionPace,
   submission: PendingSubmission,
@@ -17,10 +12,14 @@ export function waitMsOf(
   if (state === 'submitting') return answeringWaitMs(pace, submission, input);
   if (input === 'not sent') return backoffMs(pace, facts.notSent);
   const error = failedAttempt?.error;
-  if (input === 'full' || error?.status === 507)
-    return retryAfterMs(pace, error?.retryAfterSeconds);
+  if (input === 'full' || error?.status === 507) {
+    const { least, most, unstated } = pace.retryAfterMs;
+    const seconds = error?.retryAfterSeconds;
+    return Math.min(most, Math.max(least, seconds === undefined ? unstated : seconds * 1000));
+  }
   if (!facts.mayHaveJob) return pace.notSentMs.last;
-  submission.searchWaitMs = nextSearchWaitMs(pace, submission.searchWaitMs);
+  const { first, last } = pace.searchMs;
+  submission.searchWaitMs = Math.min(last, Math.max(first, submission.searchWaitMs * 1.5));
   return submission.searchWaitMs;
 }
 
