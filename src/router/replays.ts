@@ -65,7 +65,8 @@ export function createReplays({ store, now, limits, isShared }: ReplaysOptions):
     consume: () => orUnavailable(store.settle(holder, consumedAt(now()))),
     end: () => void running.delete(holder.requestId),
     async settle(reply) {
-      if (isReleasing(reply.status)) return await orUnavailable(store.release(holder));
+      if (reply.status >= 500 || RELEASING_STATUSES.includes(reply.status))
+        return await orUnavailable(store.release(holder));
       const body = Buffer.from(reply.body ?? '');
       const { status, contentType = '' } = reply;
       const kept = body.length + (await store.recordedBytes());
@@ -107,10 +108,6 @@ export function fingerprintOf(parts: readonly string[]): string {
   const hash = createHash('sha256');
   for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part);
   return hash.digest('hex');
-}
-
-function isReleasing(status: number): boolean {
-  return status >= 500 || RELEASING_STATUSES.includes(status);
 }
 
 function replyToRetry(row: ReplayRow, fingerprint: string): RouterReply {

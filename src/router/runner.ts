@@ -61,7 +61,9 @@ export function createModelRunner(options: ModelRunnerOptions) {
       const call = { input, body, caller: modelCaller.caller, signal };
       const run = async (): Promise<RunEnd> => await def.run(call);
       return await Promise.race([
-        run().catch((cause: unknown) => crashOrStop(signal, cause)),
+        run().catch((cause: unknown): RunEnd =>
+          signal.aborted ? stopEnd(signal) : { kind: 'crashed', cause },
+        ),
         whenStopped(signal),
       ]);
     } finally {
@@ -182,10 +184,6 @@ function whenStopped(signal: AbortSignal): Promise<RunEnd> {
     if (signal.aborted) resolveLater();
     else signal.addEventListener('abort', resolveLater, { once: true });
   });
-}
-
-function crashOrStop(signal: AbortSignal, cause: unknown): RunEnd {
-  return signal.aborted ? stopEnd(signal) : { kind: 'crashed', cause };
 }
 
 function stopEnd(signal: AbortSignal): RunEnd {

@@ -76,7 +76,7 @@ function expectMetadata(bytes: Uint8Array, recorded: Recorded[string]): void {
 test.each(REFUSED.map((row) => row.case))('%s is refused as by the original', (name) => {
   const { prompt } = recordedJson(name, 'graph.json') as unknown as { prompt: Graph };
   const found = findOutputs(prompt, ALL_NODES);
-  const options = { nodes: ALL_NODES };
+  const options = { nodes: ALL_NODES, unknownFiles: new Map() };
   const result = found.ok ? runSteps(validateOutputs(prompt, found.value, options)) : found;
   if (result.ok) throw new Error('it was accepted');
   const { error, x_native: nodeErrors } = result.error.details as JsonObject;

@@ -20,22 +20,19 @@ export function checkPathAndLifetime(asset: {
   expiresInSeconds?: number;
 }): Result<never> | undefined {
   const { filePath, expiresInSeconds: seconds } = asset;
-  if (filePath !== undefined && !isRelativePath(filePath)) {
-    return refuse(
-      422,
-      'invalid_request',
+  if (filePath !== undefined && !isRelativePath(filePath))
+    return invalid(
       'file_path must be a relative path without special segments and broken characters',
     );
-  }
   if (seconds === undefined) return undefined;
   if (Number.isInteger(seconds) && seconds >= MIN_EXPIRES_IN_S && seconds <= MAX_EXPIRES_IN_S)
     return undefined;
   const range = `${MIN_EXPIRES_IN_S} to ${MAX_EXPIRES_IN_S}`;
-  return refuse(
-    422,
-    'invalid_request',
-    `expires_in must be a whole number of seconds from ${range}`,
-  );
+  return invalid(`expires_in must be a whole number of seconds from ${range}`);
+}
+
+function invalid(message: string): Result<never> {
+  return refuse(422, 'invalid_request', message);
 }
 
 /**

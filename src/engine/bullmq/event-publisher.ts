@@ -40,15 +40,6 @@ export class EventPublisher extends JobFeed {
 
   override emit(event: JobEvent): void {
     super.emit(event);
-    this.#publish(event);
-  }
-
-  /** Resolves when all events so far are written, or cannot be written. */
-  drain(): Promise<void> {
-    return this.#send();
-  }
-
-  #publish(event: JobEvent): void {
     if (this.#isOver) return;
     if (event.event === 'preview') {
       dropOldestPreview(this.#waiting, ({ kind }) => kind === 'p');
@@ -58,6 +49,11 @@ export class EventPublisher extends JobFeed {
       this.#waiting.push({ kind: 'e', n: ++this.#eventCount, text: stringifyJson(event), fields });
     }
     void this.#send();
+  }
+
+  /** Resolves when all events so far are written, or cannot be written. */
+  drain(): Promise<void> {
+    return this.#send();
   }
 
   async #sendBatch(): Promise<void> {

@@ -111,7 +111,7 @@ async function readStored(name: string, { files, ask }: CallContextOptions): Pro
   const hash = files.get(name);
   if (hash === undefined) throw new Error(`${name} is not a file of this workflow`);
   try {
-    const bytes = await ask({ kind: 'read', ask: hash });
+    const bytes = await ask('read', hash);
     if (bytes) return bytes;
   } catch (cause) {
     if (isStorageUnavailable(cause))
@@ -128,8 +128,7 @@ async function store(
   { ask, spoolDir }: Pick<CallContextOptions, 'ask' | 'spoolDir'>,
 ): Promise<StoredOutput> {
   try {
-    const file = { ...named, ...spool(bytes, spoolDir) };
-    return await ask({ kind: 'save', ask: { nodeId, file } });
+    return await ask('save', nodeId, { ...named, ...spool(bytes, spoolDir) });
   } catch (cause) {
     const { start, end } = named.name;
     const code = (cause as NodeJS.ErrnoException).code ?? 'unknown error';

@@ -5,7 +5,12 @@ import type { NodeRecord, NodeRecords } from './node-cache.ts';
 import type { MemoryMeter } from './memory-meter.ts';
 import type { RunPlan, PlannedNode } from './run-plan.ts';
 import { createSchedule } from './schedule.ts';
-import type { FromWorker, ShownResult, StoredOutput } from '../jobs/worker-protocol.ts';
+import type {
+  AskMainThread,
+  FromWorker,
+  ShownResult,
+  StoredOutput,
+} from '../jobs/worker-protocol.ts';
 import { toValue } from './node-values.ts';
 
 /** The context of a running call, and the files that it has saved. */
@@ -26,10 +31,7 @@ export type Execution = {
   readonly records: NodeRecords;
   readonly meter: MemoryMeter;
   readonly post: (message: FromWorker) => void;
-  /** Called once, before the first node that is not cached. */
-  begin(): Promise<unknown>;
-  /** Resolves when the main thread has handled all posted messages. */
-  readonly handled: () => Promise<null>;
+  readonly ask: AskMainThread;
   contextFor(node: PlannedNode): CallContext;
 };
 
@@ -55,7 +57,9 @@ export class NodeCallError extends Error {
 export async function execute(execution: Execution): Promise<void> {
   const { plan, records, targets } = execution;
   const cached = [...plan.values()].filter((node) => records.has(node.signature));
-  const waiting = nodesToRun(execution);
+  const needed = neededNodes(targets, execution);
+  // A cached target is included, so that its old result is shown. The inputs of a cached node are not.
+  const waiting = new Map([...plan].filter(([id]) => targets.has(id) || needed.has(id)));
   const skipped = cached.filter((node) => !waiting.has(node.id));
   for (const node of cached) execution.meter.settle(records.get(node.signature)?.slots ?? []);
   execution.post({
@@ -72,7 +76,7 @@ export async function execute(execution: Execution): Promise<void> {
   let nodesRun = 0;
   for (let node = schedule.next(); node; node = schedule.next()) {
     if (!hasBegun && !records.has(node.signature)) {
-      await execution.begin();
+      await execution.ask('begin');
       hasBegun = true;
     }
     const missing = missingLinks(node, execution);
@@ -90,21 +94,11 @@ export async function execute(execution: Execution): Promise<void> {
     }
     await runOrReuse(node, execution);
     schedule.done(node.id);
-    if (++nodesRun % NODES_BETWEEN_PAUSES === 0) await execution.handled();
+    if (++nodesRun % NODES_BETWEEN_PAUSES === 0) await execution.ask('handled');
   }
   for (const node of skipped)
     if (node.def.hasIntermediateOutput)
       execution.post({ type: 'shown', ...reusedResult(node, execution) });
-}
-
-/**
- * Returns the nodes to run. Cached targets are included, so that their old result is shown. The
- * inputs of a cached node are not.
- */
-function nodesToRun(execution: Execution): ReadonlyMap<string, PlannedNode> {
-  const { targets } = execution;
-  const needed = neededNodes(targets, execution);
-  return new Map([...execution.plan].filter(([id]) => targets.has(id) || needed.has(id)));
 }
 
 /** Returns the nodes without a result that these nodes need or are, in the order of the plan. */

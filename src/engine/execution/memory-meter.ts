@@ -29,13 +29,13 @@ export function createMemoryMeter(limitBytes: number): MemoryMeter {
         counted.add(buffer);
         heldBytes += bytes;
       }
-      for (const value of values) heldBytes += typeof value === 'string' ? textBytes(value) : 0;
+      for (const value of values) heldBytes += typeof value === 'string' ? bytesOfText(value) : 0;
     },
   };
 }
 
 /** Returns the bytes that a text counts for. */
-export function textBytes(text: string): number {
+export function bytesOfText(text: string): number {
   return text.length * BYTES_PER_CHAR;
 }
 

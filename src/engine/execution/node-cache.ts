@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Value } from '../../nodes/node.ts';
-import { buffersOf, textBytes } from './memory-meter.ts';
+import { buffersOf, bytesOfText } from './memory-meter.ts';
 import type { StoredOutput } from '../jobs/worker-protocol.ts';
 
 /**
@@ -58,15 +58,11 @@ export function createNodeCache({ maxBytes }: { readonly maxBytes: number }): No
 function sizeOf(records: NodeRecords): number {
   const all = [...records.values()];
   const values = all.flatMap((record) => record.slots);
-  const pixelBytes = sum(buffersOf(values).values());
   // A text that several nodes pass on is in memory once, but counts for each node.
-  const textsBytes = sum(values.map((value) => (typeof value === 'string' ? textBytes(value) : 0)));
-  const shownBytes = sum(all.map(({ uiJson }) => textBytes(uiJson ?? '')));
-  return pixelBytes + textsBytes + shownBytes + OVERHEAD_BYTES * (1 + values.length);
-}
-
-function sum(numbers: Iterable<number>): number {
-  let total = 0;
-  for (const number of numbers) total += number;
-  return total;
+  const texts = [...values, ...all.map(({ uiJson }) => uiJson)];
+  const textBytes = texts.map((text) => (typeof text === 'string' ? bytesOfText(text) : 0));
+  return [...buffersOf(values).values(), ...textBytes].reduce(
+    (sum, bytes) => sum + bytes,
+    OVERHEAD_BYTES * (1 + values.length),
+  );
 }

@@ -70,9 +70,11 @@ async function executePlan(
 ): Promise<void> {
   const meter = createMemoryMeter(request.memoryLimitBytes);
   const { prompt, extraPngInfo } = provenanceOf(request);
+  const shown = Array.from(records.values(), ({ uiJson }) => uiJson?.length ?? 0);
+  const uiChars = shown.reduce((sum, chars) => sum + chars, 0);
   const context: Omit<CallContextOptions, 'inputTypes'> = {
     meter,
-    textBudget: { left: Math.max(0, MAX_UI_CHARS - uiCharsIn(records)) },
+    textBudget: { left: Math.max(0, MAX_UI_CHARS - uiChars) },
     files: request.files,
     stopFlag: request.stopFlag,
     metadata: {
@@ -87,8 +89,7 @@ async function executePlan(
     meter,
     targets: new Set(request.targets),
     post: deps.post,
-    begin: () => deps.ask({ kind: 'begin', ask: null }),
-    handled: () => deps.ask({ kind: 'handled', ask: null }),
+    ask: deps.ask,
     contextFor: (node) =>
       createCallContext(node.id, { inputTypes: inputTypes(node, plan), ...context }),
   });
@@ -98,12 +99,6 @@ function provenanceOf({ provenanceJson, workflowJson }: RunRequest) {
   const provenance = parseJson(provenanceJson ?? '{}');
   const { prompt, extraPngInfo } = isJsonObject(provenance) ? provenance : {};
   return { prompt: prompt ?? parseJson(workflowJson), extraPngInfo };
-}
-
-function uiCharsIn(records: NodeRecords): number {
-  let chars = 0;
-  for (const { uiJson } of records.values()) chars += uiJson?.length ?? 0;
-  return chars;
 }
 
 function inputTypes(node: PlannedNode, plan: RunPlan): { readonly [input: string]: string } {
@@ -146,7 +141,7 @@ async function reusableRecords(
   const signatures = new Set([...plan.values()].map((node) => node.signature));
   const candidates = [...previous].filter(([signature]) => signatures.has(signature));
   const outputs = candidates.flatMap(([, record]) => record.outputs);
-  const alive = new Set(outputs.length > 0 ? await ask({ kind: 'alive', ask: outputs }) : []);
+  const alive = new Set(outputs.length > 0 ? await ask('alive', outputs) : []);
   return new Map(
     candidates.filter(([, record]) => record.outputs.every((output) => alive.has(output.id))),
   );
@@ -183,7 +178,7 @@ async function fileDigests(
     const value = node.literals.get(name)?.value;
     const hash = typeof value === 'string' ? files.get(value) : undefined;
     // If the bytes are gone, the node that reads them fails and reports it.
-    const bytes = hash === undefined ? null : await ask({ kind: 'read', ask: hash });
+    const bytes = hash === undefined ? null : await ask('read', hash);
     if (bytes) digests.push(createHash('sha256').update(bytes).digest('hex'));
   }
   return digests;

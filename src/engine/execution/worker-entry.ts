@@ -39,10 +39,10 @@ function createRequestSender(post: (message: FromWorker) => void): {
   const unanswered = new Map<number, { resolve(value: never): void; reject(error: Error): void }>();
   let lastId = 0;
   return {
-    ask: (question) =>
+    ask: (kind, ...args) =>
       new Promise((resolve, reject) => {
         unanswered.set(++lastId, { resolve, reject });
-        post({ type: 'question', id: lastId, ...question });
+        post({ type: 'request', id: lastId, kind, args } as FromWorker);
       }),
     settle(reply) {
       const request = unanswered.get(reply.id);

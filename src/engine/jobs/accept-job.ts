@@ -81,6 +81,8 @@ async function insertJob(accepted: AcceptedJob, deps: AcceptOptions): Promise<Re
   const { user, request } = accepted;
   const key = request.idempotencyKey;
   const nowMs = deps.clock.now();
+  // The text that came with the workflow is its JSON if nothing in it was coerced.
+  const isUnchanged = accepted.workflow === request.workflow;
   const provenance = await runInSteps(coercedProvenance(request, accepted.workflow));
   const job: LiveJob = {
     ...unstarted(),
@@ -89,7 +91,7 @@ async function insertJob(accepted: AcceptedJob, deps: AcceptOptions): Promise<Re
     order: request.order ?? (await deps.queue.nextOrder()),
     createdAtMs: nowMs,
     expiresAtMs: nowMs + deps.limits.retentionMs,
-    workflow: createLazyJson(accepted.workflow, textOf(accepted)),
+    workflow: createLazyJson(accepted.workflow, isUnchanged ? request.workflowJson : undefined),
     targets: accepted.targets,
     provenance: provenance && createLazyJson(provenance),
     metadata: request.metadata ?? null,
@@ -101,11 +103,6 @@ async function insertJob(accepted: AcceptedJob, deps: AcceptOptions): Promise<Re
     return refuse(422, 'idempotency_key_reuse', 'this idempotency key has been used before');
   reached('after-job-insert');
   return ok(job);
-}
-
-/** Returns the text that came with the workflow, if nothing in it was coerced. */
-function textOf({ workflow, request }: AcceptedJob): string | undefined {
-  return workflow === request.workflow ? request.workflowJson : undefined;
 }
 
 /**

@@ -18,9 +18,9 @@ import {
 } from '../../protocol/json.ts';
 import { ANNOTATED_NAME, MAX_NAME_CHARS } from '../../protocol/v1.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
-import { dependenciesFirst } from '../../translate/graph.ts';
+import { addTo, dependenciesFirst } from '../../translate/graph.ts';
 import { unwrap } from '../validation/coerce-literal.ts';
-import type { UnknownFile } from '../validation/validate-node.ts';
+import type { UnknownFile, ValidationContext } from '../validation/validate-node.ts';
 import { inputsOf } from '../execution/run-plan.ts';
 import type { ReadableFiles } from './worker-protocol.ts';
 
@@ -44,15 +44,14 @@ export type ResolvedWorkflow = {
    */
   readonly missing: readonly string[];
   /** Plain names without a file, in the file inputs of nodes that the targets depend on. */
-  readonly unknownFiles: readonly UnknownFile[];
+  readonly unknownFiles: ValidationContext['unknownFiles'];
 };
 
 type Resolution = {
-  readonly files: Map<string, string>;
   /** The asset of each name: two assets may have the same path. */
-  readonly names: Map<string, string>;
+  readonly assets: Map<string, AssetRow>;
   readonly missing: string[];
-  readonly unknownFiles: UnknownFile[];
+  readonly unknownFiles: Map<string, UnknownFile[]>;
 };
 
 /** The weight of one file look-up, in values. */
@@ -69,12 +68,7 @@ export async function resolveFiles(
   deps: FileLookup,
 ): Promise<ResolvedWorkflow> {
   const needed = new Set(dependenciesFirst(workflow, targets));
-  const resolution: Resolution = {
-    files: new Map(),
-    names: new Map(),
-    missing: [],
-    unknownFiles: [],
-  };
+  const resolution: Resolution = { assets: new Map(), missing: [], unknownFiles: new Map() };
   const nodes = entriesInOrder(workflow).map(([id, node]) => {
     const fileInputs = needed.has(id) ? deps.nodes.get(node.class_type)?.fileInputs : undefined;
     return { id, node, fileInputs: fileInputs ?? [] };
@@ -94,11 +88,11 @@ export async function resolveFiles(
     noteOtherValues({ id, node: plain, fileInputs }, resolution);
     resolved.push([id, plain]);
   }
-  const { files, names, missing, unknownFiles } = resolution;
+  const { assets, missing, unknownFiles } = resolution;
   return {
     workflow: isChanged ? objectInOrder(resolved) : workflow,
-    files,
-    assetIds: new Set(names.values()),
+    files: new Map(Array.from(assets, ([name, { hash }]) => [name, hash])),
+    assetIds: new Set(Array.from(assets.values(), ({ id }) => id)),
     missing,
     unknownFiles,
   };
@@ -131,11 +125,10 @@ async function resolveReference(
   return addFile(asset, annotatedName(asset.filePath), resolution);
 }
 
-function addFile(asset: AssetRow, wanted: string, resolution: Resolution): string {
-  const ownerId = resolution.names.get(wanted) ?? asset.id;
+function addFile(asset: AssetRow, wanted: string, { assets }: Resolution): string {
+  const { id: ownerId } = assets.get(wanted) ?? asset;
   const name = ownerId === asset.id ? wanted : `${asset.id}/${wanted}`;
-  resolution.names.set(name, asset.id);
-  resolution.files.set(name, asset.hash);
+  assets.set(name, asset);
   return name;
 }
 
@@ -153,12 +146,12 @@ async function resolveNames(
 ): Promise<void> {
   for (const input of fileInputs) {
     const value = unwrap(inputsOf(node)[input]);
-    if (typeof value !== 'string' || resolution.files.has(value)) continue;
+    if (typeof value !== 'string' || resolution.assets.has(value)) continue;
     const asset = value.length <= MAX_NAME_CHARS ? await findByName(value, deps) : undefined;
     // Each look-up in the ledger is a query of SQLite.
     await pause(FILE_WEIGHT);
     if (asset) addFile(asset, value, resolution);
-    else resolution.unknownFiles.push({ nodeId: id, input, value });
+    else addTo(resolution.unknownFiles, id, { nodeId: id, input, value });
   }
 }
 
@@ -169,7 +162,7 @@ function noteOtherValues({ id, node, fileInputs }: FileNode, { unknownFiles }: R
     if (given === undefined || typeof given === 'string' || Array.isArray(given)) continue;
     // A reference that is still here names a missing asset.
     if (isAssetRef(given)) continue;
-    unknownFiles.push({ nodeId: id, input, value: stringifyJson(given) });
+    addTo(unknownFiles, id, { nodeId: id, input, value: stringifyJson(given) });
   }
 }
 

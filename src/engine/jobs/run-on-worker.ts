@@ -35,7 +35,7 @@ export async function runOnWorker(
 ): Promise<JobEnd> {
   const named = { workflow: readValue(job.workflow), targets: job.targets };
   const resolved = await resolveFiles(named, deps.jobFiles.fileLookupOf(job.user, job.reads));
-  if (resolved.missing.length + resolved.unknownFiles.length > 0) return missingAsset(resolved);
+  if (resolved.missing.length + resolved.unknownFiles.size > 0) return missingAsset(resolved);
   if (job.stop.signal.aborted) return endOf({ kind: 'stopped' }, job, deps);
   const stopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   const reporter = createRunReporter(job, deps.clock);
@@ -75,7 +75,7 @@ async function exchangeMessages(
   deps: RunnerOptions,
 ): Promise<ThreadEnd> {
   let away: { readonly error: unknown } | undefined;
-  const answer = async (message: Extract<FromWorker, { type: 'question' }>): Promise<void> => {
+  const answer = async (message: Extract<FromWorker, { type: 'request' }>): Promise<void> => {
     try {
       const value = await deps.answer(job, message);
       if (message.kind === 'save') reporter.output(value as StoredOutput);
@@ -94,7 +94,7 @@ async function exchangeMessages(
   let handled = Promise.resolve();
   const end = await thread.run(request, (message) => {
     handled = handled.then(() =>
-      message.type === 'question' ? answer(message) : reporter.apply(message),
+      message.type === 'request' ? answer(message) : reporter.apply(message),
     );
     // An error is thrown below, when the thread has ended.
     handled.catch(() => {});
@@ -182,7 +182,8 @@ function endOf(
 }
 
 function missingAsset({ missing, unknownFiles }: ResolvedWorkflow): JobEnd {
-  const names = [...missing, ...unknownFiles.map((file) => file.value)].join(', ');
+  const unknown = [...unknownFiles.values()].flat().map((file) => file.value);
+  const names = [...missing, ...unknown].join(', ');
   const message = `files of this workflow no longer exist: ${names}`;
   return failedEnd('missing_asset', message, { x_exception_type: 'FileNotFoundError' });
 }

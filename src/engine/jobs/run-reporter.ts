@@ -6,7 +6,7 @@ import { showOutput } from '../job-links.ts';
 import type { LiveJob } from './live-job.ts';
 import type { FromWorker, ShownResult, StoredOutput } from './worker-protocol.ts';
 
-type WorkerEvent = Exclude<FromWorker, { type: 'end' | 'question' }>;
+type WorkerEvent = Exclude<FromWorker, { type: 'end' | 'request' }>;
 
 /** Applies the messages of a worker to the job's state, and emits its events in the same order. */
 export interface RunReporter {

@@ -56,21 +56,18 @@ export type WrittenFile = Omit<SavedFile, 'bytes'> & SpooledFile;
 /** The requests of a worker to the main thread, and their replies. */
 export type WorkerRequests = {
   /** Says that the first node of a job is about to begin. Replied when that is recorded. */
-  readonly begin: { readonly ask: null; readonly answer: null };
-  readonly save: {
-    readonly ask: { readonly nodeId: string; readonly file: WrittenFile };
-    readonly answer: StoredOutput;
-  };
+  begin(): null;
+  save(nodeId: string, file: WrittenFile): StoredOutput;
   /** Reads the bytes of a hash. `null`: they are gone. */
-  readonly read: { readonly ask: string; readonly answer: Uint8Array | null };
+  read(hash: string): Uint8Array | null;
   /** Returns the outputs that still exist. They are retained for the job from then on. */
-  readonly alive: { readonly ask: readonly StoredOutput[]; readonly answer: readonly string[] };
+  alive(outputs: readonly StoredOutput[]): readonly string[];
   /** Replied when all earlier messages have been handled: a worker must not run far ahead. */
-  readonly handled: { readonly ask: null; readonly answer: null };
+  handled(): null;
 };
 
 export type WorkerRequest = {
-  [K in keyof WorkerRequests]: { readonly kind: K; readonly ask: WorkerRequests[K]['ask'] };
+  [K in keyof WorkerRequests]: { readonly kind: K; readonly args: Parameters<WorkerRequests[K]> };
 }[keyof WorkerRequests];
 
 export type RunEnd =
@@ -106,10 +103,11 @@ export type FromWorker =
   | ({ readonly type: 'finished' } & ShownResult)
   /** The shown values of a cached node that did not run; only of a class with an intermediate output. */
   | ({ readonly type: 'shown' } & ShownResult)
-  | ({ readonly type: 'question'; readonly id: number } & WorkerRequest)
+  | ({ readonly type: 'request'; readonly id: number } & WorkerRequest)
   | { readonly type: 'end'; readonly end: RunEnd };
 
 /** Sends a request to the main thread and waits for the reply. */
 export type AskMainThread = <K extends keyof WorkerRequests>(
-  question: Extract<WorkerRequest, { kind: K }>,
-) => Promise<WorkerRequests[K]['answer']>;
+  kind: K,
+  ...args: Parameters<WorkerRequests[K]>
+) => Promise<ReturnType<WorkerRequests[K]>>;

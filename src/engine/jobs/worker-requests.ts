@@ -15,8 +15,8 @@ export type HandleWorkerRequest = (job: LiveJob, request: WorkerRequest) => Prom
 type Handlers = {
   readonly [K in keyof WorkerRequests]: (
     job: LiveJob,
-    ask: WorkerRequests[K]['ask'],
-  ) => Promise<WorkerRequests[K]['answer']>;
+    ...args: Parameters<WorkerRequests[K]>
+  ) => Promise<ReturnType<WorkerRequests[K]>>;
 };
 
 /** Answers in the main thread, since only this thread knows all jobs of a user. */
@@ -39,7 +39,7 @@ export function createWorkerRequestHandler({
       reached('after-run-begin');
       return null;
     },
-    async save(job, { nodeId, file }) {
+    async save(job, nodeId, file) {
       const saved = await saveOutput({ user: job.user, jobId: job.id, nodeId, file });
       if (await runs.isCurrent(job)) return saved;
       const row = await ledger.assets.get(saved.id);
@@ -53,5 +53,5 @@ export function createWorkerRequestHandler({
     },
     handled: () => nextTurn(null),
   };
-  return (job, request) => handlers[request.kind](job, request.ask as never);
+  return (job, { kind, args }) => handlers[kind](job, ...(args as [never, never]));
 }

@@ -25,7 +25,9 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
   const closing = new AbortController();
   const isLive = (jobId: string): boolean => live.has(jobId);
   const isInUse = (assetId: string): boolean =>
-    Array.from(live.values()).some((job) => usesAsset(job, assetId));
+    Array.from(live.values()).some(
+      ({ reads, outputs }) => reads.has(assetId) || outputs.some(({ id }) => id === assetId),
+    );
   const names = createOutputNames();
   const { library, outputFiles } = deps;
   const common = { ...deps, ...library, ...outputFiles, clock };
@@ -76,7 +78,3 @@ async function checkImports(retention: RetentionOptions, log: Logger): Promise<v
 
 const IMPORTS_FILL_BUDGET =
   'imported files alone use up --disk-budget: new results are removed as soon as their jobs are over';
-
-function usesAsset(job: LiveJob, assetId: string): boolean {
-  return job.reads.has(assetId) || job.outputs.some((output) => output.id === assetId);
-}

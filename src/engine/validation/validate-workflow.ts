@@ -11,18 +11,13 @@ import {
 } from '../../protocol/node-errors.ts';
 import type { NodeErrorEntry, NodeErrors } from '../../protocol/v1.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
-import { addTo, withNodes } from '../../translate/graph.ts';
+import { withNodes } from '../../translate/graph.ts';
 import { errorsInOrder, missingNodeError } from '../../translate/node-errors.ts';
 import { inputConfig } from './validate-link.ts';
-import type { ValidationContext, NodeValidation, UnknownFile } from './validate-node.ts';
+import type { ValidationContext, NodeValidation } from './validate-node.ts';
 import { type GraphValidation, outputsByFailingNode, validateGraph } from './validate-graph.ts';
 
 type Nodes = ValidationContext['nodes'];
-
-type ValidationOptions = {
-  readonly nodes: Nodes;
-  readonly unknownFiles?: readonly UnknownFile[];
-};
 
 /**
  * Validates what these outputs depend on as v1 does, but all outputs or none, as the v2 service
@@ -33,23 +28,18 @@ type ValidationOptions = {
 export function* validateOutputs(
   workflow: Graph,
   outputs: readonly string[],
-  { nodes, unknownFiles = [] }: ValidationOptions,
+  context: ValidationContext,
 ): Steps<Result<Graph>> {
-  const context = { nodes, unknownFiles: byNode(unknownFiles) };
   const validation = yield* validateGraph(workflow, outputs, context);
   if (validation.failingOutputs.size > 0) return yield* refuseOutputs(workflow, validation);
   return ok(yield* withCoerced(workflow, validation.validations));
 }
 
-function byNode(files: readonly UnknownFile[]): ReadonlyMap<string, readonly UnknownFile[]> {
-  const grouped = new Map<string, UnknownFile[]>();
-  for (const file of files) addTo(grouped, file.nodeId, file);
-  return grouped;
-}
-
 /** Returns the output nodes, or the first fault of the workflow as a whole, at which v1 stops. */
 export function findOutputs(workflow: Graph, nodes: Nodes): Result<readonly string[]> {
-  if (isUiFormat(workflow)) return refuseFormat();
+  // The editor's own format has lists of nodes and links instead of one node for each id.
+  if (Array.isArray(workflow['nodes']) || Array.isArray(workflow['links']))
+    return refuseWhole('invalid_prompt', UI_FORMAT, '', {}, 'workflow_format_ui');
   const invalidNode = findInvalidNode(workflow, nodes);
   if (invalidNode) return refuseNode(workflow, invalidNode);
   const outputs = Object.keys(workflow).filter(
@@ -142,16 +132,8 @@ function findInvalidNode(workflow: Graph, nodes: Nodes): InvalidNode | undefined
   return undefined;
 }
 
-/** True for the editor's own format: lists of nodes and links instead of one node for each id. */
-function isUiFormat(workflow: Graph): boolean {
-  return Array.isArray(workflow['nodes']) || Array.isArray(workflow['links']);
-}
-
-function refuseFormat(): Result<never> {
-  const message =
-    'This is the editor\u2019s own workflow format: export the workflow in API format.';
-  return refuseWhole('invalid_prompt', message, '', {}, 'workflow_format_ui');
-}
+const UI_FORMAT =
+  'This is the editor\u2019s own workflow format: export the workflow in API format.';
 
 /**
  * Refuses a prompt for one node. v1 names such a node only in `error`; the contract lists it under

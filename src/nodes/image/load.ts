@@ -83,14 +83,10 @@ async function readPictures(
   name: string,
   context: NodeContext,
 ): Promise<readonly DecodedPicture[]> {
-  const pictures = sameSize(await decodeFrames({ name, bytes: await context.readFile(name) }));
+  const pictures = await decodeFrames({ name, bytes: await context.readFile(name) });
   context.check();
-  return pictures;
-}
-
-/** Drops frames with another size than the first, as v1 does. */
-function sameSize(pictures: readonly DecodedPicture[]): readonly DecodedPicture[] {
-  const first = pictures[0];
+  // Frames with another size than the first are dropped, as v1 does.
+  const [first] = pictures;
   return pictures.filter(({ width, height }) => width === first?.width && height === first.height);
 }
 

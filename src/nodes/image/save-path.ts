@@ -59,19 +59,14 @@ export function previewPrefix(): string {
  * picture.
  */
 function fillPrefix(prefix: string, { width, height, now }: PrefixFacts): string {
-  const values: readonly (readonly [string, number])[] = [
-    ['%width%', width],
-    ['%height%', height],
-    ['%year%', now.getFullYear()],
-    ['%month%', now.getMonth() + 1],
-    ['%day%', now.getDate()],
-    ['%hour%', now.getHours()],
-    ['%minute%', now.getMinutes()],
-    ['%second%', now.getSeconds()],
-  ];
-  return values.reduce((text, [name, value]) => text.replaceAll(name, padded(name, value)), prefix);
-}
-
-function padded(name: string, value: number): string {
-  return name === '%width%' || name === '%height%' ? String(value) : String(value).padStart(2, '0');
+  const twoDigits = (value: number): string => String(value).padStart(2, '0');
+  return prefix
+    .replaceAll('%width%', String(width))
+    .replaceAll('%height%', String(height))
+    .replaceAll('%year%', twoDigits(now.getFullYear()))
+    .replaceAll('%month%', twoDigits(now.getMonth() + 1))
+    .replaceAll('%day%', twoDigits(now.getDate()))
+    .replaceAll('%hour%', twoDigits(now.getHours()))
+    .replaceAll('%minute%', twoDigits(now.getMinutes()))
+    .replaceAll('%second%', twoDigits(now.getSeconds()));
 }

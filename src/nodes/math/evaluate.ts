@@ -116,7 +116,8 @@ function readComparison(node: SyntaxNode, scope: Scope, read: ReadNode): boolean
   let before = numberIn(read(links[0]?.[0]));
   for (const [, operator, right] of links) {
     const next = numberIn(read(right));
-    if (!compare(textOf(operator, scope), before, next)) return false;
+    const compare = COMPARE[textOf(operator, scope)] ?? notAvailable(textOf(operator, scope));
+    if (!compare(plain(before), plain(next))) return false;
     before = next;
   }
   return true;
@@ -164,10 +165,6 @@ const COMPARE: {
 /** An int and a float may be equal. */
 function isEqual(a: bigint | number, b: bigint | number): boolean {
   return !(a < b) && !(a > b);
-}
-
-function compare(operator: string, a: PythonNumber, b: PythonNumber): boolean {
-  return (COMPARE[operator] ?? notAvailable(operator))(plain(a), plain(b));
 }
 
 function textOf(node: SyntaxNode | undefined, { text }: Scope): string {

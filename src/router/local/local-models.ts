@@ -4,7 +4,7 @@ import { extension } from 'mime-types';
 import { spoolBytes } from '../../lib/spool.ts';
 import type { AssetCalls } from '../../protocol/job-api.ts';
 import type { JsonObject } from '../../protocol/json.ts';
-import type { ValidationDetail, Bucket } from '../../protocol/router.ts';
+import type { Bucket } from '../../protocol/router.ts';
 import { type ModelCall, type ModelDef, type ModelOutcome, answerJson } from '../model-def.ts';
 import type { Files, ModelProduct, ThreadModel } from './thread-model.ts';
 import { THREAD_MODELS } from './thread-models.ts';
@@ -34,7 +34,7 @@ function toModelDef(def: ThreadModel, options: LocalModelOptions): ModelDef {
     ...facts,
     async run(call) {
       const read = await readAssets(files, call, options);
-      if (!read.ok) return { kind: 'invalid', detail: [read.detail] };
+      if ('kind' in read) return read;
       const end = await options.threads.run(
         { model, input: call.input, files: read.files },
         call.signal,
@@ -54,16 +54,12 @@ const BUSY: ModelOutcome = {
   detail: 'Too many calls are waiting for a processor.',
 };
 
-type ReadFiles =
-  | { readonly ok: true; readonly files: Files }
-  | { readonly ok: false; readonly detail: ValidationDetail };
-
 /** Fetches the files that the input names as assets. Assets of other users count as missing. */
 async function readAssets(
   fields: readonly string[],
   { input, caller, signal }: ModelCall,
   { jobs, maxFileBytes }: LocalModelOptions,
-): Promise<ReadFiles> {
+): Promise<{ readonly files: Files } | (ModelOutcome & { readonly kind: 'invalid' })> {
   const files: { [field: string]: Uint8Array } = {};
   for (const field of fields) {
     const id = input[field];
@@ -72,19 +68,19 @@ async function readAssets(
     const content = await jobs.content(caller, id);
     if (!content.ok || content.value.kind !== 'bytes') {
       const msg = 'There is no such asset';
-      return { ok: false, detail: { loc, msg, type: 'asset_not_found', input: id } };
+      return { kind: 'invalid', detail: [{ loc, msg, type: 'asset_not_found', input: id }] };
     }
     const { stream, totalBytes } = content.value;
     if (totalBytes > maxFileBytes) {
       stream.destroy();
       const ctx = { max_size: maxFileBytes };
       const msg = `The file has more than ${maxFileBytes} bytes`;
-      return { ok: false, detail: { loc, msg, type: 'file_too_large', ctx, input: id } };
+      return { kind: 'invalid', detail: [{ loc, msg, type: 'file_too_large', ctx, input: id }] };
     }
     signal.addEventListener('abort', () => stream.destroy(), { once: true });
     files[field] = Buffer.concat(await stream.toArray());
   }
-  return { ok: true, files };
+  return { files };
 }
 
 /** Stores a product as an asset. Returns its id and address. */

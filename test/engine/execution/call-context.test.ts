@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { createCallContext } from '../../../src/engine/execution/call-context.ts';
 import { createMemoryMeter } from '../../../src/engine/execution/memory-meter.ts';
 import { tempFolder } from '../../support/graphs/v1-folders.ts';
-import type { WorkerRequest } from '../../../src/engine/jobs/worker-protocol.ts';
 
 const FILE = {
   bytes: Buffer.from('bytes'),
@@ -13,7 +12,7 @@ const FILE = {
 } as const;
 
 /** A context whose requests to the main thread the test answers. */
-function contextWith(ask: (request: WorkerRequest) => Promise<unknown>, spoolDir: string) {
+function contextWith(ask: () => Promise<unknown>, spoolDir: string) {
   return createCallContext('1', {
     files: new Map(),
     stopFlag: new Int32Array(1),

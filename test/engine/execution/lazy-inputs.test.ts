@@ -42,8 +42,7 @@ async function run(nodes: Graph, records = new Map<string, NodeRecord>()) {
     records,
     meter,
     post: (message) => posted.push(message),
-    begin: async () => null,
-    handled: async () => null,
+    ask: (async () => null) as never,
     contextFor: () => context,
   } satisfies Execution);
   const nodesIn = (type: 'started' | 'finished') =>

@@ -134,12 +134,12 @@ test('requests are answered in the order of the messages, and a failure is a rep
     },
   });
   await clock.advance(0);
-  state.send({ type: 'question', id: 1, kind: 'begin', ask: null });
+  state.send({ type: 'request', id: 1, kind: 'begin', args: [] });
   state.send({
-    type: 'question',
+    type: 'request',
     id: 2,
     kind: 'read',
-    ask: 'a hash',
+    args: ['a hash'],
   });
   await clock.advance(0);
   expect(answers).toEqual(['begin', 'read']);
@@ -193,7 +193,7 @@ test.each([
     (error: Error) => String(error.cause),
   );
   await expect.poll(() => state.request).toBeDefined();
-  state.send({ type: 'question', id: 1, kind: 'save', ask: {} } as unknown as Message);
+  state.send({ type: 'request', id: 1, kind: 'save', args: [] } as unknown as Message);
   await expect.poll(() => state.replies.length).toBe(1);
   state.end(FAILED);
   expect(await settled).toContain(rejection ?? 'failed');

@@ -20,7 +20,7 @@ test('a job that comes while its thread is terminated runs on a new one', async 
     stopFlag: new Int32Array(new SharedArrayBuffer(4)),
   } as const;
   const answer = (message: FromWorker): void => {
-    if (message.type === 'question') thread.reply({ type: 'reply', id: message.id, value: null });
+    if (message.type === 'request') thread.reply({ type: 'reply', id: message.id, value: null });
   };
   expect(await thread.run(request, answer)).toEqual({ kind: 'succeeded' });
   void thread.terminate();

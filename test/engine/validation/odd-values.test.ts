@@ -13,7 +13,7 @@ const EMPTY = node('EmptyImage', { width: 8, height: 8, batch_size: 1, color: 0 
 const saved = (from = '1') => node('SaveImage', { images: [from, 0], filename_prefix: 'x' });
 
 /** A refusal as v1 tells it. */
-function refused(graph: object, unknownFiles: readonly UnknownFile[] = []) {
+function refused(graph: object, unknownFiles = new Map<string, UnknownFile[]>()) {
   const workflow = parseJson(JSON.stringify(graph)) as unknown as Graph;
   const options = { nodes: ALL_NODES, unknownFiles };
   const found = findOutputs(workflow, ALL_NODES);
@@ -123,7 +123,10 @@ describe('the file of a loader', () => {
       2: node('MaskPreview', { mask: ['1', 0] }),
       3: node('PreviewImage', {}),
     };
-    const { native } = refused(graph, [{ nodeId: '1', input: 'image', value: 'none.png' }]);
+    const { native } = refused(
+      graph,
+      new Map([['1', [{ nodeId: '1', input: 'image', value: 'none.png' }]]]),
+    );
     expect(told(native, '1')).toEqual([
       ['value_not_in_list', '', expect.stringContaining("channel: 'none' not in")],
       ['custom_validation_failed', '', 'image - Invalid image file: none.png'],

@@ -12,7 +12,8 @@ const saved = (from: string) => node('SaveImage', { images: [from, 0], filename_
 
 function validated(workflow: Graph, nodes: ReadonlyMap<string, NodeDef>) {
   const outputs = findOutputs(workflow, nodes);
-  return outputs.ok ? runSteps(validateOutputs(workflow, outputs.value, { nodes })) : outputs;
+  const context = { nodes, unknownFiles: new Map() };
+  return outputs.ok ? runSteps(validateOutputs(workflow, outputs.value, context)) : outputs;
 }
 
 function judge(graph: unknown) {
