@@ -22,16 +22,20 @@ function open() {
   return { clock, log: createLogSync(path.join(dir, 'db'), { clock, syncFile }) };
 }
 
+async function begun(count: number): Promise<void> {
+  await vi.waitFor(() => expect(syncs).toHaveLength(count));
+}
+
 test('a commit during a sync waits for the next sync, with all other commits of that time', async () => {
   const { log } = open();
   const done: string[] = [];
   const first = log.sync().then(() => done.push('first'));
+  await begun(1);
   const second = log.sync().then(() => done.push('second'));
   const third = log.sync().then(() => done.push('third'));
-  expect(syncs).toHaveLength(1);
   syncs[0]?.(null);
   await first;
-  await vi.waitFor(() => expect(syncs).toHaveLength(2));
+  await begun(2);
   expect(done).toEqual(['first']);
   syncs[1]?.(null);
   await Promise.all([second, third]);
@@ -50,7 +54,7 @@ test('ends of jobs share one delayed sync; an earlier sync covers them, too', as
   await clock.advance(0);
   log.syncSoon();
   void log.sync();
-  expect(syncs).toHaveLength(2);
+  await begun(2);
   await clock.advance(2 * SOON_MS);
   expect(syncs).toHaveLength(2);
 });
@@ -61,10 +65,10 @@ test('no sync begins before the files that a write names are on the disk', async
   log.waitFor(() => undefined);
   log.waitFor(() => new Promise((resolve) => (whenOnDisk = resolve)));
   const synced = log.sync();
-  await Promise.resolve();
+  await new Promise(setImmediate);
   expect(syncs).toHaveLength(0);
   whenOnDisk();
-  await vi.waitFor(() => expect(syncs).toHaveLength(1));
+  await begun(1);
   syncs[0]?.(null);
   await synced;
 });
@@ -72,10 +76,11 @@ test('no sync begins before the files that a write names are on the disk', async
 test('a failed sync fails those that wait for it, not those that wait for the next', async () => {
   const { log } = open();
   const first = log.sync();
+  await begun(1);
   const second = log.sync();
   syncs[0]?.(new Error('EIO'));
   await expect(first).rejects.toThrow('EIO');
-  await vi.waitFor(() => expect(syncs).toHaveLength(2));
+  await begun(2);
   syncs[1]?.(null);
   await second;
 });

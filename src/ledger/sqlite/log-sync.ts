@@ -1,6 +1,8 @@
 import { closeSync, constants, fdatasync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { promisify } from 'node:util';
 import { type Clock, systemClock } from '../../lib/clock.ts';
+import { coalesce } from '../../lib/concurrency.ts';
 import { type FilesOnDisk, SOON_MS, syncPathNow } from '../../lib/durability.ts';
 
 /** Syncs the log of a database in WAL mode with `synchronous = NORMAL`, where a commit makes no fsync. */
@@ -30,36 +32,24 @@ export function createLogSync(
   { clock = systemClock, syncFile = fdatasync }: Partial<LogSyncOptions> = {},
 ): LogSync {
   let file: number | undefined;
-  let files: FilesOnDisk[] = [];
-  let running: Promise<void> | undefined;
-  let next: Promise<void> | undefined;
+  const files: FilesOnDisk[] = [];
+  let last = Promise.resolve();
   let cancelTimer: (() => void) | undefined;
 
-  function begin(): Promise<void> {
-    cancelTimer?.();
-    cancelTimer = undefined;
-    const pending = files.splice(0).flatMap((isOnDisk) => isOnDisk() ?? []);
-    const synced = pending.length === 0 ? syncLog() : Promise.all(pending).then(syncLog);
-    running = synced.finally(() => (running = undefined));
-    return running;
-  }
-
-  function syncLog(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      file ??= openLog(databasePath);
-      syncFile(file, (error) => (error ? reject(error) : resolve()));
-    });
+  function filesAreOnDisk(): Promise<unknown>[] {
+    return files.splice(0).flatMap((isOnDisk) => isOnDisk() ?? []);
   }
 
   /** A running sync may have begun before the last commit: then the next sync is waited for. */
-  function sync(): Promise<void> {
-    if (!running) return begin();
-    next ??= running.catch(ignoreError).then(() => {
-      next = undefined;
-      return begin();
-    });
-    return next;
-  }
+  const beginSync = coalesce(async () => {
+    cancelTimer?.();
+    cancelTimer = undefined;
+    await Promise.all(filesAreOnDisk());
+    file ??= openLog(databasePath);
+    await promisify(syncFile)(file);
+  });
+
+  const sync = (): Promise<void> => (last = beginSync());
 
   return {
     sync,
@@ -70,9 +60,7 @@ export function createLogSync(
     waitFor: (more) => void files.push(more),
     async close() {
       cancelTimer?.();
-      const pending = files.splice(0).flatMap((isOnDisk) => isOnDisk() ?? []);
-      await Promise.allSettled(pending);
-      await (next ?? running)?.catch(ignoreError);
+      await Promise.allSettled([...filesAreOnDisk(), last]);
       if (file !== undefined) closeSync(file);
       file = undefined;
     },
