@@ -119,6 +119,9 @@ export type PromptOutline = {
   readonly storedBytes: number;
 };
 
+/** A larger `number` does not come from the counter: a client sent it to be first or last in the queue. */
+export const HIGHEST_COUNTED = 1e9;
+
 export type FileType = 'input' | 'output' | 'temp';
 
 export const FILE_COLUMNS = {

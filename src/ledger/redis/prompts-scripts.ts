@@ -1,4 +1,4 @@
-import { OUTLINE_NAMES } from '../columns.ts';
+import { HIGHEST_COUNTED, OUTLINE_NAMES } from '../columns.ts';
 import { MAY_WRITE_LUA } from '../leases.ts';
 import { NOT_LEADER } from './write-tokens.ts';
 
@@ -60,9 +60,6 @@ end
 const LEADER_ONLY = `${PROMPTS}
 local key, token = ARGV[1], ARGV[2]
 if not mayWrite(key, token) then return NOT_LEADER end`;
-
-/** A larger number does not come from the counter: a client sent it to be first or last in the queue. */
-const HIGHEST_COUNTED = 1e9;
 
 /** The scripts of the prompt store. */
 export const PROMPT_SCRIPTS = {

@@ -2,7 +2,7 @@ import { JOB_COLUMNS } from '../columns.ts';
 import { sqlColumns } from './sql-columns.ts';
 import type { Durability } from '../../lib/durability.ts';
 import type { JobRow, JobStore } from '../ledger.ts';
-import { LongTexts } from './long-texts.ts';
+import { LONG_COLUMNS, LongTexts, jobOwner } from './long-texts.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 
@@ -12,13 +12,6 @@ const COLUMNS = SQL.select();
 /** Must equal the condition of the index `jobs_by_expiry`. */
 const ENDED = `status NOT IN ('queued', 'running', 'canceling')`;
 
-const LONG_COLUMNS = ['workflowJson', 'provenanceJson'] as const;
-
-/** The owner of a job's long texts. */
-function ownerOf(jobId: string): string {
-  return `job ${jobId}`;
-}
-
 /** The jobs of the embedded engine. */
 export function jobStore(db: Database, writer: Writer): JobStore {
   const texts = new LongTexts(db, writer);
@@ -26,7 +19,7 @@ export function jobStore(db: Database, writer: Writer): JobStore {
   const update = SQL.updater(db, 'jobs');
   const withTexts = (found: unknown): JobRow | undefined => {
     const row = found as JobRow | undefined;
-    return row && texts.withTexts(ownerOf(row.id), row, LONG_COLUMNS);
+    return row && texts.withTexts(jobOwner(row.id), row, LONG_COLUMNS.jobs);
   };
   const rows = (found: unknown[]) => found.flatMap((row) => withTexts(row) ?? []);
   const insert = (
@@ -44,9 +37,9 @@ export function jobStore(db: Database, writer: Writer): JobStore {
     }, durability);
   return {
     async insert(row, key, durability) {
-      if (!texts.isLong(row, LONG_COLUMNS)) return await insert(row, key, durability);
-      const owner = ownerOf(row.id);
-      const isFree = await insert(await texts.put(owner, row, LONG_COLUMNS), key, durability);
+      if (!texts.isLong(row, LONG_COLUMNS.jobs)) return await insert(row, key, durability);
+      const owner = jobOwner(row.id);
+      const isFree = await insert(await texts.put(owner, row, LONG_COLUMNS.jobs), key, durability);
       // The job that used the key may have this id: keep the texts to which its row refers.
       if (!isFree) await texts.dropOthers(owner, sql.get.get(row.id) as object | undefined);
       return isFree;

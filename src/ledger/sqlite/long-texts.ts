@@ -8,6 +8,17 @@ const PART_CHARS = 512 * 1024;
 /** Begins a reference to a long text. No JSON text begins with this character. */
 const REFERENCE_PREFIX = '@';
 
+/** The columns of each kind of record whose texts may be long. */
+export const LONG_COLUMNS = {
+  prompts: ['graphJson', 'extraDataJson'],
+  jobs: ['workflowJson', 'provenanceJson'],
+} as const;
+
+/** The owner of a job's long texts; that of a prompt's is its key. */
+export function jobOwner(jobId: string): string {
+  return `job ${jobId}`;
+}
+
 type Names<Row> = readonly (keyof Row & string)[];
 
 /**

@@ -1,22 +1,23 @@
-import { END_NAMES, OUTLINE_NAMES, PROMPT_COLUMNS, type PromptEnd } from '../columns.ts';
+import {
+  END_NAMES,
+  HIGHEST_COUNTED,
+  OUTLINE_NAMES,
+  PROMPT_COLUMNS,
+  type PromptEnd,
+} from '../columns.ts';
 import type { Durability } from '../../lib/durability.ts';
 import type { ChangedPrompts, PromptOutline, PromptRow, PromptStore } from '../ledger.ts';
 import { createOutlineCache } from '../outline-cache.ts';
 import type { Database } from './database.ts';
-import { LongTexts } from './long-texts.ts';
+import { LONG_COLUMNS, LongTexts } from './long-texts.ts';
 import { type SqlValue, sqlColumns } from './sql-columns.ts';
 import type { Writer } from './writer.ts';
 
 const SQL = sqlColumns<PromptRow>(PROMPT_COLUMNS);
 const COLUMNS = SQL.select();
 
-/** A larger number does not come from the counter: a client sent it to be first or last in the queue. */
-const HIGHEST_COUNTED = 1e9;
-
 const SET_END = END_NAMES.map((name) => `${PROMPT_COLUMNS[name].sql} = :${name}`).join(', ');
 const NO_END: PromptEnd = Object.fromEntries(END_NAMES.map((name) => [name, null]));
-
-const LONG_COLUMNS = ['graphJson', 'extraDataJson'] as const;
 
 /** The prompts of v1, unfinished and done. */
 export function promptStore(db: Database, writer: Writer): PromptStore {
@@ -26,7 +27,7 @@ export function promptStore(db: Database, writer: Writer): PromptStore {
     const statement = db.prepare(sql);
     const rowOf = (found: unknown): PromptRow | undefined => {
       const row = found as PromptRow | undefined;
-      return row && texts.withTexts(row.key, row, LONG_COLUMNS);
+      return row && texts.withTexts(row.key, row, LONG_COLUMNS.prompts);
     };
     return {
       get: (...values: SqlValue[]) => rowOf(statement.get(...values)),
@@ -75,14 +76,14 @@ function liveStore({ db, writer, texts, dropReplaced }: Parts) {
     writer.write(() => apply(change, `key = ? AND ${condition}`, key), durability);
   return {
     async insert(row, durability) {
-      const isLong = texts.isLong(row, LONG_COLUMNS);
+      const isLong = texts.isLong(row, LONG_COLUMNS.prompts);
       // A row without long texts is written at once: the next read sees it, even if this call is not awaited.
-      const stored = isLong ? await texts.put(row.key, row, LONG_COLUMNS) : row;
+      const stored = isLong ? await texts.put(row.key, row, LONG_COLUMNS.prompts) : row;
       await writer.write(() => void insert.run(...SQL.values(stored)), durability);
     },
     async update(key, only, change, durability) {
-      const isLong = texts.isLong(change, LONG_COLUMNS);
-      const stored = isLong ? await texts.put(key, change, LONG_COLUMNS) : change;
+      const isLong = texts.isLong(change, LONG_COLUMNS.prompts);
+      const stored = isLong ? await texts.put(key, change, LONG_COLUMNS.prompts) : change;
       await update(key, stored, CONDITIONS[only], durability);
       if (isLong) await dropReplaced(key);
     },

@@ -1,6 +1,6 @@
 import { KINDS, RECORD_KINDS, type RecordKind, type StoredRecord } from '../records.ts';
 import { type Database, openReadOnly } from './database.ts';
-import { LongTexts } from './long-texts.ts';
+import { LONG_COLUMNS, LongTexts, jobOwner } from './long-texts.ts';
 import { sqlColumns } from './sql-columns.ts';
 import { Writer } from './writer.ts';
 
@@ -40,9 +40,9 @@ function* rowsOf(db: Database, kind: RecordKind): Generator<StoredRecord> {
   for (const values of rows.iterate()) {
     const record = { kind, row: { ...sql.row(values) } } as StoredRecord;
     if (record.kind === 'prompts')
-      texts.withTexts(record.row.key, record.row, ['graphJson', 'extraDataJson']);
+      texts.withTexts(record.row.key, record.row, LONG_COLUMNS.prompts);
     if (record.kind === 'jobs')
-      texts.withTexts(`job ${record.row.id}`, record.row, ['workflowJson', 'provenanceJson']);
+      texts.withTexts(jobOwner(record.row.id), record.row, LONG_COLUMNS.jobs);
     yield record;
   }
 }
