@@ -1,3 +1,4 @@
+import { untilAborted } from '../../lib/concurrency.ts';
 import type { Asset } from '../../protocol/v2.ts';
 import type { AssetUpload, Result, StartedUpload, UploadStart } from '../../protocol/job-api.ts';
 import { type MultipartBody, startedUploadBody } from './multipart-body.ts';
@@ -9,11 +10,8 @@ export function startUpload({ file, contentType }: UploadStart, post: Post): Sta
   const cancelled = new AbortController();
   let isOver = false;
   let complete: (upload: AssetUpload) => void = () => {};
-  let giveUp: (cause: Error) => void = () => {};
-  const whole = new Promise<AssetUpload>((resolve, reject) => {
-    complete = resolve;
-    giveUp = reject;
-  });
+  const completed = new Promise<AssetUpload>((resolve) => (complete = resolve));
+  const whole = untilAborted(completed, cancelled.signal);
   // The body may have ended before the fields are read.
   whole.catch(() => {});
   const answer = post(startedUploadBody({ file, contentType }, whole), cancelled.signal);
@@ -27,7 +25,6 @@ export function startUpload({ file, contentType }: UploadStart, post: Post): Sta
     cancel() {
       if (isOver) return;
       isOver = true;
-      giveUp(new Error('the upload was cancelled'));
       cancelled.abort();
     },
   };
