@@ -4,7 +4,7 @@ import type { Graph } from '../protocol/v2.ts';
 import type { DialectRules } from '../dialects/dialect.ts';
 import { V1Error, promptFault, plainError } from '../dialects/errors.ts';
 import { promptRefusal } from '../protocol/node-errors.ts';
-import { isTruthyInPython } from '../protocol/python-text.ts';
+import { isTruthyInPython, readPythonFloat } from '../protocol/python-text.ts';
 import { longCredentialFault } from '../translate/partner-credentials.ts';
 
 /** The content of a `POST /prompt` body, in v1's words, checked for its shape. */
@@ -73,10 +73,10 @@ function readNumber(body: JsonObject, count: number): number {
 }
 
 function parseNumber(value: Json | undefined): number {
-  const text =
-    typeof value === 'string' || value instanceof LosslessNumber ? String(value).trim() : value;
-  const number = typeof text === 'object' ? Number.NaN : Number(text);
-  if (text === '' || !Number.isFinite(number)) {
+  const given = typeof value === 'boolean' ? Number(value) : value;
+  const isNumber = typeof given !== 'object' || given instanceof LosslessNumber;
+  const number = isNumber ? readPythonFloat(String(given)) : undefined;
+  if (number === undefined || !Number.isFinite(number)) {
     throw badRequest('invalid_prompt', '"number" must be a finite number.');
   }
   return number;

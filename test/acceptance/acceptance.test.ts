@@ -25,7 +25,8 @@ describe('/queue while another user holds the engine', () => {
     const wishes = [
       {},
       { number: 5 },
-      { number: 5 },
+      // As Python reads a number.
+      { number: '0_5.0' },
       { front: true },
       { number: -0.5 },
       { front: true },
