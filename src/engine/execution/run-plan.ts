@@ -76,7 +76,7 @@ function planNode(id: string, context: PlanContext): PlannedNode {
 
 /**
  * Returns the signature of a node. v1 keys its cache by class, inputs and the keys of the linked
- * nodes, not by ids; a class that asks for UNIQUE_ID is the exception.
+ * nodes, not by ids. It adds the id for an older class that asks for UNIQUE_ID; none here does.
  */
 function signatureOf(
   node: Pick<PlannedNode, 'id' | 'def'> & Pick<GraphNode, 'inputs'>,
@@ -84,7 +84,6 @@ function signatureOf(
 ): string {
   const parts: Json[] = [node.def.name];
   if (node.def.alwaysRuns) parts.push(context.nonce, node.id);
-  if (Object.values(node.def.hidden ?? {}).includes('UNIQUE_ID')) parts.push(node.id);
   for (const name of Object.keys(node.inputs).toSorted()) {
     parts.push([name, inputKey(node.inputs[name] ?? null, context)]);
   }

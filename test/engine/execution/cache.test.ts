@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest';
 import { type NodeRecord, createNodeCache } from '../../../src/engine/execution/node-cache.ts';
+import { createRunPlan } from '../../../src/engine/execution/run-plan.ts';
+import { ALL_NODES } from '../../../src/nodes/library.ts';
+import type { Graph } from '../../../src/protocol/v2.ts';
 
 const MIB = 2 ** 20;
 
@@ -40,4 +43,12 @@ test('results that are to be forgotten go at once, or at the end of the job that
   expect(cache.take('anna').size).toBe(0);
   put();
   expect(cache.take('anna').size).toBe(1);
+});
+
+test('two nodes that ask for their id have one result, as classes of the newer style in v1', () => {
+  const size = { class_type: 'GetImageSize', inputs: { image: ['1', 0] } };
+  const graph = { 1: { class_type: 'EmptyImage', inputs: {} }, 2: size, 3: size };
+  const options = { nodes: ALL_NODES, files: new Map(), nonce: 'x', targets: ['2', '3'] };
+  const plan = createRunPlan({ graph: graph as unknown as Graph, ...options });
+  expect(plan.get('3')?.signature).toBe(plan.get('2')?.signature);
 });
