@@ -43,7 +43,8 @@ export class Channel {
   readonly address: Address;
   readonly #options: ChannelOptions;
   readonly #context: FrameContext;
-  readonly #undelivered: UndeliveredFrames;
+  /** The frames that are kept for sockets that may connect. */
+  readonly undelivered: UndeliveredFrames;
   readonly #delivery: Delivery;
   /** The running node with its latest step and preview, for sockets that start to watch. */
   readonly #currentFrames = new Map<Frame['kind'], Frame>();
@@ -65,7 +66,7 @@ export class Channel {
       promptId,
       previewMethods: { server: options.previewMethod, prompt: previewMethod },
     };
-    this.#undelivered = new UndeliveredFrames(options.onDrop);
+    this.undelivered = new UndeliveredFrames(options.onDrop);
     this.#delivery = new Delivery(clientId);
   }
 
@@ -77,10 +78,10 @@ export class Channel {
     const groups = this.#broadcast(frame, position);
     this.#delivery.noteSent(position, groups);
     if (!this.#isNeeded(position, groups)) return;
-    const before = this.#undelivered.bytes;
+    const before = this.undelivered.bytes;
     const isUndelivered = this.#delivery.isUndelivered(position, groups);
-    this.#undelivered.add(frame, position, isUndelivered ? 'unsent' : 'sent');
-    this.#options.onAdd?.(this.#undelivered.bytes - before);
+    this.undelivered.add(frame, position, isUndelivered ? 'unsent' : 'sent');
+    this.#options.onAdd?.(this.undelivered.bytes - before);
   }
 
   /**
@@ -89,7 +90,7 @@ export class Channel {
    */
   sendLater(loader: FrameLoader, position: number): void {
     this.#rememberNodeBefore();
-    if (this.#isNeeded(position, NO_GROUPS)) this.#undelivered.addLazy(loader, position);
+    if (this.#isNeeded(position, NO_GROUPS)) this.undelivered.addLazy(loader, position);
   }
 
   /** True when a socket of this process gets more than text frames. */
@@ -107,16 +108,6 @@ export class Channel {
     return [...new Set(groups)];
   }
 
-  /** True when frames that a socket will get are not loaded. */
-  hasUnloaded(): boolean {
-    return this.#undelivered.hasUnloaded();
-  }
-
-  /** Loads the frames that a socket will get which is about to connect. */
-  preload(): Promise<void> {
-    return this.#undelivered.loadAll();
-  }
-
   /** Sends a socket that has connected the frames it missed, or the running node. */
   replayTo(connection: SocketConnection): void {
     if (connection.watches) return this.#writeAll(connection, this.#currentFrames.values());
@@ -128,8 +119,8 @@ export class Channel {
 
   #replayUndelivered(connection: SocketConnection, group: ReceiverGroup): void {
     const { frames, position } = this.#isLastReceiver(group)
-      ? this.#undelivered.takeAll()
-      : this.#undelivered.takeUnsent();
+      ? this.undelivered.takeAll()
+      : this.undelivered.takeUnsent();
     // A socket that returns to a run it already knows gets a bare `executing`, as in v1.
     const node = frames.length === 0 ? this.#activeNode : this.#nodeBeforeUndelivered;
     if (node !== null && group === 'client') {
@@ -140,31 +131,17 @@ export class Channel {
     if (position > 0) this.#options.onCaughtUp?.(group, position);
   }
 
-  hasUnreceived(): boolean {
-    return this.#undelivered.size > 0;
-  }
-
-  /** The bytes that are kept for sockets that may connect. */
-  unreceivedBytes(): number {
-    return this.#undelivered.bytes;
-  }
-
-  /** Keeps only starts, running nodes and ends, because the memory limit is reached. */
-  dropDetails(): void {
-    this.#undelivered.dropDetails();
-  }
-
   /** Marks that the user has submitted another prompt after this one. */
   supersede(): void {
     this.#isSuperseded = true;
     const isBroadcast = this.address.clientId === null;
-    if (isBroadcast && this.#delivery.isUnreached()) this.#undelivered.takeAll();
+    if (isBroadcast && this.#delivery.isUnreached()) this.undelivered.takeAll();
   }
 
   /** Marks that a client has fetched the result: late sockets get no frames of the prompt. */
   markFetched(): void {
     this.#afterFetch ??= new WeakSet();
-    this.#undelivered.takeAll();
+    this.undelivered.takeAll();
   }
 
   /** Returns the groups that got the last frame, if that frame is at this position of the log. */
@@ -186,8 +163,8 @@ export class Channel {
   discardReceived(group: ReceiverGroup, upTo: number): void {
     this.#delivery.noteReceived(group, upTo);
     const isStillNeeded = group === 'hosted' && this.address.clientId !== null;
-    if (isStillNeeded) return this.#undelivered.markSentUpTo(upTo);
-    const discarded = this.#undelivered.discardUpTo(upTo);
+    if (isStillNeeded) return this.undelivered.markSentUpTo(upTo);
+    const discarded = this.undelivered.discardUpTo(upTo);
     if (!discarded) return;
     this.#nodeBeforeUndelivered = activeNodeIn(discarded) ?? this.#nodeBeforeUndelivered;
   }
@@ -225,7 +202,7 @@ export class Channel {
 
   /** True when the frame is among those that a socket of this group missed. */
   #isKeptFor(group: ReceiverGroup | undefined, frame: Frame): boolean {
-    return group !== undefined && this.#undelivered.covers(frame, this.#isLastReceiver(group));
+    return group !== undefined && this.undelivered.covers(frame, this.#isLastReceiver(group));
   }
 
   #isLastReceiver(group: ReceiverGroup): boolean {
@@ -260,7 +237,7 @@ export class Channel {
   }
 
   #rememberNodeBefore(): void {
-    if (this.#undelivered.size === 0) this.#nodeBeforeUndelivered = this.#activeNode;
+    if (this.undelivered.size === 0) this.#nodeBeforeUndelivered = this.#activeNode;
   }
 
   #rememberCurrent(frame: Frame): void {

@@ -50,7 +50,7 @@ export class OpenChannels {
    * while.
    */
   close(channel: Channel): void {
-    if (!channel.hasUnreceived()) return this.#remove(channel);
+    if (channel.undelivered.size === 0) return this.#remove(channel);
     const timer = setTimeout(() => this.#remove(channel), REPLAY_MS);
     timer.unref();
     this.#closing.set(channel, timer);
@@ -68,9 +68,10 @@ export class OpenChannels {
    * Loads the frames that a socket of this user will get, including those that arrive meanwhile.
    */
   async preload(user: string): Promise<void> {
-    const unloaded = () => [...this.#channels.of(user)].filter((channel) => channel.hasUnloaded());
+    const unloaded = () =>
+      [...this.#channels.of(user)].filter(({ undelivered }) => undelivered.hasUnloaded());
     for (let some = unloaded(); some.length > 0; some = unloaded())
-      await Promise.all(some.map((channel) => channel.preload()));
+      await Promise.all(some.map(({ undelivered }) => undelivered.loadAll()));
   }
 
   /** Sends a new connection the frames that it missed of each prompt of its user. */
@@ -115,7 +116,7 @@ export class OpenChannels {
   /** Bytes of undelivered frames of all prompts. */
   unreceivedBytes(): number {
     let bytes = 0;
-    for (const channel of this.#channels.all()) bytes += channel.unreceivedBytes();
+    for (const channel of this.#channels.all()) bytes += channel.undelivered.bytes;
     return bytes;
   }
 
@@ -133,9 +134,9 @@ export class OpenChannels {
     if (excessBytes <= 0) return;
     for (const channel of new Set([...this.#closing.keys(), ...this.#channels.all()])) {
       if (excessBytes <= 0) return;
-      const before = channel.unreceivedBytes();
-      channel.dropDetails();
-      const freedBytes = before - channel.unreceivedBytes();
+      const before = channel.undelivered.bytes;
+      channel.undelivered.dropDetails();
+      const freedBytes = before - channel.undelivered.bytes;
       if (freedBytes > 0) this.#logDropped(channel.address);
       excessBytes -= freedBytes;
     }
@@ -147,7 +148,7 @@ export class OpenChannels {
   }
 
   #removeIfDone(channel: Channel): void {
-    if (this.#closing.has(channel) && !channel.hasUnreceived()) this.#remove(channel);
+    if (this.#closing.has(channel) && channel.undelivered.size === 0) this.#remove(channel);
   }
 
   #remove(channel: Channel): void {

@@ -55,17 +55,14 @@ const KNOWN_INPUTS: Readonly<Record<string, readonly string[]>> = {
 
 const KNOWN_SPEC: Json = ['COMBO', { file_upload: true }];
 
-function annotated(value: string): RegExpExecArray | null {
-  return value.length > MAX_NAME_CHARS ? null : ANNOTATED_NAME.exec(value);
-}
-
 /**
  * Reads v1's name of a file in an input: `sub/x.png`, with its folder in brackets unless that is
  * `input`.
  * @internal
  */
 export function parseFileName(value: string): FileRef {
-  const [, written = value, folder = 'input'] = annotated(value) ?? [];
+  const annotated = value.length > MAX_NAME_CHARS ? null : ANNOTATED_NAME.exec(value);
+  const [, written = value, folder = 'input'] = annotated ?? [];
   const path = toLookupPath(written);
   const slash = path.lastIndexOf('/');
   return {
@@ -142,11 +139,6 @@ function hasNoCoercions(coerced: Graph, original: Graph): boolean {
   return Object.values(original).every(({ inputs }) => isJsonObject(inputs as Json | undefined));
 }
 
-/** Returns v1's graph from the front end and the other members that it wants in saved files. */
-export function extraPngInfo(extraData: JsonObject): Json {
-  return extraData.extra_pnginfo ?? null;
-}
-
 /** Returns the nodes for which v1 runs a graph. A class without a description is left to v2. */
 export function outputNodes(graph: Graph, objectInfo: ObjectInfo): readonly string[] {
   return Object.keys(graph).filter(
@@ -155,14 +147,14 @@ export function outputNodes(graph: Graph, objectInfo: ObjectInfo): readonly stri
 }
 
 /**
- * Reads `partial_execution_targets`. Absent or null means no restriction; a list without an output
- * leaves nothing to run.
+ * Reads `partial_execution_targets`. Without targets there is no restriction; a list without an
+ * output leaves nothing to run.
  */
 export function chosenOutputs(
   outputs: readonly string[],
-  targets: readonly string[] | null | undefined,
+  targets: readonly string[] | undefined,
 ): readonly string[] {
-  if (targets === null || targets === undefined) return outputs;
+  if (targets === undefined) return outputs;
   const chosen = new Set(targets);
   return outputs.filter((id) => chosen.has(id));
 }

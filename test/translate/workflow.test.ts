@@ -6,7 +6,6 @@ import { partnerCredentialsOf, withoutSecrets } from '../../src/translate/partne
 import {
   applyCoercions,
   chosenOutputs,
-  extraPngInfo,
   fileKey,
   fileMentions,
   outputNodes,
@@ -240,7 +239,6 @@ describe('outputs to execute', () => {
 
   test.each([
     [undefined, ['b', 'c']],
-    [null, ['b', 'c']],
     [['c'], ['c']],
     [['c', 'a'], ['c']],
     [['a'], []],
@@ -278,10 +276,5 @@ describe('extra_data', () => {
       extra_pnginfo: { workflow: { id: 'w' } },
       client_id: 'c',
     });
-  });
-
-  test('extra_pnginfo is what saved files carry', () => {
-    expect(extraPngInfo(extra)).toEqual({ workflow: { id: 'w' } });
-    expect(extraPngInfo({})).toBeNull();
   });
 });

@@ -19,7 +19,7 @@ import { EndOrder } from './end-order.ts';
 import { EndingPrompts } from './ending-prompts.ts';
 import { FollowedPrompt } from './followed-prompt.ts';
 import { type EndWithoutJob, JobConsumer, type JobConsumerOptions } from './job-consumer.ts';
-import type { ReplaceLostJob } from './missing-job.ts';
+import type { ResendLost } from './lost-job.ts';
 import { retry } from '../../lib/retry.ts';
 
 /** Entries about the prompt itself; the other entries are the events of its job. */
@@ -40,15 +40,15 @@ export class Follower {
   readonly #pruner: HistoryPruner;
   readonly #consumerOptions: JobConsumerOptions;
 
-  /** `replaceLostJob`: what follows when the job of a prompt was lost, or failed, before it started. */
-  constructor(ports: PromptPorts, replaceLostJob: ReplaceLostJob) {
+  /** `resendLost`: what follows when the job of a prompt was lost, or failed, before it started. */
+  constructor(ports: PromptPorts, resendLost: ResendLost) {
     this.#ports = ports;
     this.#pruner = new HistoryPruner(ports.records.prompts, ports.policy.history);
     this.#consumerOptions = {
       ports,
       endingPrompts: this.#endingPrompts,
       pruner: this.#pruner,
-      replaceLostJob,
+      resendLost,
     };
   }
 

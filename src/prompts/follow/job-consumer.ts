@@ -13,7 +13,7 @@ import { endsJob, isKnown, showsActivity, startsJob } from './progress-input-kin
 import type { EndTurn } from './end-order.ts';
 import type { EndingPrompts } from './ending-prompts.ts';
 import type { FollowedPrompt } from './followed-prompt.ts';
-import { type ReplaceLostJob, placeholderJob, wasLostWhileQueued } from './missing-job.ts';
+import { type ResendLost, placeholderJob, wasLostWhileQueued } from './lost-job.ts';
 import { OutputNames } from './output-names.ts';
 import { UploadsNamed } from './uploads-named.ts';
 import { retry } from '../../lib/retry.ts';
@@ -28,7 +28,7 @@ export type JobConsumerOptions = {
   readonly ports: PromptPorts;
   readonly endingPrompts: EndingPrompts;
   readonly pruner: HistoryPruner;
-  readonly replaceLostJob: ReplaceLostJob;
+  readonly resendLost: ResendLost;
 };
 
 /** The number of events of one prompt that are consumed before the event loop gets its turn. */
@@ -105,8 +105,8 @@ export class JobConsumer {
       return this.#receiveJob({ ...(job ?? placeholderJob(this.#prompt)), status: 'canceled' });
     }
     if (isMissing || (job && wasLostWhileQueued(job))) {
-      const missing = { job, lastQueuedAtMs: this.#lastQueuedAtMs };
-      if ((await this.#options.replaceLostJob(this.#prompt, missing)) !== 'final') return;
+      const lost = { job, lastQueuedAtMs: this.#lastQueuedAtMs };
+      if ((await this.#options.resendLost(this.#prompt, lost)) !== 'final') return;
     } else if (job) this.#lastQueuedAtMs = clock.now();
     if (read.ok) await this.#receiveJob(read.value);
     else if (isMissing)

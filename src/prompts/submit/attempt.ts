@@ -5,7 +5,6 @@ import {
   toPromptRefusal,
 } from '../../translate/prompt-refusal.ts';
 import { errorsInOrder } from '../../translate/node-errors.ts';
-import { extraPngInfo } from '../../translate/file-mentions.ts';
 import type { Json } from '../../protocol/json.ts';
 import { withGivenNames } from '../../protocol/upload-folders.ts';
 import { type Caller, type SubmitRequest, type V2Error, v2Error } from '../../protocol/job-api.ts';
@@ -167,7 +166,8 @@ function toSubmitRequest(plan: SubmissionPlan): SubmitRequest {
     order: plan.number,
     provenance: {
       prompt: plan.graph as Json,
-      extraPngInfo: extraPngInfo(plan.extraData),
+      // v1's graph from the front end, and the other members that it wants in saved files.
+      extraPngInfo: plan.extraData.extra_pnginfo ?? null,
     },
   };
 }

@@ -1,7 +1,7 @@
 import { reached } from '../../lib/crash-point.ts';
 import { isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
-import type { MissingJob, ReplaceLostJob } from '../follow/missing-job.ts';
+import type { LostJob, ResendLost } from '../follow/lost-job.ts';
 import type { LivePrompt } from '../live-prompt.ts';
 import type { PromptPorts } from '../ports.ts';
 import { backoffMs } from '../submission-pace.ts';
@@ -22,7 +22,7 @@ const MAX_DROPS = 3;
 /** Services keep ended jobs for a day or more, so a job that is gone sooner never ended. */
 const MIN_RETENTION_MS = 20 * 60 * 60_000;
 
-export function createReplaceLostJob(ports: PromptPorts, submissions: Submissions): ReplaceLostJob {
+export function createResendLost(ports: PromptPorts, submissions: Submissions): ResendLost {
   const { jobs, frames, policy } = ports;
   const { prompts } = ports.records;
   const dropCounts = new WeakMap<LivePrompt, number>();
@@ -30,13 +30,13 @@ export function createReplaceLostJob(ports: PromptPorts, submissions: Submission
   /**
    * Counts how often in a row the jobs of a prompt were lost before they were reported as queued.
    */
-  function countDropped(prompt: LivePrompt, { lastQueuedAtMs }: MissingJob): number {
+  function countDropped(prompt: LivePrompt, { lastQueuedAtMs }: LostJob): number {
     const count = lastQueuedAtMs === undefined ? (dropCounts.get(prompt) ?? 0) + 1 : 0;
     dropCounts.set(prompt, count);
     return count;
   }
 
-  function mayHaveBegun(prompt: LivePrompt, { job, lastQueuedAtMs }: MissingJob): boolean {
+  function mayHaveBegun(prompt: LivePrompt, { job, lastQueuedAtMs }: LostJob): boolean {
     const { status, hasEvidence, startedAtMs } = prompt;
     if (status !== 'queued' || hasEvidence || startedAtMs !== null) return true;
     if (job && (job.started_at !== null || job.outputs.length > 0)) return true;
@@ -51,8 +51,8 @@ export function createReplaceLostJob(ports: PromptPorts, submissions: Submission
     return IS_TERMINAL[status] && status !== 'succeeded';
   }
 
-  return async (prompt, missing) => {
-    if (!policy.traits.isService || prompt.cancelRequested || mayHaveBegun(prompt, missing))
+  return async (prompt, lost) => {
+    if (!policy.traits.isService || prompt.cancelRequested || mayHaveBegun(prompt, lost))
       return 'final';
     const row = await prompts.get(prompt.key);
     if (!row || row.jobId === null || row.startedAtMs !== null || !isSubmittedThroughV1(row))
@@ -60,7 +60,7 @@ export function createReplaceLostJob(ports: PromptPorts, submissions: Submission
     const lastPlan = restorePlan(row, prompt.caller);
     if (lastPlan.lacksSecrets) return 'final';
     if (!(await isJobGone(prompt, row.jobId))) return 'not yet';
-    if (countDropped(prompt, missing) > MAX_DROPS) return 'final';
+    if (countDropped(prompt, lost) > MAX_DROPS) return 'final';
     const plan = withNewKey(lastPlan);
     const waiting = { state: 'outbox', jobId: null, ...toStoredPlan(plan) } as const;
     await prompts.update(prompt.key, 'live', waiting);

@@ -25,7 +25,7 @@ function open() {
   const options = {
     ports,
     endingPrompts: new EndingPrompts(),
-    replaceLostJob: async () => 'final' as const,
+    resendLost: async () => 'final' as const,
     pruner: new HistoryPruner(ports.records.prompts, ports.policy.history),
   };
   const prompt = { key: 'k', caller: { user: 'u' }, status: 'running' } as LivePrompt;

@@ -2,20 +2,20 @@ import type { Job } from '../../protocol/v2.ts';
 import type { LivePrompt } from '../live-prompt.ts';
 
 /** A job that was lost, or ended before it started. Without `job`, the service does not have it. */
-export type MissingJob = {
+export type LostJob = {
   readonly job: Job | undefined;
   /** When this job was last reported as queued. `undefined`: not since this process follows it. */
   readonly lastQueuedAtMs: number | undefined;
 };
 
 /** `final`: the job has ended. `not yet`: the service could not say, or has the job after all. */
-type ReplaceResult = 'sent' | 'final' | 'not yet';
+type ResendResult = 'sent' | 'final' | 'not yet';
 
 /**
  * Sends a prompt again whose job was lost before it started, because the engine behind the service
  * died. The prompt goes to the outbox with a new key, since the old key may be used up.
  */
-export type ReplaceLostJob = (prompt: LivePrompt, missing: MissingJob) => Promise<ReplaceResult>;
+export type ResendLost = (prompt: LivePrompt, lost: LostJob) => Promise<ResendResult>;
 
 /** True when the service says that its engine lost a job which was queued there. */
 export function wasLostWhileQueued({ status, error, started_at: startedAt }: Job): boolean {
