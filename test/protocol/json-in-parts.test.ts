@@ -116,6 +116,15 @@ test('numbers and words count, and so do names', () => {
   expect(reader.push(':null}')).toBe('Maximum number of JSON values 7 exceeded.');
 });
 
+test('a number has at most 1 MiB, in however many parts', () => {
+  for (const parts of [[2 ** 20 + 1], [2 ** 20, 1], [2 ** 20 - 1, 1]]) {
+    const reader = new JsonReader({ limits: LIMITS });
+    const texts = ['[', ...parts.map((chars) => '1'.repeat(chars)), ']'];
+    const faults = texts.flatMap((text) => reader.push(text) ?? []);
+    expect(faults.length > 0).toBe(parts[0] !== 2 ** 20 - 1);
+  }
+});
+
 function outcome(act: () => unknown): string {
   try {
     act();

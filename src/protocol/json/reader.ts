@@ -28,6 +28,8 @@ const OPEN_OBJECT = 0x7b;
 const MAX_KNOWN_NAME_CHARS = 256;
 /** Shorter numbers without an exponent fit a double. */
 const LONG_NUMBER_CHARS = 16;
+/** Digits take far more time than the characters of a text, and are read at once. */
+const MAX_NUMBER_CHARS = 1024 * 1024;
 /** The native parser reads so many characters in the time of a value of a step. */
 const CHARS_A_VALUE = 64;
 
@@ -195,7 +197,10 @@ export class JsonReader {
   #endToken(text: string, start: number): number {
     let end = this.#token === undefined ? start + 1 : start;
     while (end < text.length && !isDelimiter(text.charCodeAt(end))) end++;
-    if (end === text.length) {
+    const isLong = (this.#token?.length ?? 0) + end - start > MAX_NUMBER_CHARS;
+    if (isLong && /[-\d]/.test(this.#token?.charAt(0) ?? text.charAt(start))) {
+      this.#fault ??= `Maximum length of a JSON number ${MAX_NUMBER_CHARS} exceeded.`;
+    } else if (end === text.length) {
       this.#emit(text, start);
       this.#token = (this.#token ?? '') + text.slice(start);
       this.#from = end;
