@@ -11,6 +11,7 @@ import {
   jsonFault,
 } from '../protocol/json.ts';
 import {
+  type ArrivingBody,
   type BodyMemory,
   type Release,
   bodyMemoryBytes,
@@ -49,8 +50,10 @@ const DEFAULT_LIMITS = { maxValues: 500_000, maxNodes: 10_000 } as const;
 /** The number of characters that are read before other work gets its turn. */
 const CHARS_PER_STEP = 1024 * 1024;
 const RETRY_AFTER_S = 5;
-/** The first reservation for a body without an announced length. */
+/** The first reservation for a body. */
 const FIRST_RESERVATION_BYTES = 64 * 1024;
+/** Each further one is as many times the one before, at most for the announced rest. */
+const RESERVATION_GROWTH = 8;
 /** Fewer values need less memory than their text. */
 const MANY_VALUES = 10_000;
 /** The memory of a value beside its text, in the unit of bodies. */
@@ -72,7 +75,11 @@ export function createBodyReader(readerOptions: {
       if (refused) return refused;
       const reserveMore = reserverFor(httpExchange, memory);
       const reader = new JsonReader({ limits, ...options });
-      const refusal = await receive(httpExchange.req, { reader, reserveMore, maxBytes });
+      const announced = Number(httpExchange.req.headers['content-length'] ?? 0);
+      const body: ArrivingBody = { rest: announced };
+      const reserve = (bytes: number): Promise<boolean> => reserveMore(bytes, body);
+      const receiving = { reader, reserveMore: reserve, announced, maxBytes };
+      const refusal = await receive(httpExchange.req, receiving).finally(() => memory.ended(body));
       if (refusal) return refusal;
       const { values } = reader;
       if (values > MANY_VALUES && !(await reserveMore(values * MEMORY_PER_VALUE)))
@@ -101,15 +108,15 @@ export async function parseWithinLimits(bytes: Buffer): Promise<Json | undefined
 }
 
 /** Reserves this many bytes more. `false` when there is no memory. */
-type ReserveMore = (bytes: number) => Promise<boolean>;
+type ReserveMore = (bytes: number, body?: ArrivingBody) => Promise<boolean>;
 
 /** Reserves the memory of a body until its call is answered. */
 function reserverFor({ res }: HttpExchange, memory: BodyMemory): ReserveMore {
   const releases: Release[] = [];
   const release = (): void => releases.splice(0).forEach((one) => one());
   res.once('close', release);
-  return async (bytes) => {
-    const reserved = await memory.reserve(bytes);
+  return async (bytes, body) => {
+    const reserved = await memory.reserve(bytes, body);
     if (reserved === undefined) return false;
     releases.push(reserved);
     if (res.destroyed) release();
@@ -120,15 +127,17 @@ function reserverFor({ res }: HttpExchange, memory: BodyMemory): ReserveMore {
 type Receiving = {
   readonly reader: JsonReader;
   readonly reserveMore: ReserveMore;
+  readonly announced: number;
   readonly maxBytes: number;
 };
 
 /** Counts the body while its bytes arrive. Returns its refusal; `undefined`: it is accepted. */
 async function receive(
   request: IncomingMessage,
-  { reader, reserveMore, maxBytes }: Receiving,
+  { reader, reserveMore, announced, maxBytes }: Receiving,
 ): Promise<BodyRefusal | undefined> {
-  let reserved = Number(request.headers['content-length'] ?? FIRST_RESERVATION_BYTES);
+  // One byte more than small bodies, which have a reserve of their own.
+  let reserved = Math.min(announced || FIRST_RESERVATION_BYTES, FIRST_RESERVATION_BYTES + 1);
   if (!(await reserveMore(reserved))) return memoryFull();
   if (request.destroyed) return refusedBody(400, CUT_OFF);
   let size = 0;
@@ -149,7 +158,8 @@ async function receive(
       const refusal = takeText(chunk);
       if (refusal) return refusal;
       if (size <= reserved) continue;
-      const more = Math.max(reserved, size - reserved);
+      const rest = Math.min(announced - reserved, RESERVATION_GROWTH * reserved);
+      const more = Math.max(size - reserved, rest > 0 ? rest : reserved);
       reserved += more;
       if (!(await reserveMore(more))) return memoryFull();
     }

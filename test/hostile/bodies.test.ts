@@ -1,4 +1,5 @@
 // The limits of a JSON body are checked while it arrives, on every route that takes one.
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { startHoldover } from '../support/processes/holdover.ts';
 import { useHoldover } from '../support/processes/use-holdover.ts';
@@ -132,6 +133,21 @@ describe('one body holds', () => {
 });
 
 describe('all bodies together', () => {
+  test('of which clients announce much and send nothing hold up nobody', async () => {
+    const env = { NODE_OPTIONS: '--max-old-space-size=256' };
+    const server = await startHoldover({ upstream: 'embedded', env });
+    const held = ['20000000', '1000000', '100000'].flatMap((size) => Array(10).fill(size));
+    const wires = await Promise.all(held.map(() => dial(server.port)));
+    for (const [i, wire] of wires.entries()) {
+      wire.send(`POST /prompt HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${held[i]}\r\n\r\n{`);
+    }
+    await delay(200);
+    const body = JSON.stringify({ prompt: {}, extra_data: { a: 'x'.repeat(100_000) } });
+    expect((await postPrompt(server.url, body)).status).toBe(400);
+    wires.forEach((wire) => wire.reset());
+    await server.dispose();
+  });
+
   test('keep within the memory of the process: four of 30 MB in a heap of 256 MB', async () => {
     const server = await startHoldover({
       upstream: 'embedded',

@@ -7,10 +7,18 @@ export interface BodyMemory {
   readonly largestBody: number;
   /**
    * Waits for memory, for a limited time. `undefined` when there is none. The reservation of a
-   * body without a length grows as it arrives.
+   * body grows as it arrives: a client may announce much and send nothing.
    */
-  reserve(bodyBytes: number): Promise<Release | undefined>;
+  reserve(bodyBytes: number, body?: ArrivingBody): Promise<Release | undefined>;
+  /** Called once when a body has arrived, or will not. */
+  ended(body: ArrivingBody): void;
 }
+
+/** A body that has not arrived as a whole. */
+export type ArrivingBody = {
+  /** The announced bytes for which there is no reservation. */
+  rest: number;
+};
 
 /** Releases a part of the memory. Called once. */
 export type Release = () => void;
@@ -54,24 +62,41 @@ export function bodyMemoryBytes(): number {
 
 type Waiting = {
   readonly bytes: number;
+  readonly body: ArrivingBody | undefined;
   readonly resolveWith: (release: Release | undefined) => void;
 };
 
-/** Serves callers in the order of their arrival. A single body is always accepted. */
+/**
+ * Serves callers in the order of their arrival. A single body is always accepted. Of several that
+ * arrive, the first can always grow, and so they do not all wait for each other.
+ */
 export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
   const { limitBytes, queuedBytes = () => 0, waitMs = WAIT_MS } = options;
   const waiting: Waiting[] = [];
+  const arriving = new Set<ArrivingBody>();
   let reserved = 0;
   let timer: NodeJS.Timeout | undefined;
 
-  function hasRoom(bytes: number): boolean {
-    const room = bytes <= SMALL_BYTES * MEMORY_PER_BODY_BYTE ? 1 + SMALL_RESERVE : 1;
-    const queued = queuedBytes() * MEMORY_PER_QUEUED_BYTE;
-    return reserved + queued + bytes <= limitBytes * room;
+  const isFirst = (body: ArrivingBody | undefined): boolean =>
+    body !== undefined && body === arriving.values().next().value;
+
+  /** The memory that is kept free, so that any body can grow to its end when it is the first. */
+  function kept(): number {
+    let most = 0;
+    for (const { rest } of arriving) most = Math.max(most, rest);
+    return most * MEMORY_PER_BODY_BYTE;
   }
 
-  function reserveNow(bytes: number): Release {
+  function hasRoom(bytes: number, body: ArrivingBody | undefined): boolean {
+    const isSmall = bytes <= SMALL_BYTES * MEMORY_PER_BODY_BYTE;
+    const queued = queuedBytes() * MEMORY_PER_QUEUED_BYTE;
+    const free = limitBytes * (isSmall ? 1 + SMALL_RESERVE : 1) - reserved - queued - bytes;
+    return free >= 0 && (isSmall || isFirst(body) || free >= kept());
+  }
+
+  function reserveNow(bytes: number, body: ArrivingBody | undefined): Release {
     reserved += bytes;
+    if (body) body.rest -= bytes / MEMORY_PER_BODY_BYTE;
     return () => {
       reserved -= bytes;
       admitWaiting();
@@ -79,18 +104,21 @@ export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
   }
 
   function admitWaiting(): void {
-    for (let [first] = waiting; first && hasRoom(first.bytes); [first] = waiting) {
-      waiting.shift();
-      first.resolveWith(reserveNow(first.bytes));
+    for (;;) {
+      const next = waiting.find(({ body }) => isFirst(body)) ?? waiting[0];
+      if (!next || !hasRoom(next.bytes, next.body)) break;
+      waiting.splice(waiting.indexOf(next), 1);
+      next.resolveWith(reserveNow(next.bytes, next.body));
     }
     clearInterval(timer);
     if (waiting.length > 0) timer = setInterval(admitWaiting, RECHECK_MS).unref();
   }
 
-  function wait(bytes: number): Promise<Release | undefined> {
+  function wait(bytes: number, body: ArrivingBody | undefined): Promise<Release | undefined> {
     return new Promise((resolve) => {
       const entry: Waiting = {
         bytes,
+        body,
         resolveWith(release) {
           clearTimeout(timeout);
           resolve(release);
@@ -108,11 +136,16 @@ export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
 
   return {
     largestBody: Math.floor(limitBytes / MEMORY_PER_BODY_BYTE),
-    async reserve(bodyBytes) {
+    async reserve(bodyBytes, body) {
       const bytes = bodyBytes * MEMORY_PER_BODY_BYTE;
-      const isSmall = bodyBytes <= SMALL_BYTES;
-      if (hasRoom(bytes) && (isSmall || waiting.length === 0)) return reserveNow(bytes);
-      return await wait(bytes);
+      if (body) arriving.add(body);
+      const goesFirst = bodyBytes <= SMALL_BYTES || isFirst(body) || waiting.length === 0;
+      if (goesFirst && hasRoom(bytes, body)) return reserveNow(bytes, body);
+      return await wait(bytes, body);
+    },
+    ended(body) {
+      arriving.delete(body);
+      admitWaiting();
     },
   };
 }

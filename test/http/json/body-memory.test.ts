@@ -40,3 +40,18 @@ test('prompts that are kept count as well, until they end', async () => {
   kept = 0;
   expect(await held).toBeDefined();
 });
+
+test('of bodies that arrive the first can always grow to its end, then the next', async () => {
+  const memory = createBodyMemory({ limitBytes: 40 * MB, waitMs: 5000 });
+  const bodies = [{ rest: 8 * MB }, { rest: 8 * MB }];
+  const [first, second] = bodies;
+  for (const body of bodies) expect(await memory.reserve(MB, body)).toBeDefined();
+  const order: number[] = [];
+  const later = memory.reserve(7 * MB, second).then(() => order.push(2));
+  const release = await memory.reserve(7 * MB, first);
+  await new Promise(setImmediate);
+  expect(order).toEqual([]);
+  memory.ended(first!);
+  release?.();
+  await later;
+});
