@@ -179,15 +179,22 @@ export const CLAIMED_ASSET_COLUMNS = {
   user: text('user'),
   key: text('key'),
   assetId: text('asset_id'),
-  /** Equal when the same request is sent again. */
+  /** Not read any more, as `createdNew`: older servers answered the same request again. */
   fingerprint: text('fingerprint'),
-  /** The member `created_new` of the answer: true when the bytes were new. */
   createdNew: flag('created_new'),
   claimedAtMs: number('claimed_at_ms'),
 } as const;
 
-/** The first request with an idempotency key, and the asset that it made. */
+/** The asset that was made with an idempotency key. */
 export type ClaimedAsset = RowOf<typeof CLAIMED_ASSET_COLUMNS>;
+
+/** Returns the record of the key with which an asset is made. */
+export function assetKeyOf(
+  { user, id: assetId, createdAtMs: claimedAtMs }: AssetRow,
+  key: string,
+): ClaimedAsset {
+  return { user, key, assetId, fingerprint: '', createdNew: false, claimedAtMs };
+}
 
 export const JOB_KEY_COLUMNS = {
   user: text('user'),

@@ -3,7 +3,6 @@ import type { RecordRows } from './records.ts';
 import type {
   AssetRow,
   CallCount,
-  ClaimedAsset,
   FileRow,
   FileType,
   JobRow,
@@ -135,14 +134,10 @@ export interface JobStore {
 
 export interface AssetStore {
   /**
-   * Inserts the asset and claims the key in one transaction. When another request of the user has claimed the key,
-   * returns that claim and inserts nothing.
+   * Inserts the asset and claims the key in one transaction. Returns false, and inserts nothing, when the user has used
+   * the key for an asset before. A key for a job may have the same text.
    */
-  insert(
-    row: AssetRow,
-    claim?: AssetClaim,
-    durability?: Durability,
-  ): Promise<ClaimedAsset | undefined>;
+  insert(row: AssetRow, idempotencyKey?: string, durability?: Durability): Promise<boolean>;
   get(id: string): Promise<AssetRow | undefined>;
   byHash(user: string, hash: string): Promise<AssetRow | undefined>;
   byFilePath(user: string, filePath: string): Promise<AssetRow | undefined>;
@@ -170,15 +165,10 @@ export interface LabelStore extends SettingStore {
   remove(user: string, id: string): Promise<void>;
 }
 
-/** A single-use key for one new asset, and the fingerprint of its request. */
-export type AssetClaim = Pick<ClaimedAsset, 'fingerprint' | 'createdNew' | 'key'>;
-
 export type KeyKind = 'jobKeys' | 'assetKeys';
 
 /** Single-use idempotency keys. */
 export interface KeyStore {
-  /** The claim of a key for an asset. A key for a job may have the same text. */
-  ofAsset(user: string, key: string): Promise<ClaimedAsset | undefined>;
   /** Stores a key of a backup, whose job or asset may be gone. */
   put(kind: KeyKind, row: RecordRows[KeyKind]): Promise<void>;
   /** Removes the keys of jobs and assets that were claimed before this time. */

@@ -622,20 +622,20 @@ export function ledgerSuite(name: string, open: () => Ledger): void {
       });
 
       test('an asset that cannot be inserted claims no key; jobs have keys of their own', async () => {
-        const claim = { key: 'k', fingerprint: 'f', createdNew: false };
         await ledger.assets.insert(asset('taken'));
-        await expect(ledger.assets.insert(asset('taken'), claim)).rejects.toThrow();
+        await expect(ledger.assets.insert(asset('taken'), 'k')).rejects.toThrow();
         expect(await ledger.jobs.insert(job('1'), 'k')).toBe(true);
-        expect(await ledger.assets.insert(asset('free'), claim)).toBeUndefined();
+        expect(await ledger.assets.insert(asset('free'), 'k')).toBe(true);
+        expect(await ledger.assets.insert(asset('again'), 'k')).toBe(false);
+        expect(await ledger.assets.get('again')).toBeUndefined();
       });
 
       test('keys of assets older than the given time are removed', async () => {
-        const claim = (key: string) => ({ key, fingerprint: 'f', createdNew: true });
-        await ledger.assets.insert(asset('1', { createdAtMs: 999 }), claim('old'));
-        await ledger.assets.insert(asset('2', { createdAtMs: 1000 }), claim('new'));
+        await ledger.assets.insert(asset('1', { createdAtMs: 999 }), 'old');
+        await ledger.assets.insert(asset('2', { createdAtMs: 1000 }), 'new');
         await ledger.keys.expire(1000);
-        expect(await ledger.keys.ofAsset('ann', 'old')).toBeUndefined();
-        expect(await ledger.keys.ofAsset('ann', 'new')).toMatchObject({ assetId: '2' });
+        expect(await ledger.assets.insert(asset('3'), 'old')).toBe(true);
+        expect(await ledger.assets.insert(asset('4'), 'new')).toBe(false);
       });
 
       test('settings merge one by one, for each user', async () => {

@@ -230,7 +230,7 @@ describe.skipIf(missing !== '')(`over a real Redis${missing}`, () => {
       ['a job and the claim of its key', true, ({ jobs }) => jobs.insert(job('j1'), 'k')],
       ['a reservation', undefined, ({ replays }) => replays.reserve(replay, 0)],
       ['an acceptance', undefined, ({ prompts }) => prompts.insert(prompt('a'))],
-      ['an asset', undefined, ({ assets }) => assets.insert(asset)],
+      ['an asset', true, ({ assets }) => assets.insert(asset, 'k')],
     ];
     test.each(acts)('%s is done once, and succeeds', async (_name, expected, act) => {
       lossy.loseNextAnswer();

@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { reached } from '../../lib/crash-point.ts';
-import type { AssetRow, ClaimedAsset, Ledger } from '../../ledger/ledger.ts';
+import type { AssetRow, Ledger } from '../../ledger/ledger.ts';
 import {
   type AssetCalls,
   type AssetUpload,
@@ -14,7 +14,6 @@ import {
 } from '../../protocol/job-api.ts';
 import type { Asset } from '../../protocol/v2.ts';
 import { checkPathAndLifetime, checkUpload } from './upload-checks.ts';
-import { type KeyedRequest, repeatAnswer, keyedRequest } from './idempotency.ts';
 import type { Blobs } from '../../blobs/blobs.ts';
 import { showAsset } from '../job-links.ts';
 import type { KeyedMutex } from '../../lib/concurrency.ts';
@@ -54,7 +53,8 @@ export class Assets {
     /** The file of the upload is moved or removed, even when this throws. */
     createAsset: async ({ user }, upload) => {
       try {
-        return checkUpload(upload) ?? (await this.#createOnce(user, upload));
+        const store = () => this.#store(user, upload);
+        return checkUpload(upload) ?? (await this.#options.withLock(upload.file.hash, store));
       } finally {
         await rm(upload.file.path, { force: true });
       }
@@ -62,14 +62,12 @@ export class Assets {
     assetFromHash: async ({ user }, request) => {
       const refusal = checkPathAndLifetime(request);
       if (refusal) return refusal;
-      const keyed = keyedRequest('from-hash', request.hash, request);
       const { ledger, blobs, withLock } = this.#options;
       return await withLock(request.hash, async () => {
-        const first = await this.#findFirstAnswer(user, keyed);
-        const created = first ?? (await this.#recordKnownBytes(user, request, keyed));
+        const created = await this.#recordKnownBytes(user, request);
         if (!created.ok || (await blobs.sizeOf(request.hash)) !== undefined) return created;
         // Another process may have removed the bytes before it could see the record.
-        if (!first) await ledger.assets.remove(created.value.id);
+        await ledger.assets.remove(created.value.id);
         return noSuchBytes();
       });
     },
@@ -138,70 +136,38 @@ export class Assets {
     return missing;
   }
 
-  async #createOnce(user: string, upload: AssetUpload): Promise<Result<Asset>> {
-    const keyed = keyedRequest('upload', upload.file.hash, upload);
-    return await this.#options.withLock(upload.file.hash, async () => {
-      const first = await this.#findFirstAnswer(user, keyed);
-      return first ?? (await this.#store(user, upload, keyed));
-    });
-  }
-
-  async #store(
-    user: string,
-    upload: AssetUpload,
-    keyed: KeyedRequest | undefined,
-  ): Promise<Result<Asset>> {
+  async #store(user: string, upload: AssetUpload): Promise<Result<Asset>> {
     const { blobs } = this.#options;
-    const { file } = upload;
+    const { file, idempotencyKey: key } = upload;
     const createdNew = (await this.#findByHash(user, file.hash)) === undefined;
     await blobs.moveIntoPlace(file);
     reached('after-bytes-stored');
     const row = newRow(user, { ...upload, ...file }, this.#nowMs());
-    const created = await this.#record(row, { keyed, createdNew });
+    const created = await this.#record(row, { key, createdNew });
     reached('after-asset-recorded');
-    // If the key was claimed meanwhile, these bytes may have no record.
-    await (keyed ? removeBlobIfUnused(row.hash, this.#options) : blobs.markRecorded(row.hash));
+    // If the key was used before, these bytes may have no record.
+    await (key !== undefined
+      ? removeBlobIfUnused(row.hash, this.#options)
+      : blobs.markRecorded(row.hash));
     return created;
   }
 
-  async #recordKnownBytes(
-    user: string,
-    request: FromHash,
-    keyed: KeyedRequest | undefined,
-  ): Promise<Result<Asset>> {
+  async #recordKnownBytes(user: string, request: FromHash): Promise<Result<Asset>> {
     const existing = await this.#findByHash(user, request.hash);
     if (!existing) return noSuchBytes();
     const row = newRow(user, { ...existing, ...request }, this.#nowMs());
     // The contract says: "a dedup hit against bytes the platform already had (false)".
-    return await this.#record(row, { keyed, createdNew: false });
+    return await this.#record(row, { key: request.idempotencyKey, createdNew: false });
   }
 
-  /** Records the asset. Another process, or a request for other bytes, may have claimed the key. */
+  /** Records the asset. The contract says: "any later request with the same key is rejected". */
   async #record(
     row: AssetRow,
-    { keyed, createdNew }: { keyed: KeyedRequest | undefined; createdNew: boolean },
+    { key, createdNew }: { key: string | undefined; createdNew: boolean },
   ): Promise<Result<Asset>> {
-    const claim = keyed && { ...keyed, createdNew };
-    const first = await this.#options.ledger.assets.insert(row, claim);
-    if (keyed && first) return await this.#repeatFirstAnswer(keyed, row.user, first);
+    if (!(await this.#options.ledger.assets.insert(row, key)))
+      return refuse(422, 'idempotency_key_reuse', 'this idempotency key has been used before');
     return ok({ ...showAsset(row, row.createdAtMs), created_new: createdNew });
-  }
-
-  async #findFirstAnswer(
-    user: string,
-    keyed: KeyedRequest | undefined,
-  ): Promise<Result<Asset> | undefined> {
-    const first = keyed && (await this.#options.ledger.keys.ofAsset(user, keyed.key));
-    return keyed && first && (await this.#repeatFirstAnswer(keyed, user, first));
-  }
-
-  async #repeatFirstAnswer(
-    keyed: KeyedRequest,
-    user: string,
-    first: ClaimedAsset,
-  ): Promise<Result<Asset>> {
-    const row = await this.find(user, first.assetId);
-    return repeatAnswer(keyed, first, row, this.#nowMs());
   }
 
   async #findByHash(user: string, hash: string): Promise<AssetRow | undefined> {

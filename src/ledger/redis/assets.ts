@@ -1,4 +1,4 @@
-import { ASSET_COLUMNS, CLAIMED_ASSET_COLUMNS, JOB_KEY_COLUMNS } from '../columns.ts';
+import { ASSET_COLUMNS, CLAIMED_ASSET_COLUMNS, JOB_KEY_COLUMNS, assetKeyOf } from '../columns.ts';
 import type { AssetRow, AssetStore, ClaimedAsset, JobKey, KeyStore } from '../ledger.ts';
 import { FILES } from './files.ts';
 import { type LedgerConnection, joinKey } from './connection.ts';
@@ -9,18 +9,14 @@ export function assetStore(connection: LedgerConnection): AssetStore {
   const table = createTable<AssetRow>(connection, 'asset', ASSET_COLUMNS);
   const lua = connection.scripts('assets', { insert, remove });
   const { paths } = connection.scripts('asset-lists', { paths: PATHS }, 'read');
-  const claimed = assetKeyTable(connection);
+  const keys = assetKeyTable(connection);
   const { prefix, read, redis } = connection;
   return {
-    async insert(row, claim) {
-      const { user, id: assetId, createdAtMs: claimedAtMs } = row;
-      const { key = '', fingerprint = '', createdNew = false } = claim ?? {};
-      const keyId = claim === undefined ? '' : joinKey(user, key);
-      const claimRow = { user, key, fingerprint, assetId, createdNew, claimedAtMs };
-      const claimFields = claimed.fields(claimRow);
-      const { names } = claimed;
-      const args = [row.id, newToken(), keyId, names.length, ...names, ...claimFields.slice(1)];
-      return claimed.decode(await lua.insert(...args, ...table.fields(row)));
+    async insert(row, key) {
+      const keyId = key === undefined ? '' : joinKey(row.user, key);
+      const keyFields = key === undefined ? [0] : keys.fields(assetKeyOf(row, key));
+      const args = [row.id, newToken(), keyId, ...keyFields, ...table.fields(row)];
+      return (await lua.insert<number>(...args)) === 1;
     },
     get: table.get,
     byHash: (user, hash) => table.first(`assets:hash:${joinKey(user, hash)}`),
@@ -56,19 +52,19 @@ local assets = rowsOf('asset',
 const insert = `${ASSETS}
 local id, token, claim, n = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local made, user = assets.values(id, 'token', 'user')
-if user then return made ~= token and TAKEN end
+if user then return made == token and 1 or TAKEN end
 if claim ~= '' then
   local key = P .. 'asset-key:' .. claim
-  if call('EXISTS', key) == 1 then return call('HMGET', key, unpack(ARGV, 5, 4 + n)) end
-  call('HSET', key, unpack(ARGV, 5 + n, 4 + 3 * n))
+  if call('EXISTS', key) == 1 then return 0 end
+  call('HSET', key, unpack(ARGV, 5, 4 + 2 * n))
   call('ZADD', P .. 'asset-keys:age', call('HGET', key, 'claimedAtMs'), claim)
 end
-assets.insert(id, token, 5 + 3 * n)
+assets.insert(id, token, 5 + 2 * n)
 local hash, size = assets.values(id, 'hash', 'sizeBytes')
 local same = P .. 'assets:same:' .. hash
 if call('EXISTS', same) == 0 then call('INCRBY', P .. 'assets:bytes', size) end
 call('SADD', same, id)
-return false`;
+return 1`;
 
 // The name of an output stays reserved: history shows it, so it must never refer to another picture.
 const remove = `${ASSETS}${FILES}
@@ -98,7 +94,6 @@ export function keyStore(connection: LedgerConnection): KeyStore {
   const assetKeys = assetKeyTable(connection);
   const jobKeys = createTable<JobKey>(connection, 'key', JOB_KEY_COLUMNS);
   return {
-    ofAsset: (user, key) => assetKeys.get(joinKey(user, key)),
     async put(kind, row) {
       const { user, key, claimedAtMs } = row;
       const fields = kind === 'jobKeys' ? jobKeys.fields(row) : assetKeys.fields(row);

@@ -1,13 +1,6 @@
-import { ASSET_COLUMNS, CLAIMED_ASSET_COLUMNS } from '../columns.ts';
+import { ASSET_COLUMNS, CLAIMED_ASSET_COLUMNS, assetKeyOf } from '../columns.ts';
 import { sqlColumns } from './sql-columns.ts';
-import type {
-  AssetClaim,
-  AssetRow,
-  AssetStore,
-  ClaimedAsset,
-  KeyKind,
-  KeyStore,
-} from '../ledger.ts';
+import type { AssetRow, AssetStore, ClaimedAsset, KeyKind, KeyStore } from '../ledger.ts';
 import { RECORD_KINDS } from '../records.ts';
 import type { FileLists } from './files.ts';
 import type { Writer } from './writer.ts';
@@ -20,22 +13,15 @@ const KEYS = sqlColumns<ClaimedAsset>(CLAIMED_ASSET_COLUMNS);
 /** The asset records of the embedded engine; the bytes are files of their own. */
 export function assetStore(db: Database, writer: Writer, lists: FileLists): AssetStore {
   const sql = statements(db);
-  const claimed = assetKeyLookup(db);
   const row = (found: unknown) => found as AssetRow | undefined;
   const rows = (found: unknown[]) => found as AssetRow[];
-  const claimKey = (
-    { user, id: assetId, createdAtMs: claimedAtMs }: AssetRow,
-    { key, fingerprint, createdNew }: AssetClaim,
-  ): ClaimedAsset | undefined => {
-    const values = KEYS.values({ user, key, fingerprint, assetId, createdNew, claimedAtMs });
-    return sql.claim.run(...values).changes === 1 ? undefined : claimed(user, key);
-  };
   return {
-    insert: (asset, claim, durability) =>
+    insert: (asset, key, durability) =>
       writer.write(() => {
-        const holder = claim && claimKey(asset, claim);
-        if (!holder) sql.insert.run(...SQL.values(asset));
-        return holder;
+        const isFree =
+          key === undefined || sql.claim.run(...KEYS.values(assetKeyOf(asset, key))).changes === 1;
+        if (isFree) sql.insert.run(...SQL.values(asset));
+        return isFree;
       }, durability),
     get: async (id) => row(sql.get.get(id)),
     byHash: async (user, hash) => row(sql.byHash.get(hash, user)),
@@ -87,12 +73,10 @@ function statements(db: Database) {
 
 /** Single-use idempotency keys, of jobs and of assets. */
 export function keyStore(db: Database, writer: Writer): KeyStore {
-  const ofAsset = assetKeyLookup(db);
   const ofJobs = db.prepare('DELETE FROM keys WHERE claimed_at_ms < ?');
   const ofAssets = db.prepare('DELETE FROM asset_keys WHERE claimed_at_ms < ?');
   const inserts = { jobKeys: insertKey(db, 'jobKeys'), assetKeys: insertKey(db, 'assetKeys') };
   return {
-    ofAsset: async (user, key) => ofAsset(user, key),
     put: (kind, row) => writer.write(() => inserts[kind](row)),
     expire: (beforeMs) =>
       writer.write(() => {
@@ -108,10 +92,4 @@ function insertKey(db: Database, kind: KeyKind): (row: object) => void {
   const { insert, values } = sqlColumns<object>(columns);
   const statement = db.prepare(`INSERT INTO ${table} ${insert}`);
   return (row) => void statement.run(...values(row));
-}
-
-/** Returns a function that reads the claim of an asset's key. */
-function assetKeyLookup(db: Database): (user: string, key: string) => ClaimedAsset | undefined {
-  const find = db.prepare(`SELECT ${KEYS.select()} FROM asset_keys WHERE user = ? AND key = ?`);
-  return (user, key) => KEYS.row(find.get(user, key));
 }
