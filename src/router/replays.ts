@@ -111,13 +111,14 @@ export function fingerprintOf(parts: readonly string[]): string {
 }
 
 function replyToRetry(row: ReplayRow, fingerprint: string): RouterReply {
-  if (row.fingerprint !== fingerprint) {
-    return conflict('This Idempotency-Key was sent with a different request: use a new one.');
-  }
+  // Also to another request: the key is free again when the call charges nothing.
   if (row.state === 'reserved') {
     const headers = { 'Retry-After': String(IN_FLIGHT_RETRY_S) };
     const detail = 'The call with this Idempotency-Key is still running: send it again later.';
     return replyError('concurrency_limit_exceeded', detail, { status: 409, headers });
+  }
+  if (row.fingerprint !== fingerprint) {
+    return conflict('This Idempotency-Key was sent with a different request: use a new one.');
   }
   if (row.state === 'consumed' || row.status === null || row.body === null) {
     return conflict(

@@ -193,16 +193,20 @@ describe('reserved', () => {
     expect(runs).toHaveLength(1);
   });
 
-  test('a different body while the original runs is a 409 that no waiting helps', async () => {
+  test('a different body while the original runs is a 409 with Retry-After; then one without', async () => {
     const { def, begun, answer } = steppedModel();
     router = await openRouter({ models: [def] });
     const original = router.run('test/stepped', {}, KEY);
     await begun(1);
-    const other = await router.run('test/stepped', { b: 1 }, KEY);
-    expect(errorOf(other)).toEqual(said(409, 'invalid_input'));
-    expect(other.headers.get('retry-after')).toBeNull();
+    const other = () => router.run('test/stepped', { b: 1 }, KEY);
+    const early = await other();
+    expect(errorOf(early)).toEqual(said(409, 'concurrency_limit_exceeded'));
+    expect(early.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
     answer();
     await original;
+    const late = await other();
+    expect(errorOf(late)).toEqual(said(409, 'invalid_input'));
+    expect(late.headers.get('retry-after')).toBeNull();
   });
 
   test.each([
