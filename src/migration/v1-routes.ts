@@ -3,7 +3,7 @@ export type Successor = {
   /** The v2 call, or `null` when there is none. */
   readonly call: string | null;
   /**
-   * The path of the v2 call for a given v1 call, if the v1 address determines it. `:id` is the parameter of the v1
+   * The path of the v2 call for a given v1 call, if the v1 address determines it. Its parameter is that of the v1
    * route.
    */
   readonly link?: string;
@@ -193,6 +193,5 @@ export function successorLink(
   params: { readonly [name: string]: string },
 ): string | undefined {
   const { link }: Successor = V1_ROUTES[name];
-  if (link?.includes(':id') && params['id'] === undefined) return undefined;
-  return link?.replace(':id', () => encodeURIComponent(params['id'] ?? ''));
+  return link?.replace(/:(\w+)/, (_, param: string) => encodeURIComponent(params[param] ?? ''));
 }

@@ -52,6 +52,12 @@ describe('with a date of its end', () => {
     ['GET', '/api/job/unknown/status', 404, '/api/v2/jobs/unknown'],
     ['POST', '/api/jobs/x/cancel', 200, '/api/v2/jobs/x/cancel'],
     ['POST', '/upload/image', 400, '/api/v2/assets'],
+    [
+      'HEAD',
+      `/api/assets/hash/blake3:${'0'.repeat(64)}`,
+      404,
+      `/api/v2/assets/by-hash/blake3%3A${'0'.repeat(64)}`,
+    ],
     ['GET', '/system_stats', 200, '/api/v2/health'],
     ['GET', '/object_info', 200, undefined],
     ['GET', '/api/v2/userdata', 200, undefined],
