@@ -24,14 +24,14 @@ type V1AppOptions = ServingOptions & {
   readonly corsOrigin: string | undefined;
   readonly log: Logger;
   /** Throws when the data directory is lost and nothing can be stored any more. */
-  readonly checkDataDir?: () => void;
+  readonly checkDataDir: () => void;
 };
 
 /** Assembles the HTTP side: the middleware that every call passes, in order, then the v1 routes. */
 export function createApp(options: V1AppOptions): Koa {
   const app = new Koa();
   const router = routerOf(options);
-  for (const middleware of options.observer.middleware ?? []) app.use(middleware);
+  for (const middleware of options.observer.middleware) app.use(middleware);
   app.use(drainRequest);
   app.use(logRequests(options));
   app.use(renderErrors(options));
@@ -61,8 +61,8 @@ function routerOf(options: V1AppOptions): Router {
     const [method = '', ownPath = ''] = route.name.split(' ');
     const methods = method === 'GET' ? ['GET', 'HEAD'] : [method];
     for (const path of aliasesOf(ownPath)) {
-      const serve = serveRoute(options, route, { apiPrefixed: path.startsWith('/api/') });
-      router.register(path, methods, serve as unknown as RouterMiddleware);
+      const serve = serveRoute(options, route, path) as unknown as RouterMiddleware;
+      router.register(path, methods, serve);
     }
   }
   return router;
@@ -85,7 +85,7 @@ function logRequests({ log, auth, observer }: V1AppOptions): Koa.Middleware {
     const ms = Math.round(performance.now() - startedAt);
     const call = { id, user, client, method, url: loggedUrl(url, credential), status, ms };
     log.info({ event: 'request.answered', ...call, v2: v2Calls }, 'request answered');
-    observer.onAnswered?.({ method, url, status, ms, user, promptIds: promptIdsOf(ctx) }, ctx.req);
+    observer.onAnswered({ method, url, status, ms, user, promptIds: promptIdsOf(ctx) }, ctx.req);
   };
 }
 
@@ -121,7 +121,7 @@ function renderErrors({ log, checkDataDir }: V1AppOptions): Koa.Middleware {
     try {
       await next();
       const isChange = !READ_METHODS.has(ctx.method) && ctx.status < 400;
-      if (isChange && !ctx.headerSent) checkDataDir?.();
+      if (isChange && !ctx.headerSent) checkDataDir();
     } catch (error) {
       sendError(ctx, error instanceof V1Error ? error : unexpectedError(log, ctx, error));
     }

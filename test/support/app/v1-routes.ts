@@ -20,6 +20,7 @@ import { drawPicture } from '../../../src/files/draw-picture.ts';
 import { createPictures } from '../../../src/files/pictures.ts';
 import { createViewSigner } from '../../../src/auth/signed-view.ts';
 import { createUserDataStore } from '../../../src/files/user-data-store.ts';
+import { Deprecation } from '../../../src/migration/deprecation.ts';
 import { LogPanel } from '../../../src/observability/log-panel.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { fixedDefinitions } from './definitions.ts';
@@ -96,7 +97,21 @@ export async function createTestApp({ uploads, ...change }: TestServices = {}): 
     },
     corsOrigin: undefined,
     log: silentLogger(),
-    observer: { causes: new CallCauses(() => undefined) },
+    observer: {
+      causes: new CallCauses(() => undefined),
+      onCaller: () => {},
+      onAnswered: () => {},
+      middleware: [],
+    },
+    deprecation: new Deprecation({
+      deprecatedAtMs: 0,
+      sunsetAtMs: undefined,
+      brownouts: [],
+      now,
+      countCall: () => {},
+    }),
+    frontend: undefined,
+    checkDataDir: () => {},
   });
   const handle = app.callback();
   const server = createHttpServer((incoming, outgoing) => void handle(incoming, outgoing));
