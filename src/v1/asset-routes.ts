@@ -34,7 +34,6 @@ import {
   readHash,
   uploadAsset,
 } from './assets/asset-upload.ts';
-import { scanRoutes } from './assets/scan-routes.ts';
 
 /** The assets API: the files of the caller with names, tags and metadata. */
 const assetRoutesOf = routesFor<AssetServices>({
@@ -128,8 +127,21 @@ const assetRoutesOf = routesFor<AssetServices>({
     const assets = await filtered(await catalog.list(caller.user), readFilter(query));
     sendJson(ctx, { tag_counts: Object.fromEntries(tagCounts(assets).slice(0, limit)) });
   },
-  ...scanRoutes,
+  // Scans of the folders. There is nothing to scan: the ledger has each file from its first moment.
+  // So a scan ends when it starts, and sends no frames.
+  'POST /api/assets/seed'(_, { ctx, query }) {
+    const isAwaited = WAITS.has((query.get('wait') ?? '').toLowerCase());
+    if (isAwaited) sendJson(ctx, { status: 'completed', progress: NOTHING_SCANNED, errors: [] });
+    else sendJson(ctx, { status: 'started' }, 202);
+  },
+  'GET /api/assets/seed/status': (_, { ctx }) =>
+    sendJson(ctx, { state: 'IDLE', progress: null, errors: [] }),
+  'POST /api/assets/seed/cancel': (_, { ctx }) => sendJson(ctx, { status: 'idle' }),
+  'POST /api/assets/prune': (_, { ctx }) => sendJson(ctx, { status: 'completed', marked: 0 }),
 });
+
+const NOTHING_SCANNED = { scanned: 0, total: 0, created: 0, skipped: 0 };
+const WAITS = new Set(['true', '1', 'yes']);
 
 /** Returns the routes of the assets API. All of them answer 503 when it is switched off. */
 export function assetRoutes(

@@ -1,7 +1,9 @@
 import { type ServerInfoOptions, serverInfoRoutes } from './server-info.ts';
 import { type LogServices, logRoutes } from './logs.ts';
-import { modelRoutes } from './models.ts';
-import { type ObjectInfoServices, objectInfoRoutes } from './object-info.ts';
+import { type ModelServices, modelRoutes } from './models.ts';
+import { objectInfoRoutes } from './object-info.ts';
+import { UserObjectInfo } from '../definitions/user-object-info.ts';
+import type { FileStore } from '../ledger/ledger.ts';
 import type { V1Route } from './routes.ts';
 import { type SettingServices, settingRoutes } from './userdata/settings.ts';
 import { type UserDataServices, userDataRoutes } from './userdata/userdata.ts';
@@ -11,12 +13,12 @@ import { userRoutes } from './userdata/users.ts';
 export type CatalogServices = SettingServices &
   LogServices &
   UserDataServices &
-  ObjectInfoServices & { readonly info: ServerInfoOptions };
+  ModelServices & { readonly files: FileStore; readonly info: ServerInfoOptions };
 
 /** Routes about the server itself and what it stores for users, other than jobs and their files. */
 export function catalogRoutes(services: CatalogServices): readonly V1Route[] {
   return [
-    ...objectInfoRoutes(services),
+    ...objectInfoRoutes({ ...services, userObjectInfo: new UserObjectInfo(services.files) }),
     ...serverInfoRoutes(services.info),
     ...modelRoutes(services),
     ...logRoutes(services),

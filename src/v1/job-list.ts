@@ -73,7 +73,7 @@ async function* listPieces(
     if (item === undefined) continue;
     yield before + stringifyJson(item);
     before = ',';
-    ids.push(...endedIds([item]));
+    if (item.execution_end_time !== undefined) ids.push(String(item.id));
   }
   onListed(ids);
   const total = found.length;
@@ -105,12 +105,6 @@ function filterOf(query: URLSearchParams): ((shown: ShownJob) => boolean) | unde
   return ({ item, outputTypes }) =>
     (workflowId === null || item.workflow_id === workflowId) &&
     (outputType === null || outputTypes.has(outputType));
-}
-
-function endedIds(items: readonly JsonObject[]): readonly string[] {
-  return items.flatMap(({ id, execution_end_time: end }) =>
-    typeof id === 'string' && end !== undefined ? [id] : [],
-  );
 }
 
 /** The members that sorting and filtering need. The texts of a prompt are read when it is shown. */

@@ -92,11 +92,8 @@ async function modelFilesIn(
   const [className, input] = MODEL_FOLDERS[folder] ?? [];
   if (className === undefined || input === undefined) return [];
   const info = await definitions.info(caller);
-  const choices = choicesOf(info[className]?.input['required']?.[input]);
+  const offered = comboOptions(info[className]?.input['required']?.[input]) ?? [];
+  const choices = offered.filter((name) => typeof name === 'string');
   // Some loaders offer built-in choices beside the files.
   return folder === 'diffusers' ? choices : choices.filter((name) => /\.\w+$/.test(name));
-}
-
-function choicesOf(definition: Json | undefined): readonly string[] {
-  return (comboOptions(definition) ?? []).filter((name) => typeof name === 'string');
 }

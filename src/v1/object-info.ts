@@ -1,4 +1,3 @@
-import type { FileStore } from '../ledger/ledger.ts';
 import { isBrowser, isOwnCall, isPageCall } from '../auth/calling-client.ts';
 import type {
   DefinitionSource,
@@ -8,28 +7,19 @@ import type {
 import { encodingsFor } from '../http/content-encoding.ts';
 import { V1Error, plainError, sendEmpty } from '../dialects/errors.ts';
 import { sendJsonText } from '../http/json-stream.ts';
-import { UserObjectInfo } from '../definitions/user-object-info.ts';
-import { type V1Request, type V1Route, routesFor } from './routes.ts';
+import type { UserObjectInfo } from '../definitions/user-object-info.ts';
+import { type V1Request, routesFor } from './routes.ts';
 
 /** Services of the `/object_info` routes. */
-export type ObjectInfoServices = {
+type ObjectInfoServices = {
   readonly definitions: DefinitionSource;
-  readonly files: FileStore;
+  readonly userObjectInfo: UserObjectInfo;
 };
 
 /** The routes of the node classes: all of them, or one by its name. */
-export function objectInfoRoutes({
-  definitions: source,
-  files,
-}: ObjectInfoServices): readonly V1Route[] {
-  return routesOf({ source, userObjectInfo: new UserObjectInfo(files) });
-}
-
-type ObjectInfo = { readonly source: DefinitionSource; readonly userObjectInfo: UserObjectInfo };
-
-const routesOf = routesFor<ObjectInfo>({
+export const objectInfoRoutes = routesFor<ObjectInfoServices>({
   /** Sends every class, or 304 when the client's copy is current. */
-  async 'GET /object_info'({ source, userObjectInfo }, request) {
+  async 'GET /object_info'({ definitions: source, userObjectInfo }, request) {
     const { ctx, caller } = request;
     const known = await fetchDefinitions(source, request);
     const definitions = shownDefinitions(known, ctx);
@@ -41,7 +31,7 @@ const routesOf = routesFor<ObjectInfo>({
     if (encoding !== undefined) ctx.set('Content-Encoding', encoding);
     sendJsonText(ctx, await body());
   },
-  async 'GET /object_info/:name'({ source, userObjectInfo }, request) {
+  async 'GET /object_info/:name'({ definitions: source, userObjectInfo }, request) {
     const { ctx, caller, params } = request;
     const known = await fetchDefinitions(source, request);
     ctx.set(headersOf(known));
@@ -78,14 +68,11 @@ async function fetchDefinitions(
   source: DefinitionSource,
   { ctx, caller, query }: V1Request,
 ): Promise<Available> {
-  const isFreshDemanded = demandsFresh(ctx.get('Cache-Control')) || query.get('refresh') === '1';
+  const isFreshDemanded =
+    /\bno-(cache|store)\b/i.test(ctx.get('Cache-Control')) || query.get('refresh') === '1';
   const known = await (isFreshDemanded ? source.refreshed(caller) : source.current(caller));
   if (!known.ok) throw unavailableError(known.retryAfterSeconds);
   return known;
-}
-
-function demandsFresh(cacheControl = ''): boolean {
-  return /\bno-(cache|store)\b/i.test(cacheControl);
 }
 
 function headersOf({ isStale, isEmbeddedFallback }: Available): { [name: string]: string } {

@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { BodyReader } from '../http/json-body.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Json } from '../protocol/json.ts';
 import type { Accepted, Acceptor } from '../prompts/accept.ts';
 import type { LivePrompts } from '../prompts/live-prompts.ts';
 import { promptsInQueue } from '../prompts/prompts-in-queue.ts';
@@ -44,9 +43,10 @@ export const promptRoutes = routesFor<PromptRouteServices>({
     ctx.state.clientId = submission.clientId ?? '';
     if (submission.promptId !== undefined) services.onSubmission?.(caller, submission.promptId);
     const accepted = await services.acceptor.accept(caller, submission);
-    ctx.state.promptIds = [accepted.promptId];
+    const { promptId, number, nodeErrors } = accepted;
+    ctx.state.promptIds = [promptId];
     releaseAfter(ctx.res, accepted, services.clock);
-    sendJson(ctx, toAnswer(accepted));
+    sendJson(ctx, { prompt_id: promptId, number, node_errors: nodeErrors });
   },
   async 'GET /prompt'(services, { ctx, caller }) {
     const { length } = await promptsInQueue(services, caller.user);
@@ -57,11 +57,7 @@ export const promptRoutes = routesFor<PromptRouteServices>({
 /**
  * Releases the frames after the answer. The prompt of a client that disconnects runs all the same.
  */
-function releaseAfter(
-  response: ServerResponse,
-  { releaseFrames }: Accepted,
-  clock: PromptRouteServices['clock'],
-): void {
+function releaseAfter(response: ServerResponse, { releaseFrames }: Accepted, clock: Clock): void {
   if (response.destroyed) return releaseFrames();
   const releaseLater = (): void => {
     response.off('close', releaseFrames);
@@ -69,8 +65,4 @@ function releaseAfter(
   };
   response.once('close', releaseFrames);
   response.once('finish', releaseLater);
-}
-
-function toAnswer({ promptId, number, nodeErrors }: Accepted): Json {
-  return { prompt_id: promptId, number, node_errors: nodeErrors };
 }

@@ -51,10 +51,10 @@ export const queueRoutes = routesFor<QueueServices>({
         ? cancelsAll || isPending(prompt)
         : isTruthyInPython(body.clear) && isPending(prompt),
     );
-    ctx.state.promptIds = selected.map(({ promptId }) => promptId);
+    const deleted = selected.map(({ promptId }) => promptId);
+    ctx.state.promptIds = deleted;
     await services.cancel(selected, caller);
     if (rules.queueAnswer === 'empty') return sendEmpty(ctx);
-    const deleted = selected.map(({ promptId }) => promptId);
     sendJson(ctx, { deleted, cleared: isTruthyInPython(body.clear) });
   },
   /**

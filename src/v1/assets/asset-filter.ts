@@ -2,22 +2,11 @@ import { type FileAsset, nameOf, pathOf, tagsOf } from '../../files/asset-catalo
 import { yieldEvery } from '../../lib/event-loop.ts';
 import { assetError } from './asset-error.ts';
 
-/** The assets that a call asks for. */
-export type AssetFilter = {
-  readonly all: readonly string[];
-  readonly any: readonly string[];
-  readonly none: readonly string[];
-  /** In lower case. */
-  readonly nameContains: string;
-  /** A hash, or the path of a file: front ends look for the names in their workflows so. */
-  readonly hash: string | undefined;
-};
-
 const MAX_TAGS = 100;
 const ASSETS_PER_TURN = 500;
 
-/** Reads the filter of a query. Old and new names of a parameter cannot be combined. */
-export function readFilter(query: URLSearchParams): AssetFilter {
+/** Reads the filter of a query: a test of assets. Old and new names of a parameter cannot be combined. */
+export function readFilter(query: URLSearchParams): (asset: FileAsset) => boolean {
   if (query.get('metadata_filter'))
     throw assetError('UNSUPPORTED_PARAM', 'metadata_filter is not supported.');
   // Every asset is the caller's own, so the value does not count.
@@ -32,32 +21,31 @@ export function readFilter(query: URLSearchParams): AssetFilter {
       conflicting_tags: conflicting,
     });
   }
-  return {
-    all: all.tags,
-    any,
-    none: none.tags,
-    nameContains: (query.get('name_contains') ?? '').toLowerCase(),
-    hash: query.get('hash')?.trim(),
+  const nameContains = (query.get('name_contains') ?? '').toLowerCase();
+  // A hash, or the path of a file: front ends look for the names in their workflows so.
+  const hash = query.get('hash')?.trim();
+  return (asset) => {
+    const tags = tagsOf(asset);
+    return (
+      all.tags.every((tag) => tags.includes(tag)) &&
+      (any.length === 0 || any.some((tag) => tags.includes(tag))) &&
+      !none.tags.some((tag) => tags.includes(tag)) &&
+      nameOf(asset).toLowerCase().includes(nameContains) &&
+      (!hash || asset.row.hash === hash.toLowerCase() || pathOf(asset.row) === hash)
+    );
   };
 }
 
 /** Returns the assets that a filter selects. */
 export async function filtered(
   assets: readonly FileAsset[],
-  { all, any, none, nameContains, hash }: AssetFilter,
+  isSelected: (asset: FileAsset) => boolean,
 ): Promise<readonly FileAsset[]> {
   const found: FileAsset[] = [];
   const pause = yieldEvery(ASSETS_PER_TURN);
   for (const asset of assets) {
     await pause();
-    const tags = tagsOf(asset);
-    const isSelected =
-      all.every((tag) => tags.includes(tag)) &&
-      (any.length === 0 || any.some((tag) => tags.includes(tag))) &&
-      !none.some((tag) => tags.includes(tag)) &&
-      nameOf(asset).toLowerCase().includes(nameContains) &&
-      (!hash || asset.row.hash === hash.toLowerCase() || pathOf(asset.row) === hash);
-    if (isSelected) found.push(asset);
+    if (isSelected(asset)) found.push(asset);
   }
   return found;
 }

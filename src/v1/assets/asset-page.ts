@@ -41,9 +41,10 @@ export function pageOf(assets: readonly FileAsset[], query: URLSearchParams): As
   const sorted = assets
     .map((asset) => ({ asset, position: positionOf(asset, order.sort) }))
     .toSorted((a, b) => compare(a.position, b.position, order));
-  const isBeyond = ({ position }: { position: Position }): boolean =>
-    after !== undefined && compare(position, after, order) > 0;
-  const next = after === undefined ? offset : sorted.findIndex(isBeyond);
+  const next =
+    after === undefined
+      ? offset
+      : sorted.findIndex(({ position }) => compare(position, after, order) > 0);
   const start = next < 0 ? sorted.length : next;
   const page = sorted.slice(start, start + limit);
   const hasMore = start + page.length < sorted.length;

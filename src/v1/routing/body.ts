@@ -70,7 +70,9 @@ export function readIdList(value: Json | undefined, name: string): readonly stri
   if (!Array.isArray(value) || value.length > MAX_IDS) {
     throw invalidRequest(`"${name}" must be a list of at most ${MAX_IDS} ids.`);
   }
-  const ids = (value as readonly Json[]).flatMap((id) => (isContainer(id) ? [] : String(id)));
+  const ids = (value as readonly Json[]).flatMap((id) =>
+    Array.isArray(id) || isJsonObject(id) ? [] : String(id),
+  );
   return [...new Set(ids.map((id) => requirePrintable(id, name)))];
 }
 
@@ -83,10 +85,6 @@ export function readNamedIds(value: Json | undefined, name: string): readonly st
   return readIdList(isJsonObject(value) ? Object.keys(value) : value, name);
 }
 
-function isContainer(value: Json): value is JsonObject | readonly Json[] {
-  return Array.isArray(value) || isJsonObject(value);
-}
-
 /** Returns the body as a JSON object; any other value is refused with 400. */
 export function requireObject(value: Json): JsonObject {
   if (isJsonObject(value)) return value;
@@ -95,11 +93,6 @@ export function requireObject(value: Json): JsonObject {
 
 /** The form of an integer that Python's `int()` reads. */
 const PYTHON_INTEGER = /^\s*[+-]?\d(_?\d){0,99}\s*$/;
-
-function clamped(value: number): number {
-  const most = Number.MAX_SAFE_INTEGER;
-  return Math.max(-most, Math.min(most, value));
-}
 
 /** Reads an integer of the query. The original answers 500 to any other value. */
 export function integerParam(query: URLSearchParams, name: string): number | undefined {
@@ -111,8 +104,8 @@ export function integerParam(query: URLSearchParams, name: string): number | und
 
 /** Reads an integer as Python does; `undefined` for any other text. */
 export function readInteger(text: string | null): number | undefined {
+  if (text === null || !PYTHON_INTEGER.test(text)) return undefined;
   // Clients in typed languages send their largest number to mean "all".
-  return text !== null && PYTHON_INTEGER.test(text)
-    ? clamped(Number(text.replaceAll('_', '')))
-    : undefined;
+  const most = Number.MAX_SAFE_INTEGER;
+  return Math.max(-most, Math.min(most, Number(text.replaceAll('_', ''))));
 }
