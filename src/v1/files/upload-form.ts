@@ -3,7 +3,7 @@ import type { FileStore, FileType } from '../../ledger/ledger.ts';
 import type { Form } from '../../http/multipart.ts';
 import { type FormLimits, type FormWork, withReceivedForm } from '../../http/received-form.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
-import type { DialectRules } from '../../dialects/dialect.ts';
+import { rulesFor } from '../../dialects/dialect.ts';
 import { toLookupPath } from '../../protocol/v1.ts';
 import { V1Error, plainError, requirePrintable } from '../../dialects/errors.ts';
 import type { V1Request } from '../routes.ts';
@@ -49,14 +49,11 @@ export async function withForm(
   });
 }
 
-/** Reads the request. */
+/** Reads the form of an upload. */
 export async function readUploadRequest(
   files: FileStore,
-  user: string,
-  {
-    form,
-    subfolder: folderRule,
-  }: { readonly form: Form; readonly subfolder: DialectRules['subfolder'] },
+  { ctx, caller: { user } }: V1Request,
+  form: Form,
 ): Promise<UploadRequest> {
   const image = form.files.find(({ field }) => field === 'image');
   if (image === undefined && form.fields.has('image')) throw uploadError('image must be a file.');
@@ -73,10 +70,8 @@ export async function readUploadRequest(
     folder: filenameGiven.slice(0, filenameGiven.lastIndexOf('/') + 1),
   };
   const filename = safeName(filenameGiven.slice(requested.folder.length));
-  const path = [requested.subfolder, requested.folder]
-    .filter((filePart) => filePart !== '')
-    .join('/');
-  const ignoresFolders = folderRule === 'ignored';
+  const path = [requested.subfolder, requested.folder].filter((part) => part !== '').join('/');
+  const ignoresFolders = rulesFor(ctx).subfolder === 'ignored';
   const subfolder = ignoresFolders ? '' : safeFolder(toLookupPath(path));
   if (subfolder === undefined) throw uploadError('"subfolder" is not a possible folder.');
   if (filenameGiven === '..') throw uploadError('"image" is named like a folder outside.');

@@ -4,7 +4,7 @@ import type Koa from 'koa';
 import type { FileRow, FileStore } from '../../ledger/ledger.ts';
 import { spoolBytes } from '../../lib/spool.ts';
 import type { Caller } from '../../protocol/job-api.ts';
-import { type DialectRules, rulesFor } from '../../dialects/dialect.ts';
+import { rulesFor } from '../../dialects/dialect.ts';
 import { sendJson, requirePrintable } from '../../dialects/errors.ts';
 import {
   type FileStoringServices,
@@ -53,8 +53,7 @@ export async function uploadImage(services: UploadServices, request: V1Request):
   await withForm(services.uploads, request, {
     sentAs: ({ field, filename }) => (field === 'image' ? contentTypeFor(filename) : undefined),
     async work(form, startedOf) {
-      const { subfolder } = rulesFor(ctx);
-      const upload = await readUploadRequest(services.files, caller.user, { form, subfolder });
+      const upload = await readUploadRequest(services.files, request, form);
       const started = startedOf(upload.file);
       const file = { ...upload, caller, started, reuse: 'same bytes' } as const;
       await sendStored(services, { ctx, upload }, await storeUpload(services, upload, file));
@@ -66,12 +65,11 @@ export async function uploadImage(services: UploadServices, request: V1Request):
 export async function uploadMask(services: UploadServices, request: V1Request): Promise<void> {
   const { ctx, caller } = request;
   const work = async (form: Form): Promise<void> => {
-    const { subfolder } = rulesFor(ctx);
-    const upload = await readUploadRequest(services.files, caller.user, { form, subfolder });
+    const upload = await readUploadRequest(services.files, request, form);
     const text = (await textField(form, 'original_ref')) ?? (await textField(form, 'originalRef'));
     const ref = text === undefined ? undefined : readOriginalRef(text);
     if (ref === undefined) throw uploadError('original_ref must be JSON that names a file.');
-    const original = await findOriginal(services.files, caller, { ...ref, folderRule: subfolder });
+    const original = await findOriginal(services.files, request, ref);
     if (original === undefined) throw uploadError('original_ref names a file that does not exist.');
     const signal = disconnectSignal(ctx.res);
     const row = await storeMask(services, { caller, upload, original, signal });
@@ -110,8 +108,8 @@ async function readDrawing(
 
 async function findOriginal(
   files: FileStore,
-  { user }: Caller,
-  ref: OriginalRef & { readonly folderRule: DialectRules['subfolder'] },
+  { ctx, caller: { user } }: V1Request,
+  ref: OriginalRef,
 ): Promise<FileRow | undefined> {
   for (const text of [ref.filename, ref.subfolder, ref.type])
     requirePrintable(text, 'original_ref');
@@ -121,7 +119,8 @@ async function findOriginal(
   const subfolder = withinRoot(posix.join(toLookupPath(ref.subfolder), path.folder));
   const named = { type, subfolder: subfolder ?? '', filename: path.name };
   const row = subfolder === undefined ? undefined : await files.get(user, named);
-  return row === undefined && ref.folderRule === 'ignored' ? newestNamed(files, user, named) : row;
+  const ignoresFolders = rulesFor(ctx).subfolder === 'ignored';
+  return row === undefined && ignoresFolders ? newestNamed(files, user, named) : row;
 }
 
 async function storeUpload(

@@ -26,7 +26,7 @@ import {
 import { fileByHash, newestNamed } from '../../files/asset-catalog.ts';
 import { uploadByContentName } from '../../files/resolve-files.ts';
 import { isPageCall } from '../../auth/calling-client.ts';
-import { SIGNED_VIEW_PATH, type ViewGrant, type ViewSigner } from '../../auth/signed-view.ts';
+import { SIGNED_VIEW_PATH, type ViewSigner } from '../../auth/signed-view.ts';
 
 /** Services of the download routes. */
 export type ViewServices = {
@@ -99,18 +99,15 @@ export async function serveSignedView(services: ViewServices, ctx: Koa.Context):
     throw new V1Error(403, plainError('link_expired', 'This link has expired or was altered.'));
   const named = await services.files.get(grant.user, grant);
   if (named === undefined) throw emptyError(404, FILE_NOT_FOUND);
-  const row = named.assetId === grant.assetId ? named : replacedRow(grant);
+  // The name may be that of another file now.
+  const replaced = { ...grant, hash: null, sizeBytes: 0, contentType: '', modifiedAtMs: 0 };
+  const row = named.assetId === grant.assetId ? named : replaced;
   const caller = services.links.callerOf?.(grant.user) ?? { user: grant.user };
   try {
     await serveView(services, { ctx, caller, row }, readRendering(query, RULES_OF_LINKS));
   } catch (error) {
     throw caller.credential === undefined ? expiredLinkError(error) : error;
   }
-}
-
-/** Returns the file that a link was made for, when its name is that of another one now. */
-function replacedRow(grant: ViewGrant): FileRow {
-  return { ...grant, hash: null, sizeBytes: 0, contentType: '', modifiedAtMs: 0 };
 }
 
 /**
@@ -151,20 +148,14 @@ async function findFile(
     throw emptyError(403, '"subfolder" is outside.');
   const subfolder = resolvedFolder ?? '';
   const filename = splitPath(path).name;
-  const named = await files.get(user, { type, subfolder, filename });
-  const row = named ?? (await uploadByContentName(files, user, { type, filename }));
+  const row =
+    (await files.get(user, { type, subfolder, filename })) ??
+    (await uploadByContentName(files, user, { type, filename })) ??
+    (ignoresFolders ? await newestNamed(files, user, { type, filename }) : undefined);
   if (row !== undefined) return row;
-  const foundAnywhere = ignoresFolders
-    ? await newestNamed(files, user, { type, filename })
-    : undefined;
-  if (foundAnywhere !== undefined) return foundAnywhere;
-  if (isPossibleName(filename) && isWellEncoded(ctx.querystring))
-    throw emptyError(404, FILE_NOT_FOUND);
+  const isPossible = filename === '' || safeName(filename) !== undefined;
+  if (isPossible && isWellEncoded(ctx.querystring)) throw emptyError(404, FILE_NOT_FOUND);
   throw emptyError(400, '"filename" is not a possible file name.');
-}
-
-function isPossibleName(filename: string): boolean {
-  return filename === '' || safeName(filename) !== undefined;
 }
 
 /**
