@@ -1,6 +1,5 @@
 import type { RequestHead } from '../http/file-headers.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
-import { isOwnUserAgent } from '../lib/own-user-agent.ts';
 import { textStart } from '../observability/text-start.ts';
 import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
 
@@ -49,12 +48,15 @@ export function clientIdIn(query: string): string {
   return isUsableClientId(clientId) ? clientId : '';
 }
 
+/** The agents of Holdover's own programs: `holdover-demo`, `holdover-health`, a server in front of this one. */
+const OWN_USER_AGENT = /^holdover(-[a-z]+)?$/;
+
 /**
  * True for Holdover's own page, its sample and its commands: they are not clients that must move to
  * v2.
  */
 export function isOwnCall({ headers, url = '' }: RequestHead): boolean {
-  if (headers['holdover-page'] !== undefined || isOwnUserAgent(headers['user-agent'] ?? ''))
+  if (headers['holdover-page'] !== undefined || OWN_USER_AGENT.test(headers['user-agent'] ?? ''))
     return true;
   if (headers.upgrade !== undefined) return /[?&](watch|sample)=1(&|$)/.test(url);
   return isOfPlayer(url);

@@ -132,8 +132,8 @@ export function createGuard(options: GuardOptions): Guard {
     if (fault) return refusalOf(fault);
     const longKey = longKeyIn(request);
     if (longKey !== undefined) {
-      const { message, ...refusal } = refusalOf('credential_too_long');
-      return { ...refusal, message: `${message}: ${longKey}.` };
+      const refusal = refusalOf('credential_too_long');
+      return { ...refusal, message: `${refusal.message}: ${longKey}.` };
     }
     const host = readSingleHost(request);
     const forwardedHost = addresses.forwardedHostOf(request);

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { WebSocket } from 'ws';
 import { startServer } from '../app/server.ts';
 import { type Config, parseConfig } from '../config/config.ts';
-import { ownUserAgent } from '../lib/own-user-agent.ts';
 import { packageUrl } from '../lib/package-url.ts';
 import { SessionRecorder } from '../migration/session-recorder.ts';
 import { ALL_NODES } from '../nodes/library.ts';
@@ -18,7 +17,7 @@ const IMAGE = packageUrl('fixtures/demo/evening-hills.jpg');
 const WORKFLOW = packageUrl('fixtures/workflows/demo.json');
 const CLIENT_ID = 'holdover-demo';
 /** The usage report leaves out calls with this agent. */
-const headers = { 'User-Agent': ownUserAgent('demo') };
+const headers = { 'User-Agent': 'holdover-demo' };
 const PREVIEW_IMAGE_OFFSET = 8;
 
 /** The last preview, and why the run failed. */

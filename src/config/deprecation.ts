@@ -25,7 +25,7 @@ const DEPRECATED_AT_MS = Date.UTC(2026, 7, 21);
 /** Reads the flags of v1's end. */
 export function deprecationSettings(flags: Flags) {
   const sunsetAtMs =
-    flags.sunset === undefined ? undefined : parseInstant(flags.sunset, '--sunset');
+    flags.sunset === undefined ? undefined : parseInstant(flags.sunset, "option '--sunset'");
   if (sunsetAtMs !== undefined && sunsetAtMs < DEPRECATED_AT_MS) {
     throw new InvalidSetting("option '--sunset' must not be earlier than 2026-08-21");
   }
@@ -94,8 +94,7 @@ function parseInstant(text: string, option: string): number {
   const ms = Date.parse(text.trim());
   const isDay = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day))).getUTCDate();
   if (year !== undefined && !Number.isNaN(ms) && isDay === Number(day)) return ms;
-  const name = option.startsWith('--') ? `option '${option}'` : option;
   throw new InvalidSetting(
-    `${name} needs a date such as 2026-12-01 or 2026-12-01T10:00Z, not '${text.trim()}'`,
+    `${option} needs a date such as 2026-12-01 or 2026-12-01T10:00Z, not '${text.trim()}'`,
   );
 }

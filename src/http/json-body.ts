@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Readable } from 'node:stream';
 import { TextDecoder } from 'node:util';
 import { runInSteps, yieldToEventLoop } from '../lib/event-loop.ts';
 import { tooLargeText } from '../lib/spool.ts';
@@ -99,7 +98,7 @@ export function createBodyReader(readerOptions: {
  */
 export async function parseWithinLimits(bytes: Buffer): Promise<Json | undefined> {
   const reader = new JsonReader({ limits: { ...DEFAULT_LIMITS, maxDepth: MAX_JSON_DEPTH } });
-  const text = decoderFor(undefined).decode(bytes);
+  const text = decoderFor().decode(bytes);
   for (let at = 0; at < text.length; at += CHARS_PER_STEP) {
     if (at > 0) await yieldToEventLoop();
     if (reader.push(text.slice(at, at + CHARS_PER_STEP)) !== undefined) return undefined;
@@ -152,7 +151,9 @@ async function receive(
   };
   const body = unpackedBody(request);
   try {
-    for await (const chunk of eachChunk(body)) {
+    // The body is not destroyed at an early end: the answer needs its socket.
+    const chunks = body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+    for await (const chunk of chunks) {
       size += chunk.length;
       if (size > maxBytes) return refusedBody(413, tooLargeText(maxBytes));
       const refusal = takeText(chunk);
@@ -170,11 +171,6 @@ async function receive(
     stopUnpacking(body, request);
   }
   return takeText(undefined);
-}
-
-/** Reads a body without destroying it at an early end: the answer needs its socket. */
-function eachChunk(body: Readable): AsyncIterable<Buffer> {
-  return body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
 }
 
 /** Decodes the next bytes, or the end. `undefined` when they are no text. */
@@ -224,17 +220,12 @@ const SMALL_MEMORY =
  * UTF-8. v1 obeys the charset, and some libraries (Apache HttpClient, Spring) write ISO-8859-1 by
  * default. The decoder throws a TypeError for bytes that are no text.
  */
-function decoderFor(contentType: string | undefined): TextDecoder {
-  const label = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType ?? '')?.[1];
-  // Under this label too, JSON is UTF-8.
-  if (label === undefined || /^(us-)?ascii$/i.test(label)) return utf8Decoder();
+function decoderFor(contentType = ''): TextDecoder {
+  const label = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1] ?? 'utf-8';
   try {
-    return new TextDecoder(label, { fatal: true });
+    // Under the label ASCII too, JSON is UTF-8.
+    return new TextDecoder(/^(us-)?ascii$/i.test(label) ? 'utf-8' : label, { fatal: true });
   } catch {
-    return utf8Decoder();
+    return new TextDecoder('utf-8', { fatal: true });
   }
-}
-
-function utf8Decoder(): TextDecoder {
-  return new TextDecoder('utf-8', { fatal: true });
 }

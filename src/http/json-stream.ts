@@ -29,7 +29,6 @@ export async function sendJsonPieces(ctx: Koa.Context, pieces: JsonPieces): Prom
   ctx.status = 200;
   ctx.set('Content-Type', 'application/json; charset=utf-8');
   ctx.body = rest;
-  ctx.set('Content-Type', 'application/json; charset=utf-8');
 }
 
 async function* chunks(start: string, pieces: JsonPieces): AsyncGenerator<Buffer> {

@@ -9,7 +9,7 @@ import type { FileDurability } from '../lib/durability.ts';
 import { decodeField, decodeFile } from './transfer-encoding.ts';
 import {
   type BodyRefusal,
-  refusedBody as refused,
+  refusedBody,
   refusedByHeaders,
   stopUnpacking,
   unpackedBody,
@@ -58,7 +58,7 @@ export async function receiveMultipart(
   try {
     parser = busboy(parserConfig(request, options));
   } catch {
-    return refused(400, 'The body is not multipart/form-data.');
+    return refusedBody(400, 'The body is not multipart/form-data.');
   }
   const boundary = boundaryOf(request.headers['content-type'] ?? '') ?? '';
   const filter = createBodyFilter(options.maxFileBytes, new HeaderRepair(boundary));
@@ -263,13 +263,13 @@ function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
       const refusal = failed?.ok === false ? failed : refusalOf(failure);
       if (refusal === undefined) return { ok: true, value: { fields, files: spooled } };
       await Promise.all(spooled.map(({ file }) => rm(file.path, { force: true })));
-      return refused(refusal.status, refusal.message);
+      return refusedBody(refusal.status, refusal.message);
     },
   };
 }
 
 function refusalOf(failure: unknown): BodyRefusal | undefined {
   if (failure === undefined) return undefined;
-  if (failure instanceof LimitExceeded) return refused(413, failure.message);
-  return refused(400, 'The multipart body is malformed.');
+  if (failure instanceof LimitExceeded) return refusedBody(413, failure.message);
+  return refusedBody(400, 'The multipart body is malformed.');
 }

@@ -82,8 +82,7 @@ export function createHttpServer(
   server.on('request', serveInOrder(serve));
   // The handler counts them: Node 20 drops the rest, and Node 24 refuses the request before it knows the address.
   server.maxHeadersCount = 0;
-  const { bodyIdleMs } = timeouts;
-  endStalledBodies(server, { bodyIdleMs, dialectOf });
+  endStalledBodies(server, timeouts.bodyIdleMs, dialectOf);
   const refuseExpectation = createRefusal(UNKNOWN_EXPECTATION, dialectOf);
   server.on(
     'checkExpectation',
@@ -100,7 +99,7 @@ export function createHttpServer(
  * Ends requests whose body has stopped, as Node does for headers. One timer checks all of them, so
  * a stopped body is noticed after once to twice the time.
  */
-function endStalledBodies(server: Server, options: BodyTimeouts): void {
+function endStalledBodies(server: Server, bodyIdleMs: number, dialectOf: DialectOf): void {
   const connections = connectionsOf(server);
   const bytesBefore = new WeakMap<IncomingMessage, number>();
   const timer = setInterval(() => {
@@ -112,14 +111,12 @@ function endStalledBodies(server: Server, options: BodyTimeouts): void {
       const isBufferFull = request.readableLength >= request.readableHighWaterMark;
       const isHeldUp = isBufferFull || socket.isPaused();
       const isStalled = socket.bytesRead === bytesBefore.get(request) && !isHeldUp;
-      if (isStalled) endStalledRequest(request, response, options.dialectOf);
+      if (isStalled) endStalledRequest(request, response, dialectOf);
       bytesBefore.set(request, socket.bytesRead);
     }
-  }, options.bodyIdleMs).unref();
+  }, bodyIdleMs).unref();
   server.once('close', () => clearInterval(timer));
 }
-
-type BodyTimeouts = { readonly bodyIdleMs: number; readonly dialectOf: DialectOf };
 
 const STALLED: Refusal = { status: 408, message: 'The rest of the body did not come in time.' };
 const UNKNOWN_EXPECTATION: Refusal = {
