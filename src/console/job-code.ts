@@ -1,4 +1,5 @@
 import { V1Error, invalidRequest, plainError } from '../dialects/errors.ts';
+import { pathOf } from '../files/asset-catalog.ts';
 import type { PromptRow } from '../ledger/ledger.ts';
 import { planFrom } from '../migration/plan-session.ts';
 import { CODE_FILES, LANGUAGES, type Language, codeOf } from '../migration/session-code.ts';
@@ -69,7 +70,7 @@ async function uploadsOf(
     if (type !== 'input') continue;
     const asset = await jobs.asset(caller, assetId);
     const contentType = asset.ok ? asset.value.content_type : 'application/octet-stream';
-    const path = subfolder === '' ? filename : `${subfolder}/${filename}`;
+    const path = pathOf({ subfolder, filename });
     events.push({ kind: 'upload', assetId, path, contentType, hash: hash ?? undefined });
   }
   return events;
@@ -89,10 +90,10 @@ function submitEvent(row: PromptRow, jobId: string): SessionEvent {
 function downloadsOf({ outputs }: Job): readonly SessionEvent[] {
   return outputs
     .filter(({ x_temp: isTemporary }) => isTemporary !== true)
-    .map(({ id, name }) => ({
+    .map(({ id: assetId, name: filename }) => ({
       kind: 'download',
-      assetId: id,
-      filename: name,
+      assetId,
+      filename,
       rendering: undefined,
     }));
 }

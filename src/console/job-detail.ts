@@ -14,11 +14,11 @@ import {
   stringifyJson,
   memberOf,
 } from '../protocol/json.ts';
-import type { FileRef, HistoryEntry, HistoryMessage } from '../protocol/v1.ts';
+import type { HistoryEntry, HistoryMessage } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import type { JobAnswer, JobFile, JobSummary } from './api-types.ts';
 import { endedRuns, isGraph, liveRuns, jobNodesOf } from './job-nodes.ts';
-import { liveSummary, summaryOfRow } from './job-summary.ts';
+import { fileRefOf, liveSummary, summaryOfRow } from './job-summary.ts';
 
 /** The prompts of all users, ended and live. */
 export type PromptServices = {
@@ -87,10 +87,8 @@ function pendingAnswer(reason: PendingReason): JobAnswer['pending'] {
 
 function filesOf(entry: HistoryEntry | null): readonly JobFile[] {
   return outputItems(entry).flatMap(({ node, list, item }) => {
-    if (!isJsonObject(item) || typeof item['filename'] !== 'string') return [];
-    const { filename, subfolder, type } = item;
-    const folder = typeof subfolder === 'string' ? subfolder : '';
-    return [{ node, list, filename, subfolder: folder, type: type as FileRef['type'] }];
+    const file = isJsonObject(item) ? fileRefOf(item) : null;
+    return file ? [{ node, list, ...file }] : [];
   });
 }
 

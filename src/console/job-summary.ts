@@ -9,6 +9,7 @@ import { errorMessage, outputsSummary } from '../translate/job-views.ts';
 import { listedStatus, liveWord, wordOf } from '../translate/status.ts';
 import { parseEntry } from '../translate/stored-history-entry.ts';
 import type { JobSummary } from './api-types.ts';
+import { isGraph } from './job-nodes.ts';
 import { nodeCount } from './node-count.ts';
 
 /** The facts about an ended prompt that never change. To read them, its history entry is parsed. */
@@ -93,8 +94,8 @@ function outputFacts(entry: HistoryEntry) {
   };
 }
 
-/** Returns the file of a preview; `null` when it is a text. */
-function fileRefOf({ filename, subfolder, type }: JsonObject): FileRef | null {
+/** Returns the file that an output names; `null` when it names none. */
+export function fileRefOf({ filename, subfolder, type }: JsonObject): FileRef | null {
   if (typeof filename !== 'string') return null;
   return {
     filename,
@@ -138,10 +139,9 @@ function liveGraphFacts({ lazy, promptId }: LivePrompt): GraphFacts {
 }
 
 function graphFacts(graph: Graph | null, extraData: Json, promptId: string): GraphFacts {
-  const isGraph = isJsonObject(graph as Json);
-  const nodes = isGraph ? Object.values(graph as Graph) : [];
-  const count = isGraph ? nodes.length : null;
-  return { name: workflowName(extraData) ?? graphName(nodes) ?? promptId, node_count: count };
+  const nodes = isGraph(graph) ? Object.values(graph) : [];
+  const name = workflowName(extraData) ?? graphName(nodes) ?? promptId;
+  return { name, node_count: isGraph(graph) ? nodes.length : null };
 }
 
 /**

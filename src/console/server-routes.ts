@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import type { Config } from '../config/config.ts';
 import type { AssetStore, CallStore } from '../ledger/ledger.ts';
-import type { Caller, JobApi } from '../protocol/job-api.ts';
+import type { JobApi } from '../protocol/job-api.ts';
 import type { ServerAnswer, ServerFacts, ClientsAnswer } from './api-types.ts';
 import { type ConsoleHandlers, requireOperator } from './console-routes.ts';
 import { type Figures, STARTED_AT_MS } from './figures.ts';
@@ -41,7 +41,9 @@ export function serverHandlers(services: ServerServices): ConsoleHandlers {
       const { figures, facts, jobs, config } = services;
       if (figures.samples().length === 0) await figures.measure();
       const health = await jobs.health();
-      if (health.ok) await discoverJobList(services, caller);
+      // A list is needed only after an accident, and the operator should know before if there is one.
+      if (health.ok && services.discovered?.().listing === 'unknown')
+        await jobs.list(caller, { limit: 1 });
       const current = figures.current();
       const limits = await limitsOf(config, current, await services.assets.totalBytes());
       const workers =
@@ -72,17 +74,6 @@ export function serverHandlers(services: ServerServices): ConsoleHandlers {
       };
     },
   };
-}
-
-/**
- * Finds out if the service has a job list. A list is needed only after an accident, and the
- * operator should know before.
- */
-async function discoverJobList(
-  { discovered, jobs }: ServerServices,
-  caller: Caller,
-): Promise<void> {
-  if (discovered?.().listing === 'unknown') await jobs.list(caller, { limit: 1 });
 }
 
 type ClientsServices = {

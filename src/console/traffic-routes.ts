@@ -2,8 +2,7 @@ import { V1Error, plainError } from '../dialects/errors.ts';
 import type { SecretRedactor } from '../observability/secret-redactor.ts';
 import type { TrafficAnswer, TrafficDetail } from './api-types.ts';
 import { type ConsoleHandlers, type ConsoleRequest, requireOperator } from './console-routes.ts';
-import { pictureIn } from './traffic/shown-body.ts';
-import { shownBody } from './traffic/shown-body.ts';
+import { pictureIn, shownBody } from './traffic/shown-body.ts';
 import { type ShowText, createShowText } from './traffic/shown-text.ts';
 import type { RecordedEntry, TrafficScope, TrafficStore } from './traffic-store.ts';
 
@@ -51,7 +50,7 @@ export function trafficHandlers(services: TrafficServices): ConsoleHandlers {
       return send(request, {});
     },
     'GET traffic/entry': async (request) =>
-      send(request, detailOf(find(request), { ...scopeOf(request), showText })),
+      send(request, detailOf(find(request), request.caller.user, showText)),
     async 'GET traffic/picture'(request) {
       const picture = pictureIn(find(request), showText);
       if (picture === undefined) {
@@ -88,10 +87,7 @@ function afterOf({ query }: ConsoleRequest, server: string): number {
   return Number(known?.slice(server.length + 1) ?? 0) || 0;
 }
 
-function detailOf(
-  recorded: RecordedEntry,
-  { user, showText }: { readonly user: string; readonly showText: ShowText },
-): TrafficDetail {
+function detailOf(recorded: RecordedEntry, user: string, showText: ShowText): TrafficDetail {
   const { entry, requestHeaders = [], responseHeaders = [] } = recorded;
   return {
     entry: { ...entry, is_other_user: recorded.user !== user },

@@ -113,23 +113,20 @@ export class TrafficStore {
     return found && (isAll || found.user === user) ? found : undefined;
   }
 
-  /** Returns all entries that the reader may see, oldest first. */
-  list({ user, isAll }: TrafficScope): readonly RecordedEntry[] {
-    return [...this.#entries.values()].filter((recorded) => isAll || recorded.user === user);
-  }
-
   /**
    * Returns the entries that changed after this revision, oldest first. If there are many, returns only the newest.
    */
-  changedAfter(after: number, scope: TrafficScope) {
-    const changed = this.list(scope).filter(({ entry }) => entry.revision > after);
+  changedAfter(after: number, { user, isAll }: TrafficScope) {
+    const changed = [...this.#entries.values()].filter(
+      (recorded) => (isAll || recorded.user === user) && recorded.entry.revision > after,
+    );
     const [oldest] = this.#entries.keys();
     return {
       server: this.server,
       revision: this.#revision,
       entries: changed.slice(-MAX_ANSWERED).map((recorded) => ({
         ...recorded.entry,
-        is_other_user: recorded.user !== scope.user,
+        is_other_user: recorded.user !== user,
       })),
       dropped: this.#dropped,
       memory_bytes: this.#bytes,

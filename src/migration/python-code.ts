@@ -3,7 +3,7 @@ import {
   type CodeOptions,
   type LocalFile,
   type OutputRef,
-  type Plan,
+  type Program,
   type StepWriters,
   type WorkflowFile,
   stepLines,
@@ -15,13 +15,13 @@ const INDENT = '    ';
  * Returns a session as a program for `comfy-sdk`. Integers of Python have any length, so workflows need no special
  * code.
  */
-export function pythonCode(plan: Plan, options: CodeOptions): string {
-  const steps = stepLines({ ...plan, ...options }, WRITERS);
+export function pythonCode(program: Program): string {
+  const steps = stepLines(program, WRITERS);
   const body = steps.length === 0 ? ['pass'] : steps;
-  return `${head(plan, options)}${body.map((line) => `${INDENT}${line}\n`).join('')}`;
+  return `${head(program)}${body.map((line) => `${INDENT}${line}\n`).join('')}`;
 }
 
-function head({ notes, steps }: Plan, { baseUrl, workflows }: CodeOptions): string {
+function head({ notes, steps, baseUrl, workflows }: Program): string {
   const inside = steps.flatMap((step) =>
     'workflow' in step && workflows === 'inside' ? [workflowConstant(step.workflow)] : [],
   );

@@ -13,5 +13,5 @@ const WRITERS = { python: pythonCode, typescript: typescriptCode };
 
 /** Returns a program that does the same in v2 as the session did in v1. */
 export function codeOf(language: Language, plan: Plan, options: CodeOptions): string {
-  return WRITERS[language](plan, options);
+  return WRITERS[language]({ ...plan, ...options });
 }

@@ -66,11 +66,14 @@ export type CodeOptions = {
   readonly workflows: 'beside' | 'inside';
 };
 
-type StepWriter<One> = (step: One, program: Plan & CodeOptions) => readonly string[];
+/** A session and how its code is written. */
+export type Program = Plan & CodeOptions;
+
+type StepWriter<One> = (step: One, program: Program) => readonly string[];
 /** Writes a step of each kind in one language. */
 export type StepWriters = { readonly [Kind in Step['kind']]: StepWriter<StepOf<Kind>> };
 
 /** Returns the lines of all steps. */
-export function stepLines(program: Plan & CodeOptions, writers: StepWriters): readonly string[] {
+export function stepLines(program: Program, writers: StepWriters): readonly string[] {
   return program.steps.flatMap((step) => (writers[step.kind] as StepWriter<Step>)(step, program));
 }

@@ -78,14 +78,17 @@ export class SessionRecorder {
     if (/^(\/api)?\/ws(\?|$)/.test(url)) this.#usedSocket = true;
   }
 
-  /** Returns the session so far, with the ends of its jobs, which it reads from the port. */
+  /**
+   * Returns the session so far. The ends of its jobs are read from the port, also when the client did not wait for
+   * them; jobs that no longer exist are left out.
+   */
   async session(): Promise<Session> {
-    return {
-      calls: this.#calls,
-      events: this.#events,
-      usedSocket: this.#usedSocket,
-      jobs: await this.#endedJobs(),
-    };
+    const jobs = new Map<string, SessionJob>();
+    for (const [jobId, caller] of this.#jobs) {
+      const answer = await this.#watchedJobs?.get(caller, jobId);
+      if (answer?.ok) jobs.set(jobId, endedJob(answer.value));
+    }
+    return { calls: this.#calls, events: this.#events, usedSocket: this.#usedSocket, jobs };
   }
 
   /** Reads a file of the session with the key of its owner. */
@@ -97,16 +100,6 @@ export class SessionRecorder {
   /** Returns the keys that were used. Remove them from everything that is written. */
   secrets(): readonly string[] {
     return [...this.#secrets];
-  }
-
-  /** Returns the end of each job, also when the client did not wait for it. Leaves out jobs that no longer exist. */
-  async #endedJobs(): Promise<Map<string, SessionJob>> {
-    const ended = new Map<string, SessionJob>();
-    for (const [jobId, caller] of this.#jobs) {
-      const answer = await this.#watchedJobs?.get(caller, jobId);
-      if (answer?.ok) ended.set(jobId, endedJob(answer.value));
-    }
-    return ended;
   }
 
   /** Records the v2 calls that belong to the session. */

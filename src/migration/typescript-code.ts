@@ -3,19 +3,19 @@ import {
   type CodeOptions,
   type LocalFile,
   type OutputRef,
-  type Plan,
+  type Program,
   type StepWriters,
   type WorkflowFile,
   stepLines,
 } from './session-plan.ts';
 
 /** Returns a session as a program for `@comfyorg/sdk`. */
-export function typescriptCode(plan: Plan, options: CodeOptions): string {
-  const steps = stepLines({ ...plan, ...options }, WRITERS);
-  return `${head(plan, options)}\n${steps.map((line) => `${line}\n`).join('')}`;
+export function typescriptCode(program: Program): string {
+  const steps = stepLines(program, WRITERS);
+  return `${head(program)}\n${steps.map((line) => `${line}\n`).join('')}`;
 }
 
-function head({ notes, steps }: Plan, { baseUrl }: CodeOptions): string {
+function head({ notes, steps, baseUrl }: Program): string {
   const workflows = steps.flatMap((step) => ('workflow' in step ? [step.workflow] : []));
   const waits = steps.some(({ kind }) => kind === 'until-running');
   const exact = workflows.some(({ hasExactNumbers }) => hasExactNumbers);

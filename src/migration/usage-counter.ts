@@ -49,14 +49,15 @@ export async function openUsageCounter({
   readonly log: Logger;
   readonly now: () => number;
 }): Promise<UsageCounter> {
-  await calls.expire(now() - RETENTION_MS);
   let knownIds = new Map<string, Set<string>>();
-  await readKnownIds();
+  let expiresAtMs = 0;
+  await removeExpired();
   let pending = new Map<string, MutableCallCount>();
   let lastFlush = Promise.resolve();
-  let expiresAtMs = now() + DAY_MS;
 
-  async function readKnownIds(): Promise<void> {
+  async function removeExpired(): Promise<void> {
+    expiresAtMs = now() + DAY_MS;
+    await calls.expire(now() - RETENTION_MS);
     const rows = await calls.list();
     knownIds = new Map();
     for (const { user, agent, clientId } of rows) idsOf(user, agent).add(clientId);
@@ -83,10 +84,7 @@ export async function openUsageCounter({
   async function write(rows: readonly CallCount[]): Promise<void> {
     try {
       if (rows.length > 0) await calls.add(rows);
-      if (now() < expiresAtMs) return;
-      expiresAtMs = now() + DAY_MS;
-      await calls.expire(now() - RETENTION_MS);
-      await readKnownIds();
+      if (now() >= expiresAtMs) await removeExpired();
     } catch (error) {
       log.warn({ event: 'usage.counts_lost', err: error }, 'counts of v1 calls are lost');
     }
