@@ -9,26 +9,21 @@ const VALID_MS = 5000;
 
 /** Counts processes by their connections to Redis. Without Redis, a server is alone. */
 export function createProcessCounts(
-  connections: RedisConnections | undefined,
+  links: RedisConnections | undefined,
   { now }: { readonly now: () => number },
 ): ProcessCounts {
-  if (connections === undefined) return ALONE;
-  const links = connections;
-
-  async function countServers(): Promise<number> {
-    // Imported on demand: a server without Redis starts sooner without the client library.
+  if (links === undefined) return ALONE;
+  // Imported on demand: a server without Redis starts sooner without the client library.
+  const countServers = async (): Promise<number> => {
     const { countSubscribers } = await import('../redis/redis.ts');
     const { logChannel } = await import('../replication/shared-log-lines.ts');
     return Math.max(1, await countSubscribers(links, logChannel(links.channels)));
-  }
-
+  };
   const condition = lazily(async () => {
     const { QueueCondition } = await import('../engine/bullmq/queue-condition.ts');
     return new QueueCondition(links, monotonicClock);
   });
-
   const countWorkers = async () => (await condition.get()).countWorkers();
-
   return {
     countServers: cachedBriefly(() => countServers().catch(() => 1), now),
     countWorkers: cachedBriefly(() => countWorkers().catch(() => undefined), now),

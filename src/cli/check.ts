@@ -9,7 +9,7 @@ import { ledgerSource } from '../config/ledger.ts';
 import { databasePath } from '../data-folder/data-dir.ts';
 import { refuseRedisInUse } from '../ledger/redis/records.ts';
 import { lockDatabase } from '../ledger/sqlite/sqlite-ledger.ts';
-import { openStore } from '../app/store.ts';
+import { type Store, openStore } from '../app/store.ts';
 import { silentLogger } from '../observability/log.ts';
 import { LOCAL_USER } from '../auth/identity.ts';
 import { addServerOptions } from '../config/flags.ts';
@@ -20,7 +20,7 @@ import { randomUUID } from 'node:crypto';
 import { readAtMost } from '../lib/read-at-most.ts';
 import type { Blobs, StoredBlob } from '../blobs/blobs.ts';
 import { importedAsset } from '../engine/imported-asset.ts';
-import type { AssetRow, Ledger } from '../ledger/ledger.ts';
+import type { AssetRow } from '../ledger/ledger.ts';
 import { pictureFormatOf } from '../nodes/decoders.ts';
 
 type Settings = DataLocation & { readonly repair?: boolean; readonly user: string };
@@ -75,7 +75,7 @@ async function repair(
   const ledger = ledgerSource(settings.ledger);
   return withOpen(
     await openStore({ ledger, dataDir, files, acceptFiles }, silentLogger()),
-    (store) => recordOrphans({ ledger: store.ledger, blobs: store.files.blobs, user }, orphans),
+    (store) => recordOrphans(store, user, orphans),
   );
 }
 
@@ -99,19 +99,13 @@ function isInUse(dataDir: string): boolean {
 /** The record that a file without one was given. */
 type NewRecord = Pick<AssetRow, 'hash' | 'user' | 'filePath'>;
 
-type RecordOrphansOptions = {
-  readonly blobs: Blobs;
-  readonly ledger: Ledger;
-  /** The user who gets the files. */
-  readonly user: string;
-};
-
 const HEAD_BYTES = 16;
 const UNKNOWN = ['.bin', 'application/octet-stream'] as const;
 
-/** Records undamaged files that have no record in the ledger, as outputs with new names. */
+/** Records undamaged files that have no record in the ledger, as outputs of a user with new names. */
 async function recordOrphans(
-  { blobs, ledger, user }: RecordOrphansOptions,
+  { ledger, files: { blobs } }: Store,
+  user: string,
   orphans: readonly StoredBlob[],
 ): Promise<readonly NewRecord[]> {
   const recorded: NewRecord[] = [];

@@ -103,9 +103,10 @@ export class AssetCatalog {
     return !left.includes(fileKey(row));
   }
 
-  async #deleteAsset(caller: Caller, { type, assetId, user, ...name }: FileRow): Promise<void> {
-    const others = (await this.#rowsOf(user)).flat().filter((row) => row.assetId === assetId);
-    if (others.some((row) => fileKey(row) !== fileKey({ type, ...name }))) return;
+  async #deleteAsset(caller: Caller, row: FileRow): Promise<void> {
+    const { type, assetId, user } = row;
+    const all = (await this.#rowsOf(user)).flat();
+    if (all.some((one) => one.assetId === assetId && fileKey(one) !== fileKey(row))) return;
     const deleted = await this.#options.jobs.deleteAsset(caller, assetId);
     if (deleted.ok || isGone(deleted.error)) return;
     // The outputs of a job expire with it.

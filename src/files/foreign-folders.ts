@@ -1,18 +1,11 @@
 import { nodeErrorsOf } from '../translate/node-errors.ts';
 import { type Json, isJsonObject } from '../protocol/json.ts';
 import { uploadFoldersIn } from '../protocol/upload-folders.ts';
-import { errorEntry } from '../protocol/node-errors.ts';
+import { errorEntry, promptRefusal } from '../protocol/node-errors.ts';
 import type { NodeErrorEntry } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { V1Error, promptFault } from '../dialects/errors.ts';
-import { promptRefusal } from '../protocol/node-errors.ts';
 import { MISSING_ASSET_ID, type ResolvedFile } from './resolve-files.ts';
-
-/** An input of a graph that names an upload folder. */
-type FolderMention = {
-  readonly nodeId: string;
-  readonly input: string;
-};
 
 /** The submission of a graph, as far as it names files. */
 type CheckedGraph = {
@@ -26,18 +19,29 @@ type CheckedGraph = {
  * users. These folders do, as long as a graph names a file in them only by the id of its own.
  */
 export function refuseFolderNames({ graph, resolvedFiles, outputs }: CheckedGraph): void {
-  const mentions = folderMentions(graph, resolvedFiles);
-  if (mentions.length > 0) throw foreignFolderError(mentions, graph, outputs);
+  const foreign = foreignInputs(graph, resolvedFiles);
+  if (foreign.length === 0) return;
+  // The error that v1 has for a choice that is not in its list.
+  const errorsByNode = new Map(
+    foreign.map(({ nodeId, input }): [string, readonly NodeErrorEntry[]] => {
+      const details = `${input}: there is no such folder`;
+      return [nodeId, [errorEntry('value_not_in_list', details, { input_name: input })]];
+    }),
+  );
+  const node_errors = nodeErrorsOf(errorsByNode, graph, outputs);
+  const message = 'Prompt outputs failed validation';
+  const body = promptRefusal('prompt_outputs_failed_validation', message);
+  throw new V1Error(400, promptFault({ ...body, node_errors }));
 }
 
 /**
  * Returns the inputs that name upload folders. The caller's own files are sent by their ids,
  * whatever their names.
  */
-function folderMentions(
+function foreignInputs(
   graph: Graph,
   resolvedFiles: readonly ResolvedFile[],
-): readonly FolderMention[] {
+): readonly Pick<ResolvedFile, 'nodeId' | 'input'>[] {
   const keyOf = (nodeId: string, input: string): string => JSON.stringify([nodeId, input]);
   const found = resolvedFiles.filter(({ assetId }) => assetId !== MISSING_ASSET_ID);
   const resolved = new Set(found.map(({ nodeId, input }) => keyOf(nodeId, input)));
@@ -56,24 +60,4 @@ function namesFolder(value: Json): boolean {
   if (Array.isArray(value)) return (value as readonly Json[]).some(namesFolder);
   if (!isJsonObject(value)) return false;
   return Object.entries(value).some(([name, member]) => namesFolder(name) || namesFolder(member));
-}
-
-/** Returns the error that v1 has for a choice that is not in its list. */
-function foreignFolderError(
-  foreign: readonly FolderMention[],
-  graph: Graph,
-  outputs: readonly string[],
-): V1Error {
-  const errorsByNode = new Map(
-    foreign.map(({ nodeId, input }): [string, readonly NodeErrorEntry[]] => {
-      const details = `${input}: there is no such folder`;
-      return [nodeId, [errorEntry('value_not_in_list', details, { input_name: input })]];
-    }),
-  );
-  const node_errors = nodeErrorsOf(errorsByNode, graph, outputs);
-  const body = promptRefusal(
-    'prompt_outputs_failed_validation',
-    'Prompt outputs failed validation',
-  );
-  return new V1Error(400, promptFault({ ...body, node_errors }));
 }

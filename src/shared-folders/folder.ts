@@ -15,7 +15,6 @@ export type FileName = { readonly subfolder: string; readonly filename: string }
 export interface Folder {
   /** Identifies the folder by its real path. */
   readonly id: string;
-  readonly root: string;
   /** Returns the name relative to the folder. v1 also accepts names with an absolute path. */
   readonly nameOf: (name: FileName) => FileName;
   /** Returns true when the folder can be read. Its disk may be unmounted for a while. */
@@ -56,7 +55,6 @@ export async function openFolder(path: string): Promise<Folder> {
   const pathOf = ({ subfolder, filename }: FileName): string => join(root, subfolder, filename);
   return {
     id: createHash('sha256').update(root).digest('hex').slice(0, 16),
-    root,
     nameOf: (name) => nameBelow([root, resolve(path)], name),
     isAvailable: () => isFolder(root),
     async look(name) {
@@ -72,7 +70,7 @@ export async function openFolder(path: string): Promise<Folder> {
       const place = await statPath(root, subfolder);
       return place.kind === 'folder' ? await readdir(place.path) : [];
     },
-    place: (name, content) => place({ root, target: pathOf(name), name }, content),
+    place: (name, content) => place(root, name, content),
     removePartial: (name, tag) => rm(partialPathOf(root, name, tag), { force: true }),
   };
 }
@@ -99,12 +97,12 @@ function isSafe({ subfolder, filename }: FileName): boolean {
   return safeName(filename) !== undefined && safeFolder(subfolder) !== undefined;
 }
 
-type WriteTarget = { readonly root: string; readonly target: string; readonly name: FileName };
-
 async function place(
-  { root, target, name }: WriteTarget,
+  root: string,
+  name: FileName,
   content: FileContent,
 ): Promise<'placed' | 'taken'> {
+  const target = join(root, name.subfolder, name.filename);
   try {
     await requireSubfolder(root, name);
     const partialPath = partialPathOf(root, name, content.tag);
