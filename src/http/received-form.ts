@@ -15,7 +15,7 @@ import type { UploadLimit } from './upload-limit.ts';
 /** The folder for the received files of a form, and their maximum size. */
 export type FormLimits = {
   readonly spoolDir: string;
-  /** `fsync` for the spooled files; `transient` when they are only forwarded. */
+  /** `none` for files that are only forwarded. */
   readonly durability?: FileDurability;
   readonly maxUploadBytes: number;
   readonly limitUploads: UploadLimit;

@@ -30,38 +30,35 @@ const FOLLOWED_FROM_BYTES = 1024 * 1024;
 const SLICE_BYTES = 1024 * 1024;
 const FULL_DISK_CODES = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
+type SpoolOptions = {
+  readonly dir: string;
+  readonly maxBytes: number;
+  /** A file that is only forwarded need not reach the disk. */
+  readonly durability?: FileDurability | undefined;
+  /**
+   * Called when more than a megabyte has arrived, with a file that can be read while it is
+   * written.
+   */
+  readonly follow?: ((file: GrowingFile) => void) | undefined;
+};
+
 /**
  * Writes a stream to a new file below `dir` and hashes it meanwhile. Memory stays constant, and a
  * failure leaves no file. A refused source is left open and paused: its owner drains or closes it.
  */
-export async function spoolStream(
-  source: Readable,
-  options: {
-    readonly dir: string;
-    readonly maxBytes: number;
-    /** A file that is only forwarded need not reach the disk. */
-    readonly durability?: FileDurability | undefined;
-    /**
-     * Called when more than a megabyte has arrived, with a file that can be read while it is
-     * written.
-     */
-    readonly follow?: ((file: GrowingFile) => void) | undefined;
-  },
-): Promise<SpoolResult> {
-  const { dir, maxBytes, durability = 'fsync', follow } = options;
-  const path = join(dir, randomUUID());
+export async function spoolStream(source: Readable, options: SpoolOptions): Promise<SpoolResult> {
+  const path = join(options.dir, randomUUID());
   const hasher = createHasher();
   const growing = new GrowingFileWriter(path);
   try {
-    const file = createSpoolWriter({ path, hasher, maxBytes, durability, growing, follow });
-    await pipeInto(source, file.sink);
+    await pipeInto(source, createSink(options, hasher, growing));
     growing.end('complete');
-    return { ok: true, value: { path, sizeBytes: file.sizeBytes(), hash: hasher.digest() } };
+    return { ok: true, value: { path, sizeBytes: growing.sizeBytes, hash: hasher.digest() } };
   } catch (error) {
     growing.end(error as Error);
     // A file that cannot be removed now is removed at the next start. The first error matters more.
     await rm(path, { force: true }).catch(() => {});
-    return refusalOf(error, maxBytes);
+    return refusalOf(error, options.maxBytes);
   } finally {
     hasher.discard();
   }
@@ -103,17 +100,17 @@ export async function pipeInto(source: Readable, sink: Writable): Promise<void> 
 /** Tells readers of a file how far it is written. */
 class GrowingFileWriter {
   readonly file: GrowingFile;
+  /** The bytes that are written and can be read. */
+  sizeBytes = 0;
   readonly #changes = new EventEmitter();
-  #sizeBytes = 0;
   #end: 'none' | 'complete' | Error = 'none';
 
   constructor(path: string) {
     this.file = { path, sizeBeyond: (knownBytes) => this.#sizeBeyond(knownBytes) };
   }
 
-  /** Adds to the bytes that are written to the file and can be read. */
   add(bytes: number): void {
-    this.#sizeBytes += bytes;
+    this.sizeBytes += bytes;
     this.#changes.emit('change');
   }
 
@@ -124,34 +121,23 @@ class GrowingFileWriter {
   }
 
   async #sizeBeyond(knownBytes: number): Promise<number> {
-    while (this.#end === 'none' && this.#sizeBytes <= knownBytes)
+    while (this.#end === 'none' && this.sizeBytes <= knownBytes)
       await once(this.#changes, 'change');
     if (this.#end instanceof Error) throw this.#end;
-    return this.#sizeBytes;
+    return this.sizeBytes;
   }
 }
 
 class TooManyBytes extends Error {}
 
-type WriterOptions = {
-  readonly path: string;
-  readonly hasher: Hasher;
-  readonly maxBytes: number;
-  readonly durability: FileDurability;
-  readonly growing: GrowingFileWriter;
-  readonly follow: ((file: GrowingFile) => void) | undefined;
-};
-
 /** Writes chunks to a file, and hashes them. What arrives while a write is running is written together. */
-function createSpoolWriter(options: WriterOptions) {
-  const { path, hasher, maxBytes, durability, growing } = options;
+function createSink(options: SpoolOptions, hasher: Hasher, growing: GrowingFileWriter): Writable {
+  const { maxBytes, durability = 'fsync' } = options;
   let handle: FileHandle | undefined;
-  let sizeBytes = 0;
   let { follow } = options;
 
   async function write(bytes: Buffer): Promise<void> {
-    sizeBytes += bytes.length;
-    if (sizeBytes > maxBytes) throw new TooManyBytes();
+    if (growing.sizeBytes + bytes.length > maxBytes) throw new TooManyBytes();
     for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
       const slice = bytes.subarray(at, at + SLICE_BYTES);
       const written = handle?.writeFile(slice);
@@ -159,16 +145,16 @@ function createSpoolWriter(options: WriterOptions) {
       await written;
       growing.add(slice.length);
     }
-    if (sizeBytes < FOLLOWED_FROM_BYTES) return;
+    if (growing.sizeBytes < FOLLOWED_FROM_BYTES) return;
     follow?.(growing.file);
     follow = undefined;
   }
 
-  const sink = new Writable({
+  return new Writable({
     highWaterMark: BUFFERED_BYTES,
     construct: (done) =>
       callDoneAfter(
-        openNew(path).then((opened) => void (handle = opened)),
+        openNew(growing.file.path).then((opened) => void (handle = opened)),
         done,
       ),
     write: (chunk: Buffer, _encoding, done) => callDoneAfter(write(chunk), done),
@@ -177,7 +163,6 @@ function createSpoolWriter(options: WriterOptions) {
     final: (done) => callDoneAfter(durability === 'fsync' ? handle?.sync() : undefined, done),
     destroy: (error, done) => callDoneAfter(handle?.close(), (failed) => done(error ?? failed)),
   });
-  return { sink, sizeBytes: () => sizeBytes };
 }
 
 function callDoneAfter(
