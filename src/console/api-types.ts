@@ -221,13 +221,10 @@ export type FigureSample = {
 };
 
 /** `GET /holdover/api/server`; for the operator only. */
-export type ServerAnswer = {
+export type ServerAnswer = ServerFacts & {
   /** The name of its machine or container. */
   readonly host: string;
-  readonly version: string;
   readonly node: string;
-  readonly upstream: string;
-  readonly upstream_kind: 'embedded' | 'remote';
   readonly health: { readonly is_good: boolean; readonly reason: string | null };
   readonly started_at_ms: number;
   /** The number of servers that share the ledger, including this one. */

@@ -16,6 +16,7 @@ export {
   type JsonObject,
   LosslessNumber,
   entriesInOrder,
+  isGiven,
   isJsonObject,
   namesInOrder,
   objectInOrder,

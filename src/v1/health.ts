@@ -36,12 +36,6 @@ export type NeededParts = {
   readonly files?: NeededPart;
 };
 
-type PartReport = {
-  readonly status: 'ok' | PartProblem['status'];
-  readonly kind: string;
-  readonly reason?: string;
-};
-
 /** A probe wants its answer within this time; a part that hangs is unavailable. */
 const CHECK_TIMEOUT_MS = 2000;
 
@@ -82,14 +76,14 @@ export function healthRoutes({ jobs, parts, isStopping }: HealthServices): Koa.M
   }
 }
 
-async function reportOn({ kind, check, timeoutMs }: NeededPart): Promise<PartReport> {
+async function reportOn({ kind, check, timeoutMs = CHECK_TIMEOUT_MS }: NeededPart) {
   let problem: PartProblem | undefined;
   try {
     const checked = check().then((found) => void (problem = found));
-    if (!(await completesWithin(timeoutMs ?? CHECK_TIMEOUT_MS, checked)))
-      return { status: 'failed', kind, reason: 'no_answer' };
+    if (!(await completesWithin(timeoutMs, checked)))
+      problem = { status: 'failed', reason: 'no_answer' };
   } catch {
-    return { status: 'failed', kind, reason: 'unusable' };
+    problem = { status: 'failed', reason: 'unusable' };
   }
-  return problem ? { kind, ...problem } : { status: 'ok', kind };
+  return { status: 'ok', kind, ...problem };
 }

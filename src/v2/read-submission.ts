@@ -1,6 +1,12 @@
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { type Result, type SubmitRequest, ok, refuse } from '../protocol/job-api.ts';
-import { type Json, type JsonObject, LosslessNumber, isJsonObject } from '../protocol/json.ts';
+import {
+  type Json,
+  type JsonObject,
+  LosslessNumber,
+  isGiven,
+  isJsonObject,
+} from '../protocol/json.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { longCredentialFault } from '../translate/partner-credentials.ts';
 import { badField } from './reply.ts';
@@ -108,9 +114,4 @@ function readProvenance(body: JsonObject, workflow: JsonObject): Pick<SubmitRequ
   const { x_prompt: prompt, x_extra_pnginfo: extraPngInfo } = body;
   if (!isGiven(prompt) && !isGiven(extraPngInfo)) return {};
   return { provenance: { prompt: prompt ?? workflow, extraPngInfo: extraPngInfo ?? null } };
-}
-
-/** True when the client gave a value. Clients send null for a field that they leave out. */
-function isGiven(value: Json | undefined): value is Exclude<Json, null> {
-  return value !== undefined && value !== null;
 }

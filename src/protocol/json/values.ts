@@ -32,6 +32,11 @@ export function setMember<T>(holder: { [name: string]: T }, name: string, value:
   }
 }
 
+/** True when a client gave a value. Clients send null for a field that they leave out. */
+export function isGiven(value: Json | undefined): value is Exclude<Json, null> {
+  return value !== undefined && value !== null;
+}
+
 export function isJsonObject(value: Json | undefined): value is JsonObject {
   return (
     typeof value === 'object' &&

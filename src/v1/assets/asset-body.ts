@@ -2,7 +2,7 @@ import type Koa from 'koa';
 import type { AssetCatalog, FileAsset, FileLabels } from '../../files/asset-catalog.ts';
 import type { BodyReader } from '../../http/json-body.ts';
 import { hasControlCharacter } from '../../protocol/control-characters.ts';
-import { type Json, type JsonObject, isJsonObject } from '../../protocol/json.ts';
+import { type Json, type JsonObject, isGiven, isJsonObject } from '../../protocol/json.ts';
 import { readJsonOrUndefined } from '../routing/body.ts';
 import { assetError } from './asset-error.ts';
 import { splitTags } from './asset-filter.ts';
@@ -72,10 +72,6 @@ async function requireAsset(
 ): Promise<void> {
   if (typeof id !== 'string') throw invalidBody('preview_id must be the id of an asset.');
   if (!(await catalog.find(user, id))) throw unknownPreview(id);
-}
-
-function isGiven(value: Json | undefined): value is Exclude<Json, null> {
-  return value !== undefined && value !== null;
 }
 
 function isLabelText(value: Json): boolean {
