@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type Koa from 'koa';
 import type { ModelRouter } from '../router/router.ts';
-import { createRateLimiter } from '../lib/rate-limiter.ts';
+import { RateLimiter } from '../lib/rate-limiter.ts';
 import { externalJobOfEngine, externalJobOfService } from '../prompts/external-job.ts';
 import { findJobId, withPromptIds } from '../prompts/find-by-prompt-id.ts';
 import type { Prompts } from '../prompts/prompts.ts';
@@ -29,7 +29,7 @@ export function mountEmbeddedV2(services: Services): Koa.Middleware[] {
       },
       callers: {
         identify: (ctx) => auth.identifyAccepted(ctx.req),
-        rate: { limiter: createRateLimiter(Date.now), perMinute: config.v2RequestsPerMinute },
+        rate: { limiter: new RateLimiter(Date.now), perMinute: config.v2RequestsPerMinute },
       },
       observer: {
         onSubmit: (submitted) => externalJobs.importJob(externalJobOfEngine(submitted)),

@@ -14,7 +14,7 @@ import type { BodyReader } from '../http/json-body.ts';
 import type { PublicAddress, PublicAddresses } from '../http/public-address.ts';
 import type { ModelLimits } from './limits.ts';
 import type { ModelDef } from './model-def.ts';
-import { createRateLimiter } from '../lib/rate-limiter.ts';
+import { RateLimiter } from '../lib/rate-limiter.ts';
 import { createReplays } from './replays.ts';
 import {
   type RouterReply,
@@ -66,7 +66,7 @@ export function createModelRouter(options: ModelRouterOptions): ModelRouter {
   const { bodies, addresses } = options.requests;
   const catalog = createCatalog(models);
   const keys = keysFile === undefined ? undefined : readKeys(keysFile);
-  const rates = createRateLimiter(now);
+  const rates = new RateLimiter(now);
   const replays = createReplays({ store: ledger.replays, now, limits, isShared });
   const invoke = createModelInvoker({ ...options, bodies, modelCalls: ledger.modelCalls, replays });
 
@@ -99,8 +99,8 @@ export function createModelRouter(options: ModelRouterOptions): ModelRouter {
     const modelCaller = authenticate(ctx.req, { callerOf, keys, limits });
     if ('bucket' in modelCaller) return modelCaller;
     ctx.state.modelWorkspace = modelCaller.workspace;
-    const allowance = rates.take(modelCaller.caller.user, modelCaller.requestsPerMinute);
-    if (!allowance.ok) return tooMany(modelCaller, allowance.retryAfterSeconds);
+    const waitSeconds = rates.take(modelCaller.caller.user, modelCaller.requestsPerMinute);
+    if (waitSeconds !== undefined) return tooMany(modelCaller, waitSeconds);
     // The path is not decoded, since no id needs encoding.
     const [, ...path] = ctx.path.replace(MODEL_PATHS, '').split('/');
     if (path.length === 0) {

@@ -12,13 +12,36 @@ const READERS = ['client', 'holdover'] as const;
 
 type Recipient = { readonly jobId: string; readonly reader: (typeof READERS)[number] };
 
-export interface EarlyEvents {
+/**
+ * Subscribes to a new job for the client that submitted it. A job that starts at once is ahead of
+ * its `201` and of the stream that is opened after it, and a stream does not repeat missed events.
+ */
+export class EarlyEvents {
+  readonly #jobs: Pick<JobApi, 'events'>;
+  readonly #clock: Clock;
+  /** The streams that no request has taken. */
+  readonly #streams = new Map<string, EarlyStream>();
+
+  constructor(jobs: Pick<JobApi, 'events'>, clock: Clock = systemClock) {
+    this.#jobs = jobs;
+    this.#clock = clock;
+  }
+
   /** Subscribes, and gives up after `BUFFER_MS`. Never rejects. */
-  open(caller: Caller, jobId: string): Promise<void>;
+  async open(caller: Caller, jobId: string): Promise<void> {
+    const recipients = READERS.map((reader) => ({ jobId, reader }));
+    if (recipients.some((recipient) => this.#streams.has(nameOf(caller, recipient)))) return;
+    await Promise.all(recipients.map((recipient) => this.#subscribe(caller, recipient)));
+  }
+
   /**
    * Removes the events for a reader that knows the end of the job: it must get no earlier status.
    */
-  forget(caller: Caller, recipient: Recipient): void;
+  forget(caller: Caller, recipient: Recipient): void {
+    const stream = this.#remove(caller, recipient);
+    if (stream) close(stream);
+  }
+
   /**
    * Returns all events since `open`, for the first request of each reader. Ends with the signal.
    */
@@ -26,64 +49,37 @@ export interface EarlyEvents {
     caller: Caller,
     recipient: Recipient,
     signal: AbortSignal,
-  ): AsyncIterable<JobEvent> | undefined;
-}
-
-/**
- * Subscribes to a new job for the client that submitted it. A job that starts at once is ahead of
- * its `201` and of the stream that is opened after it, and a stream does not repeat missed events.
- */
-export function createEarlyEvents(
-  jobs: Pick<JobApi, 'events'>,
-  clock: Clock = systemClock,
-): EarlyEvents {
-  /** The streams that no request has taken. */
-  const streams = new Map<string, EarlyStream>();
+  ): AsyncIterable<JobEvent> | undefined {
+    const stream = this.#remove(caller, recipient);
+    if (!stream) return undefined;
+    const { controller, events } = stream;
+    if (signal.aborted || !events) controller.abort();
+    else signal.addEventListener('abort', () => controller.abort(), { once: true });
+    return events;
+  }
 
   /** Removes and returns the stream of this reader, so that it is given to no other one. */
-  function remove(caller: Caller, recipient: Recipient): EarlyStream | undefined {
+  #remove(caller: Caller, recipient: Recipient): EarlyStream | undefined {
     const name = nameOf(caller, recipient);
-    const stream = streams.get(name);
-    streams.delete(name);
+    const stream = this.#streams.get(name);
+    this.#streams.delete(name);
     stream?.cancelExpiry();
     return stream;
   }
 
-  function forget(caller: Caller, recipient: Recipient): void {
-    const stream = remove(caller, recipient);
-    if (stream) close(stream);
-  }
-
-  async function subscribe(caller: Caller, recipient: Recipient): Promise<void> {
-    const { jobId } = recipient;
-    const cancelExpiry = clock.callAfter(BUFFER_MS, () => forget(caller, recipient));
+  async #subscribe(caller: Caller, recipient: Recipient): Promise<void> {
+    const cancelExpiry = this.#clock.callAfter(BUFFER_MS, () => this.forget(caller, recipient));
     const stream: EarlyStream = { controller: new AbortController(), cancelExpiry };
-    streams.set(nameOf(caller, recipient), stream);
+    this.#streams.set(nameOf(caller, recipient), stream);
     try {
-      const events = await jobs.events(caller, jobId, stream.controller.signal);
+      const { signal } = stream.controller;
+      const events = await this.#jobs.events(caller, recipient.jobId, signal);
       if (events.ok) stream.events = events.value;
-      if (stream.controller.signal.aborted) close(stream);
+      if (signal.aborted) close(stream);
     } catch {
       // A later request for the events gets the reason of the failure itself.
     }
   }
-
-  return {
-    async open(caller, jobId) {
-      const recipients = READERS.map((reader) => ({ jobId, reader }));
-      if (recipients.some((recipient) => streams.has(nameOf(caller, recipient)))) return;
-      await Promise.all(recipients.map((recipient) => subscribe(caller, recipient)));
-    },
-    forget,
-    take(caller, recipient, signal) {
-      const stream = remove(caller, recipient);
-      if (!stream) return undefined;
-      const { controller, events } = stream;
-      if (signal.aborted || !events) controller.abort();
-      else signal.addEventListener('abort', () => controller.abort(), { once: true });
-      return events;
-    },
-  };
 }
 
 type EarlyStream = {

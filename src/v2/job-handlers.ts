@@ -6,7 +6,7 @@ import { type JobEvent, type Result, ok, refuse } from '../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../protocol/v2.ts';
 import { readIdempotencyKey, readObject } from './read-body.ts';
 import { toListItem, readListQuery } from './list-query.ts';
-import { type EarlyEvents, createEarlyEvents } from './early-events.ts';
+import { EarlyEvents } from './early-events.ts';
 import { jobAtStatus } from './job-at-status.ts';
 import type { LinkRewriter } from './link-rewriter.ts';
 import { type Handler, type Handlers, type V2RouteOptions, replyWith } from './reply.ts';
@@ -26,7 +26,7 @@ const STREAM_HEADERS = {
 /** The handlers of the job operations, by the names of their routes. */
 export function createJobHandlers(options: V2RouteOptions): Handlers {
   const { jobs, bodies } = options;
-  const earlyEvents = createEarlyEvents(jobs, options.streams?.clock);
+  const earlyEvents = new EarlyEvents(jobs, options.streams?.clock);
   return {
     async 'POST /jobs'({ ctx, caller, links }) {
       const key = readIdempotencyKey(ctx);

@@ -106,10 +106,9 @@ function identifyCaller({ callers }: V2RouteOptions, ctx: Koa.Context): Caller |
  * if the job exists.
  */
 function refuseRate({ callers: { rate } }: V2RouteOptions, { user }: Caller): V2Error | undefined {
-  const allowance = rate?.limiter.take(user, rate.perMinute);
-  if (!rate || !allowance || allowance.ok) return undefined;
+  const retryAfterSeconds = rate?.limiter.take(user, rate.perMinute);
+  if (!rate || retryAfterSeconds === undefined) return undefined;
   const message = `The allowance of ${rate.perMinute} requests in a rolling minute is spent.`;
-  const { retryAfterSeconds } = allowance;
   return v2Error(429, 'rate_limited', message, { retryAfterSeconds });
 }
 

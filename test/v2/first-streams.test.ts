@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createEarlyEvents } from '../../src/v2/early-events.ts';
+import { EarlyEvents } from '../../src/v2/early-events.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { type JobEvent, ok } from '../../src/protocol/job-api.ts';
 
@@ -29,7 +29,7 @@ function lazily() {
 test('events without a reader are released', async () => {
   const jobs = lazily();
   const clock = createFakeClock();
-  await createEarlyEvents(jobs, clock).open(ANNA, 'a');
+  await new EarlyEvents(jobs, clock).open(ANNA, 'a');
   await clock.advance(1999);
   expect(jobs.held()).toBe(2);
   await clock.advance(1);
@@ -39,7 +39,7 @@ test('events without a reader are released', async () => {
 test('events go once to a client, and once to a Holdover in between', async () => {
   const jobs = lazily();
   const clock = createFakeClock();
-  const streams = createEarlyEvents(jobs, clock);
+  const streams = new EarlyEvents(jobs, clock);
   await streams.open(ANNA, 'a');
   const readers = ['client', 'holdover'] as const;
   const ends = [new AbortController(), new AbortController()];
@@ -61,7 +61,7 @@ test('events go once to a client, and once to a Holdover in between', async () =
 test('events for a second reader that never comes are released', async () => {
   const jobs = lazily();
   const clock = createFakeClock();
-  const streams = createEarlyEvents(jobs, clock);
+  const streams = new EarlyEvents(jobs, clock);
   await streams.open(ANNA, 'a');
   const end = new AbortController();
   const events = streams.take(ANNA, { jobId: 'a', reader: 'client' }, end.signal);

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { createPublicAddresses } from '../../src/http/public-address.ts';
-import { createRateLimiter } from '../../src/lib/rate-limiter.ts';
+import { RateLimiter } from '../../src/lib/rate-limiter.ts';
 import { createTestV2App } from '../support/app/v2-routes.ts';
 import { ASSET_ID, JOB_ID } from '../support/upstreams/fake-jobs.ts';
 
@@ -8,7 +8,7 @@ const JOB = `/api/v2/jobs/${JOB_ID}`;
 
 async function createLimitedApp(perMinute: number) {
   let nowMs = 0;
-  const limiter = createRateLimiter(() => nowMs);
+  const limiter = new RateLimiter(() => nowMs);
   const app = await createTestV2App({
     rate: { limiter, perMinute },
     links: {

@@ -1,6 +1,7 @@
 import { lstat, readFile, readdir } from 'node:fs/promises';
-import { join, posix } from 'node:path';
+import { join } from 'node:path';
 import type { SettingStore } from '../../ledger/ledger.ts';
+import { pathOf } from '../../files/asset-catalog.ts';
 import { safePathBelow } from '../../files/folder-paths.ts';
 import { isJsonObject, parseJson, stringifyJson } from '../../protocol/json.ts';
 import type { FileCopier } from './copy.ts';
@@ -117,10 +118,6 @@ async function importFile(
   if (!copied.ok) return void result.failed.push({ name, why: copied.why });
   await userFiles.put(safePath.path, copied.file, file);
   result.files++;
-}
-
-function pathOf({ subfolder, filename }: FoundFile): string {
-  return posix.join(subfolder, filename);
 }
 
 /** Returns the names of users by their ids, from `users.json`, which exists in multi-user mode only. */
