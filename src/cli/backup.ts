@@ -5,8 +5,7 @@ import { type OpenedData, withData } from './backup/opened-data.ts';
 import { inspectLedger } from './backup/check.ts';
 import { SECRET_BYTES, secretIn } from '../data-folder/data-dir.ts';
 import { addServerOptions } from '../config/flags.ts';
-import { FILES_FLAGS } from '../config/files.ts';
-import { type DataLocation, runCommand } from './shared-options.ts';
+import { DATA_FLAGS, type DataLocation, runCommand } from './shared-options.ts';
 import { printLines } from './printable-name.ts';
 
 /** `holdover backup DIR`: backs up a ledger and its files, which a server may use meanwhile. Resolves with the exit code. */
@@ -17,7 +16,7 @@ export function backupCommand(argv: readonly string[]): Promise<number> {
         'backup that DIR already has is whole until the new one replaces it.',
     )
     .argument('<DIR>', 'folder of the backup, outside of the data folder');
-  return runCommand(addServerOptions(command, ['dataDir', 'ledger', ...FILES_FLAGS]), argv, run);
+  return runCommand(addServerOptions(command, DATA_FLAGS), argv, run);
 }
 
 async function run(command: Command): Promise<number> {

@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import { type CheckReport, check } from './backup/check.ts';
 import { type OpenedData, withData } from './backup/opened-data.ts';
 import { refuseSharedUse } from '../data-folder/spool-folder.ts';
-import { FILES_FLAGS, filesSource } from '../config/files.ts';
+import { filesSource } from '../config/files.ts';
 import { ledgerSource } from '../config/ledger.ts';
 import { databasePath } from '../data-folder/data-dir.ts';
 import { refuseRedisInUse } from '../ledger/redis/records.ts';
@@ -14,7 +14,7 @@ import { silentLogger } from '../observability/log.ts';
 import { LOCAL_USER } from '../auth/identity.ts';
 import { addServerOptions } from '../config/flags.ts';
 import { withOpen } from './with-open.ts';
-import { type DataLocation, runCommand } from './shared-options.ts';
+import { DATA_FLAGS, type DataLocation, runCommand } from './shared-options.ts';
 import { megabytes, printLines } from './printable-name.ts';
 import { randomUUID } from 'node:crypto';
 import { readAtMost } from '../lib/read-at-most.ts';
@@ -37,7 +37,7 @@ export function checkCommand(argv: readonly string[]): Promise<number> {
     )
     .option('--repair', 'put files without a record on record again; stop the server first')
     .option('--user <ID>', 'whose they are then', LOCAL_USER);
-  return runCommand(addServerOptions(command, ['dataDir', 'ledger', ...FILES_FLAGS]), argv, run);
+  return runCommand(addServerOptions(command, DATA_FLAGS), argv, run);
 }
 
 async function run(command: Command): Promise<number> {

@@ -26,7 +26,7 @@ import {
 } from '../protocol/json.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
 import { uploadFiles } from './convert-files.ts';
-import { runCommand } from './shared-options.ts';
+import { DEFAULT_URL, runCommand } from './shared-options.ts';
 import { refuseShape } from '../translate/prompt-refusal.ts';
 import { partnerCredentialsOf } from '../translate/partner-credentials.ts';
 import { V1Error } from '../dialects/errors.ts';
@@ -42,8 +42,6 @@ type UpstreamTarget = Upstream & { readonly kind: 'remote' };
 
 /** Flags that the command shares with the server. */
 const SERVER_OPTIONS = ['upstream', 'upstreamKey', 'upstreamAssets', 'objectInfo'] as const;
-/** The address of a Holdover with default settings. */
-const RUNNING_HOLDOVER = 'http://127.0.0.1:8188';
 const CALLER = { user: 'convert' };
 
 /** `holdover convert FILE`: prints the v2 submission of a v1 prompt. Resolves with the exit code. */
@@ -93,10 +91,7 @@ async function submissionOf(prompt: ConvertiblePrompt, context: ConvertContext):
   const info = await loadDefinitions(context);
   const graph = requestedPart(prompt, info);
   const { key, url: baseUrl, assetMode } = target;
-  const jobs = createRemoteJobs({
-    service: { baseUrl, key },
-    log: silentLogger(),
-  });
+  const jobs = createRemoteJobs({ service: { baseUrl, key }, log: silentLogger() });
   try {
     const onUpload = (path: string, id: string): void => print(`uploaded ${path} as ${id}`);
     const options = { jobs, caller: CALLER, inputDir, spoolDir: workDir, onUpload };
@@ -146,7 +141,7 @@ function requestedPart(
 }
 
 function targetOf(settings: Settings): UpstreamTarget {
-  const upstream = settings.upstream === 'embedded' ? RUNNING_HOLDOVER : settings.upstream;
+  const upstream = settings.upstream === 'embedded' ? DEFAULT_URL : settings.upstream;
   const target = upstreamOf({ ...settings, upstream }, LIMITS, process.env);
   if (target.kind === 'embedded') throw new InvalidSetting('there is no upstream');
   return target;
@@ -175,7 +170,7 @@ const NO_V2_FIELD: Readonly<Record<string, string>> = {
 
 /** Reads a body of `POST /prompt`, or a bare graph in API format. Throws when the text is neither. */
 export function readPrompt(text: string): ConvertiblePrompt {
-  const body = parseObject(text);
+  const body = readObject(text);
   if (isEditorFormat(body)) throw new Error(HOW_TO_EXPORT);
   const isBody = isJsonObject(body.prompt) && !('class_type' in body.prompt);
   const { graph, partialTargets, extraData } = parseSubmission(isBody ? body : { prompt: body });
@@ -189,7 +184,7 @@ export function readPrompt(text: string): ConvertiblePrompt {
   return { graph, partialTargets, leftOut: isBody ? leftOut(body, extraData) : [] };
 }
 
-function parseObject(text: string): JsonObject {
+function readObject(text: string): JsonObject {
   let value: Json;
   try {
     value = parseJson(text);

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { type Flags, addServerOptions } from '../config/flags.ts';
-import { FILES_FLAGS, filesSource } from '../config/files.ts';
+import { filesSource } from '../config/files.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
 import { ledgerSource } from '../config/ledger.ts';
 import type { Blobs } from '../blobs/blobs.ts';
@@ -23,13 +23,13 @@ import {
 import { userFilesInBucket, userFilesInFolder } from './import/user-files.ts';
 import { printableName, megabytes } from './printable-name.ts';
 import { createProgress } from './progress.ts';
-import { runCommand } from './shared-options.ts';
+import { DATA_FLAGS, runCommand } from './shared-options.ts';
 import type { LeftOut } from './import/scan.ts';
 
 /** Flags that the import shares with the server, and its own. */
 type Settings = Pick<Flags, (typeof SERVER_OPTIONS)[number]> & { readonly user: string };
 
-const SERVER_OPTIONS = ['dataDir', ...FILES_FLAGS, 'maxUploadSize', 'upstream', 'ledger'] as const;
+const SERVER_OPTIONS = [...DATA_FLAGS, 'maxUploadSize', 'upstream'] as const;
 
 /** `holdover import DIR`: imports the files of a v1 server. Resolves with the exit code. */
 export function importCommand(argv: readonly string[]): Promise<number> {

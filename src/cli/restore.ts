@@ -2,9 +2,9 @@ import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { restore } from './backup/restore.ts';
 import { addServerOptions } from '../config/flags.ts';
-import { type DataLocation, runCommand } from './shared-options.ts';
+import { DATA_FLAGS, type DataLocation, runCommand } from './shared-options.ts';
 import { openBucketOf } from '../app/stored-files.ts';
-import { FILES_FLAGS, filesSource } from '../config/files.ts';
+import { filesSource } from '../config/files.ts';
 import { ledgerSource } from '../config/ledger.ts';
 import { withOpen } from './with-open.ts';
 import { silentLogger } from '../observability/log.ts';
@@ -19,7 +19,7 @@ export function restoreCommand(argv: readonly string[]): Promise<number> {
         'before anything changes.',
     )
     .argument('<DIR>', 'folder that holdover backup was given');
-  return runCommand(addServerOptions(command, ['dataDir', 'ledger', ...FILES_FLAGS]), argv, run);
+  return runCommand(addServerOptions(command, DATA_FLAGS), argv, run);
 }
 
 async function run(command: Command): Promise<number> {

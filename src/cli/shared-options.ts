@@ -1,5 +1,5 @@
 import { type Command, CommanderError } from 'commander';
-import type { FILES_FLAGS } from '../config/files.ts';
+import { FILES_FLAGS } from '../config/files.ts';
 import { type LedgerSource, ledgerSource } from '../config/ledger.ts';
 import { type Flags, parseFlags } from '../config/flags.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
@@ -8,8 +8,13 @@ import { withOpen } from './with-open.ts';
 import { silentLogger } from '../observability/log.ts';
 import { printableName } from './printable-name.ts';
 
-/** The settings by which a command finds the data of a server. */
-export type DataLocation = Pick<Flags, 'dataDir' | 'ledger' | (typeof FILES_FLAGS)[number]>;
+/** The address of a Holdover with default settings. */
+export const DEFAULT_URL = 'http://127.0.0.1:8188';
+
+/** The flags by which a command finds the data of a server. */
+export const DATA_FLAGS = ['dataDir', 'ledger', ...FILES_FLAGS] as const;
+
+export type DataLocation = Pick<Flags, (typeof DATA_FLAGS)[number]>;
 
 /** Parses the arguments and runs the command. Returns the exit code: 2 for invalid arguments, 1 for any other error. */
 export async function runCommand(

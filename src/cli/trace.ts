@@ -12,6 +12,7 @@ import { planFrom } from '../migration/plan-session.ts';
 import { withoutSecrets } from '../migration/without-secrets.ts';
 import { SessionRecorder } from '../migration/session-recorder.ts';
 import { createLogger } from '../observability/log.ts';
+import { DEFAULT_URL } from './shared-options.ts';
 import { stopSignal } from './stop-signal.ts';
 import { callTable, printCode, writeCode } from './trace-write.ts';
 
@@ -78,12 +79,10 @@ async function runTrace(config: Config, options: TraceOptions): Promise<number> 
   const server = await startServer(config, log, { nodes: ALL_NODES, sessionRecorder });
   process.stderr.write(`holdover trace: listening on ${server.url}\n`);
   try {
-    const code = await runScript(options.command, {
-      url: server.url,
-      // Without --out, standard output has the code and nothing else.
-      output: options.out === undefined ? 'to standard error' : 'as it is',
-    });
-    await writeSession(sessionRecorder, { config, options });
+    // Without --out, standard output has the code and nothing else.
+    const output = options.out === undefined ? 'to standard error' : 'as it is';
+    const code = await runScript(options.command, server.url, output);
+    await writeSession(sessionRecorder, config, options);
     return code;
   } finally {
     await server.close();
@@ -92,27 +91,22 @@ async function runTrace(config: Config, options: TraceOptions): Promise<number> 
 
 async function writeSession(
   sessionRecorder: SessionRecorder,
-  { config, options }: { readonly config: Config; readonly options: TraceOptions },
+  config: Config,
+  options: TraceOptions,
 ): Promise<void> {
   const { upstream } = config;
   const upstreamKey = upstream.kind === 'remote' ? (upstream.key ?? '') : '';
-  const ownSecrets = [upstreamKey, config.localToken ?? ''];
-  const session = withoutSecrets(await sessionRecorder.session(), [
-    ...sessionRecorder.secrets(),
-    ...ownSecrets,
-  ]);
+  const secrets = [...sessionRecorder.secrets(), upstreamKey, config.localToken ?? ''];
+  const session = withoutSecrets(await sessionRecorder.session(), secrets);
   process.stderr.write(callTable(session.calls));
   const code = {
     plan: planFrom(session),
     languages: options.format === 'all' ? LANGUAGES : [options.format],
-    baseUrl: upstream.kind === 'embedded' ? DEFAULT_ADDRESS : addressOf(upstream.url),
+    baseUrl: upstream.kind === 'embedded' ? DEFAULT_URL : addressOf(upstream.url),
   };
   if (options.out === undefined) printCode(code);
   else await writeCode(code, { dir: options.out, sessionRecorder, calls: session.calls });
 }
-
-/** The address of a Holdover with default settings. */
-const DEFAULT_ADDRESS = 'http://127.0.0.1:8188';
 
 /** Returns the base URL for the SDKs, which append `/api/v2` themselves. */
 function addressOf(url: string): string {
@@ -120,14 +114,12 @@ function addressOf(url: string): string {
   return origin + pathname.replace(/(^|[^/])\/+$/, '$1').replace(/\/api\/v2$/, '');
 }
 
-type CommandRun = {
-  readonly url: string;
-  /** Where the standard output of the command goes. */
-  readonly output: 'as it is' | 'to standard error';
-};
-
 /** Runs a v1 script against a server. Without a script, waits for Ctrl-C. Returns the exit code. */
-async function runScript(command: readonly string[], { url, output }: CommandRun): Promise<number> {
+async function runScript(
+  command: readonly string[],
+  url: string,
+  output: 'as it is' | 'to standard error',
+): Promise<number> {
   const stopped = stopSignal();
   const { host } = new URL(url);
   const [program, ...args] = command.map((part) =>

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { FILES_FLAGS, filesSource } from '../config/files.ts';
+import { filesSource } from '../config/files.ts';
 import { type Flags, addServerOptions } from '../config/flags.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
 import { type LedgerSource, ledgerSource } from '../config/ledger.ts';
@@ -14,18 +14,11 @@ import { openStore } from '../app/store.ts';
 import { CallCauses } from '../observability/call-causes.ts';
 import { type Logger, createLogger, logProcessErrors } from '../observability/log.ts';
 import { withoutCredentialsIn } from '../protocol/url-credentials.ts';
-import { runCommand } from './shared-options.ts';
+import { DATA_FLAGS, runCommand } from './shared-options.ts';
 import { stopSignal } from './stop-signal.ts';
 
 /** The settings of the server that also apply to a worker. */
-const OPTIONS = [
-  'ledger',
-  'limits',
-  'dataDir',
-  ...FILES_FLAGS,
-  ...ENGINE_FLAGS,
-  'logLevel',
-] as const;
+const OPTIONS = [...DATA_FLAGS, ...ENGINE_FLAGS, 'limits', 'logLevel'] as const;
 
 type Settings = Pick<Flags, (typeof OPTIONS)[number]>;
 
