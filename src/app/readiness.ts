@@ -35,7 +35,7 @@ export function neededParts({ config, storage: { ledger, store } }: Services): N
     files: files.bucket
       ? {
           kind: 'bucket',
-          check: () => checkBucket(store, files.bucket),
+          check: () => checkBucket(store),
           timeoutMs: BUCKET_TIMEOUT_MS,
         }
       : { kind: 'folder', check: () => checkFolder(store) },
@@ -85,13 +85,10 @@ function sharedQueueChecks(
 /**
  * Checks the bucket and the folder: files pass through the folder before they are in the bucket.
  */
-async function checkBucket(
-  store: Store,
-  bucket: Store['files']['bucket'],
-): Promise<PartProblem | undefined> {
+async function checkBucket(store: Store): Promise<PartProblem | undefined> {
   const [problem, folderId] = await Promise.all([
     checkFolder(store),
-    bucket?.identity.readId('folder.id'),
+    store.files.bucket?.identity.readId('folder.id'),
   ]);
   if (folderId !== store.dir.bucketId) return { status: 'failed', reason: 'lost' };
   return problem;

@@ -33,15 +33,6 @@ import { openFileServices } from './file-services.ts';
 import { connectLogs, openPromptCounter, openPromptEventLog } from './replication.ts';
 import { openStore } from './store.ts';
 
-/** The parts that take prompts from their `POST` to their history. */
-type PromptServices = {
-  readonly life: Prompts;
-  readonly live: LivePrompts;
-  readonly eventLog: PromptEventLog;
-  readonly counter: SharedCounter;
-  readonly sockets: Hub;
-};
-
 /** The services of one server. Each is built once, here, and passed on by its name. */
 export type Services = Awaited<ReturnType<typeof openServices>>;
 
@@ -186,8 +177,7 @@ export function featuresOf({ maxUploadBytes, assets }: Config) {
   };
 }
 
-type SocketParts = Pick<PromptServices, 'live' | 'eventLog'> & {
-  readonly log: Logger;
+type SocketParts = Pick<PromptParts, 'live' | 'eventLog' | 'log'> & {
   readonly trafficLog: TrafficLog | undefined;
   readonly trafficRecorder: TrafficRecorder;
 };
@@ -221,7 +211,11 @@ function createPromptIdLookup(live: LivePrompts) {
     (live.find(user, id) ?? live.list(user).find(({ key }) => key === id))?.promptId;
 }
 
-type PromptParts = Omit<PromptServices, 'life'> & {
+type PromptParts = {
+  readonly live: LivePrompts;
+  readonly eventLog: PromptEventLog;
+  readonly counter: SharedCounter;
+  readonly sockets: Hub;
   readonly config: Config;
   readonly log: Logger;
   readonly metrics: Metrics;

@@ -109,7 +109,8 @@ function userIdOf(secret: Buffer, key: string): string {
   return createHmac('sha256', secret).update(`user\0${key}`).digest('hex').slice(0, 32);
 }
 
-function areEqualSecrets(given: string, expected: string): boolean {
+/** Compares in a time that does not depend on the texts. */
+export function areEqualSecrets(given: string, expected: string): boolean {
   const digest = (text: string) => createHmac('sha256', 'compare').update(text).digest();
   return timingSafeEqual(digest(given), digest(expected));
 }

@@ -1,4 +1,5 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
+import { areEqualSecrets } from './identity.ts';
 
 type SignatureOptions = {
   readonly secret: Buffer;
@@ -16,11 +17,7 @@ export function createLinkSignature({ secret, kind, now }: SignatureOptions) {
     sign,
     /** True when these claims were signed, and have not expired. */
     isValid: (claims: URLSearchParams, signature: string | null): boolean =>
-      isSameText(signature ?? '', sign(claims)) && now() < Number(claims.get('expires')) * 1000,
+      areEqualSecrets(signature ?? '', sign(claims)) &&
+      now() < Number(claims.get('expires')) * 1000,
   };
-}
-
-function isSameText(given: string, expected: string): boolean {
-  const [a, b] = [Buffer.from(given), Buffer.from(expected)];
-  return a.length === b.length && timingSafeEqual(a, b);
 }

@@ -4,7 +4,10 @@ import type { FileRow } from '../ledger/ledger.ts';
 /** The path of the signed download, below either prefix. */
 export const SIGNED_VIEW_PATH = '/signed/view';
 
-/** The content of a signed link: one file of one user as it is now, in one rendering. */
+/**
+ * The content of a signed link: one file of one user as it is now, in one rendering.
+ * @internal
+ */
 export type ViewGrant = Pick<FileRow, 'user' | 'type' | 'subfolder' | 'filename' | 'assetId'> & {
   /** `preview` and `channel` as the client sent them. */
   readonly rendering: { readonly [parameter: string]: string };

@@ -14,7 +14,7 @@ type AssetRenewalServices = {
 };
 
 /** The parts of a refused submission that are about files. */
-export type AssetRefusal = {
+type AssetRefusal = {
   readonly resolvedFiles: readonly ResolvedFile[];
   readonly error: V2Error;
 };

@@ -35,8 +35,6 @@ export type NewFile = FilePlace & {
 /** The number of names that are looked up before other calls get their turn. */
 const NAMES_PER_TURN = 100;
 
-type FileName = Pick<NewFile, 'caller' | 'type' | 'subfolder' | 'filename'>;
-
 /** Stores a file under exactly its name, and replaces any earlier file of that name. */
 export async function storeAs(services: FileStoringServices, newFile: NewFile): Promise<FileRow> {
   const asset = await storeBytes(services.jobs, newFile);
@@ -109,7 +107,7 @@ async function reuseExisting(
  */
 export async function storeBytes(
   jobs: FileStoringServices['jobs'],
-  newFile: FileName & Pick<NewFile, 'file' | 'started'>,
+  newFile: Omit<NewFile, 'reuse'>,
 ): Promise<Asset> {
   const { caller, file, started } = newFile;
   const filePath = uploadPathOf(newFile);

@@ -39,7 +39,7 @@ type UserDataReader = {
  * The place of the files. Paths are those that `look` returned; each one was checked just before.
  */
 export type UserDataPlace = UserDataReader & {
-  count(user: string): Promise<Usage>;
+  count(user: string): Promise<{ readonly bytes: number; readonly entries: number }>;
   /** Returns the maximum number of entries that a new file with this path adds. */
   entriesOf(path: string): number;
   put(file: SpooledFile, to: string, how: Overwrite): Written;
@@ -50,8 +50,6 @@ export type UserDataPlace = UserDataReader & {
 
 type Overwrite = { readonly overwrite: boolean };
 
-type Usage = { readonly bytes: number; readonly entries: number };
-
 /** The maximum number of entries of one user. Folders count, since a client cannot remove them. */
 const MAX_USER_ENTRIES = 20_000;
 
@@ -60,12 +58,6 @@ export function storeIn(place: UserDataPlace, quotaBytes: number): UserDataStore
   // Changes of one user are made one after the other. Other processes may still change the files
   // meanwhile.
   const inUserOrder = createKeyedMutex();
-
-  /** Counts the files each time: other processes may change them. */
-  async function hasRoom(user: string, added: Usage): Promise<boolean> {
-    const { bytes, entries } = await place.count(user);
-    return bytes + added.bytes <= quotaBytes && entries + added.entries <= MAX_USER_ENTRIES;
-  }
 
   type Write = { readonly path: string; readonly how: Overwrite; readonly bytes: number };
 
@@ -79,8 +71,12 @@ export function storeIn(place: UserDataPlace, quotaBytes: number): UserDataStore
     const refusal = refusalFor(target, how);
     if (refusal) return refusal;
     const replacedBytes = target.kind === 'file' ? target.stats.size : 0;
-    const added = { bytes: bytes - replacedBytes, entries: place.entriesOf(path) };
-    if (!(await hasRoom(user, added))) return 'full';
+    // Counted each time: other processes may change the files.
+    const used = await place.count(user);
+    const isFull =
+      used.bytes + bytes - replacedBytes > quotaBytes ||
+      used.entries + place.entriesOf(path) > MAX_USER_ENTRIES;
+    if (isFull) return 'full';
     try {
       return await act(target.path);
     } catch (error) {

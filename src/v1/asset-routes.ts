@@ -48,8 +48,8 @@ const assetRoutesOf = routesFor<AssetServices>({
       ...(page.nextCursor !== undefined && { next_cursor: page.nextCursor }),
     });
   },
-  'POST /api/assets': (services, request) =>
-    uploadAsset(services, request, (stored) => sendStored(services, request, stored)),
+  'POST /api/assets': async (services, request) =>
+    sendStored(services, request, await uploadAsset(services, request)),
   async 'POST /api/assets/from-hash'(services, request) {
     const body = await readAssetBody(request.ctx, services.bodies);
     await sendStored(services, request, await linkBytes(services, request, body));

@@ -25,25 +25,24 @@ export type StoredAsset = { readonly asset: FileAsset; readonly isNew: boolean }
 export async function uploadAsset(
   services: AssetServices,
   request: V1Request,
-  answer: (stored: StoredAsset) => Promise<void>,
-): Promise<void> {
+): Promise<StoredAsset> {
   if (!request.ctx.is('multipart/form-data'))
     throw assetError('UNSUPPORTED_MEDIA_TYPE', 'Use multipart/form-data for uploads.');
-  await withForm(services.uploads, request, {
+  return await withForm(services.uploads, request, {
     async work(form) {
       const body = await labelsInForm(form);
       const part = form.files.find(({ field }) => field === 'file');
       const hash = readHash((await textField(form, 'hash')) ?? null);
       const known = await fileByHash(services.files, request.caller.user, hash);
       if (hash !== undefined && (known || !part))
-        return await answer(await linkBytes(services, request, { ...body, hash }));
+        return await linkBytes(services, request, { ...body, hash });
       if (!part) throw assetError('MISSING_FILE', 'The form needs a file, or a known hash.');
       if (part.file.sizeBytes === 0) throw assetError('EMPTY_UPLOAD', 'The file is empty.');
       if (hash !== undefined && hash !== part.file.hash)
         throw assetError('HASH_MISMATCH', 'The file has another hash.');
       const file = { ...part.file, filename: part.filename };
       const named = { name: part.filename, ...body };
-      await answer(await storeAsset(services, request, { file, body: named }));
+      return await storeAsset(services, request, { file, body: named });
     },
   });
 }

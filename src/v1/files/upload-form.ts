@@ -34,14 +34,14 @@ const LEADING_SLASHES = /^\/+/;
 const BLANKS_AT_END = /(?<! ) +$/;
 
 /** Receives the form and passes it to `work`. */
-export async function withForm(
+export async function withForm<T>(
   limits: FormLimits,
   request: V1Request,
-  work: Pick<FormWork<void>, 'work' | 'sentAs'>,
-): Promise<void> {
+  work: Pick<FormWork<T>, 'work' | 'sentAs'>,
+): Promise<T> {
   if (!request.ctx.is('multipart/form-data'))
     throw uploadError('The body must be multipart/form-data.');
-  await withReceivedForm(limits, request, {
+  return await withReceivedForm(limits, request, {
     ...work,
     onRefused(refusal) {
       throw bodyError(refusal, 'invalid_upload');
