@@ -121,6 +121,31 @@ describe('a form', () => {
     expect(await readFile(files[1]?.file.path ?? '', 'utf8')).toBe('true');
   });
 
+  test.each([
+    [70, 200],
+    [71, 400],
+  ])(
+    'has a boundary of at most 70 characters, as by RFC 2046: %i is %i',
+    async (length, status) => {
+      const boundary = 'b'.repeat(length);
+      const body = (image('x') + CLOSE).replaceAll('--b', `--${boundary}`);
+      const type = `multipart/form-data; boundary=${boundary}`;
+      expect(await send(body, { type })).toMatchObject({ status });
+    },
+  );
+
+  test('costs the same whatever its bytes are', async () => {
+    limits = { maxFileBytes: 32 * 2 ** 20 };
+    const cpuMsOf = async (bytes: string): Promise<number> => {
+      const before = process.cpuUsage();
+      await form(image(bytes.repeat((16 * 2 ** 20) / bytes.length)) + CLOSE);
+      const { user, system } = process.cpuUsage(before);
+      return (user + system) / 1000;
+    };
+    const plain = await cpuMsOf('xxxx');
+    expect(await cpuMsOf('\r\n--')).toBeLessThan(plain * 3 + 100);
+  });
+
   test('keeps a declared type, names in UTF-8, and what an attacker calls them', async () => {
     const { fields, files } = await form(
       part('name="image"; filename="猫 é.png"', 'x', 'Content-Type: image/png\r\n') +
