@@ -73,7 +73,8 @@ async function* listPieces(
     if (item === undefined) continue;
     yield before + stringifyJson(item);
     before = ',';
-    if (item.execution_end_time !== undefined) ids.push(String(item.id));
+    const { id, execution_end_time: endedAt } = item;
+    if (typeof id === 'string' && endedAt !== undefined) ids.push(id);
   }
   onListed(ids);
   const total = found.length;

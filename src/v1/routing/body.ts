@@ -70,10 +70,12 @@ export function readIdList(value: Json | undefined, name: string): readonly stri
   if (!Array.isArray(value) || value.length > MAX_IDS) {
     throw invalidRequest(`"${name}" must be a list of at most ${MAX_IDS} ids.`);
   }
-  const ids = (value as readonly Json[]).flatMap((id) =>
-    Array.isArray(id) || isJsonObject(id) ? [] : String(id),
-  );
+  const ids = (value as readonly Json[]).flatMap((id) => (isContainer(id) ? [] : String(id)));
   return [...new Set(ids.map((id) => requirePrintable(id, name)))];
+}
+
+function isContainer(value: Json): value is JsonObject | readonly Json[] {
+  return Array.isArray(value) || isJsonObject(value);
 }
 
 /**
