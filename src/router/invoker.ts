@@ -96,13 +96,9 @@ export function createModelInvoker(options: InvokeOptions) {
     const call = { ...startedCall, ...input, key };
     return key === undefined ? await checkAndRun(call) : await serveKeyed({ ...call, key });
   };
-  const trackCall = async (call: Promise<RouterReply>): Promise<RouterReply> => {
+  const trackCall = (call: Promise<RouterReply>): Promise<RouterReply> => {
     calls.add(call);
-    try {
-      return await call;
-    } finally {
-      calls.delete(call);
-    }
+    return call.finally(() => calls.delete(call));
   };
   return {
     call: (invocation: Invocation): Promise<RouterReply> => trackCall(serve(invocation)),

@@ -70,11 +70,9 @@ export function createReplays({ store, now, limits, isShared }: ReplaysOptions):
       const body = Buffer.from(reply.body ?? '');
       const { status, contentType = '' } = reply;
       const kept = body.length + (await store.recordedBytes());
-      if (body.length > limits.replayBytes || kept > limits.replayBudgetBytes) {
-        return await orUnavailable(store.settle(holder, consumedAt(now())));
-      }
-      const answer = { atMs: now(), status, contentType, body };
-      await orUnavailable(store.settle(holder, { state: 'recorded', ...answer }));
+      const isKept = body.length <= limits.replayBytes && kept <= limits.replayBudgetBytes;
+      const recorded = { state: 'recorded', atMs: now(), status, contentType, body } as const;
+      await orUnavailable(store.settle(holder, isKept ? recorded : consumedAt(now())));
     },
   });
   const reserve = async (row: Reserved): Promise<ReplayRow | undefined> => {

@@ -1,4 +1,4 @@
-import type { Clock } from '../../lib/clock.ts';
+import type { TimeSource } from '../../lib/clock.ts';
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { reached } from '../../lib/crash-point.ts';
@@ -22,8 +22,8 @@ export type AssetOptions = {
   readonly ledger: Ledger;
   readonly blobs: Blobs;
   readonly withLock: KeyedMutex;
-  readonly clock: Clock;
-  /** True when an unfinished job reads this asset. */
+  readonly clock: TimeSource;
+  /** True when an unfinished job reads or lists this asset. */
   readonly isInUse: IsInUse;
 };
 

@@ -1,9 +1,6 @@
-import type { TimeSource } from '../../lib/clock.ts';
-import type { AssetRow, Ledger } from '../../ledger/ledger.ts';
-import { type Assets, removeBlobIfUnused } from './assets.ts';
-import type { Blobs } from '../../blobs/blobs.ts';
+import type { AssetRow } from '../../ledger/ledger.ts';
+import { type AssetOptions, type Assets, removeBlobIfUnused } from './assets.ts';
 import { IMPORTED, isImported } from '../imported-asset.ts';
-import type { KeyedMutex } from '../../lib/concurrency.ts';
 import type { EngineLimits } from '../job-engine.ts';
 import type { LiveJob } from '../jobs/live-job.ts';
 import type { StoredOutput } from '../jobs/worker-protocol.ts';
@@ -12,15 +9,9 @@ const KEY_LIFETIME_MS = 24 * 60 * 60 * 1000;
 /** The number of assets that one sweep considers when the disk budget is exceeded. */
 const BUDGET_BATCH = 1000;
 
-export type RetentionOptions = {
-  readonly ledger: Ledger;
+export type RetentionOptions = AssetOptions & {
   readonly assets: Assets;
-  readonly blobs: Blobs;
-  readonly withLock: KeyedMutex;
   readonly limits: Pick<EngineLimits, 'assetBudgetBytes'>;
-  readonly clock: TimeSource;
-  /** True when an unfinished job reads or lists this asset. */
-  readonly isInUse: (assetId: string) => boolean | Promise<boolean>;
   readonly isLive: (jobId: string) => boolean | Promise<boolean>;
 };
 

@@ -13,21 +13,24 @@ export interface MemoryMeter {
 
 /** Starts an empty meter. */
 export function createMemoryMeter(limitBytes: number): MemoryMeter {
-  const counted = new Set<object>();
+  const counted = new Set<ArrayBufferLike>();
   let heldBytes = 0;
   let reservedBytes = 0;
   return {
     reserve(bytes) {
-      if (heldBytes + reservedBytes + bytes > limitBytes)
-        throw outOfMemory(heldBytes + reservedBytes, bytes, limitBytes);
+      const used = heldBytes + reservedBytes;
+      if (used + bytes > limitBytes)
+        throw new OutOfMemory(
+          `Allocation of ${mib(bytes)} failed: this job already holds ${mib(used)} of its ${mib(limitBytes)}`,
+        );
       reservedBytes += bytes;
     },
     settle(values) {
       reservedBytes = 0;
-      for (const [buffer, bytes] of buffersOf(values)) {
+      for (const buffer of buffersOf(values)) {
         if (counted.has(buffer)) continue;
         counted.add(buffer);
-        heldBytes += bytes;
+        heldBytes += buffer.byteLength;
       }
       for (const value of values) heldBytes += typeof value === 'string' ? bytesOfText(value) : 0;
     },
@@ -39,18 +42,11 @@ export function bytesOfText(text: string): number {
   return text.length * BYTES_PER_CHAR;
 }
 
-/** Returns the distinct buffers behind some values, and the bytes of each. */
-export function buffersOf(values: Iterable<Value>): ReadonlyMap<object, number> {
-  const buffers = new Map<object, number>();
-  for (const value of values) {
-    if (isPixels(value)) buffers.set(value.data.buffer, value.data.buffer.byteLength);
-  }
-  return buffers;
+/** Returns the distinct buffers behind some values. */
+export function buffersOf(values: readonly Value[]): ReadonlySet<ArrayBufferLike> {
+  return new Set(values.filter(isPixels).map(({ data }) => data.buffer));
 }
 
-function outOfMemory(used: number, wanted: number, limit: number): OutOfMemory {
-  const mib = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
-  return new OutOfMemory(
-    `Allocation of ${mib(wanted)} failed: this job already holds ${mib(used)} of its ${mib(limit)}`,
-  );
+function mib(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 }

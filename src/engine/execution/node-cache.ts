@@ -61,8 +61,7 @@ function sizeOf(records: NodeRecords): number {
   // A text that several nodes pass on is in memory once, but counts for each node.
   const texts = [...values, ...all.map(({ uiJson }) => uiJson)];
   const textBytes = texts.map((text) => (typeof text === 'string' ? bytesOfText(text) : 0));
-  return [...buffersOf(values).values(), ...textBytes].reduce(
-    (sum, bytes) => sum + bytes,
-    OVERHEAD_BYTES * (1 + values.length),
-  );
+  const pixelBytes = Array.from(buffersOf(values), ({ byteLength }) => byteLength);
+  const overhead = OVERHEAD_BYTES * (1 + values.length);
+  return [...pixelBytes, ...textBytes].reduce((sum, bytes) => sum + bytes, overhead);
 }

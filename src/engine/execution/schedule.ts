@@ -11,20 +11,17 @@ export function createSchedule(
   isOutput: (node: PlannedNode) => boolean,
 ) {
   const dependents = new Map<string, Waiting[]>();
-  const ready = { outputs: new TinyQueue([], byRank), others: new TinyQueue([], byRank) };
+  const ready = new TinyQueue<Waiting>([], byTurn);
   /** The nodes that are not done. */
   const open = new Set<string>();
   let rank = 0;
-  const release = (waiting: Waiting): void => {
-    (isOutput(waiting.node) ? ready.outputs : ready.others).push(waiting);
-  };
   /** Lets a node wait until the nodes behind some links are done. */
   const wait = (node: PlannedNode, links: Iterable<Link>): void => {
     const sources = new Set(Array.from(links, ({ from }) => from));
     const blockers = [...sources].filter((id) => open.has(id));
-    const waiting: Waiting = { node, rank: rank++, blockers: blockers.length };
+    const waiting = { node, isOutput: isOutput(node), rank: rank++, blockers: blockers.length };
     for (const id of blockers) addTo(dependents, id, waiting);
-    if (blockers.length === 0) release(waiting);
+    if (blockers.length === 0) ready.push(waiting);
   };
   const add = (more: Iterable<PlannedNode>): void => {
     const fresh = [...more].filter(({ id }) => !open.has(id));
@@ -33,11 +30,11 @@ export function createSchedule(
   };
   add(nodes);
   return {
-    next: (): PlannedNode | undefined => (ready.outputs.pop() ?? ready.others.pop())?.node,
+    next: (): PlannedNode | undefined => ready.pop()?.node,
     done(id: string): void {
       open.delete(id);
       for (const waiting of dependents.get(id) ?? [])
-        if (--waiting.blockers === 0) release(waiting);
+        if (--waiting.blockers === 0) ready.push(waiting);
       dependents.delete(id);
     },
     add,
@@ -46,8 +43,13 @@ export function createSchedule(
 }
 
 /** `blockers`: the number of linked nodes that are not computed yet. */
-type Waiting = { readonly node: PlannedNode; readonly rank: number; blockers: number };
+type Waiting = {
+  readonly node: PlannedNode;
+  readonly isOutput: boolean;
+  readonly rank: number;
+  blockers: number;
+};
 
-function byRank(one: Waiting, other: Waiting): number {
-  return one.rank - other.rank;
+function byTurn(one: Waiting, other: Waiting): number {
+  return Number(other.isOutput) - Number(one.isOutput) || one.rank - other.rank;
 }

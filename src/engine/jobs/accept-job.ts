@@ -21,22 +21,20 @@ import {
 } from '../../protocol/json.ts';
 import { type Steps } from '../../protocol/steps.ts';
 import type { Graph } from '../../protocol/v2.ts';
-import type { Assets } from '../assets/assets.ts';
+import type { JobFiles } from '../assets/job-files.ts';
 import type { EngineLimits } from '../job-engine.ts';
 import type { JobQueue } from './job-queue.ts';
 import { type LiveJob, toRow, unstarted } from './live-job.ts';
-import { resolveFiles, type FileLookup } from './resolve-files.ts';
+import { resolveFiles } from './resolve-files.ts';
 import { findOutputs, validateOutputs } from '../validation/validate-workflow.ts';
 
-export type AcceptOptions = {
+export type AcceptOptions = JobFiles & {
   readonly ledger: Ledger;
   readonly limits: EngineLimits;
   readonly clock: Clock;
-  readonly fileLookupOf: (user: string) => FileLookup;
-  readonly assets: Pick<Assets, 'hold' | 'missing'>;
   /** Inserts a job while it holds a slot in the bounded queue; refuses when the queue is full. */
   readonly withSlot: <T>(user: string, insert: () => Promise<Result<T>>) => Promise<Result<T>>;
-  readonly queue: Pick<JobQueue, 'nextOrder'>;
+  readonly queue: JobQueue;
 };
 
 /**

@@ -1,22 +1,16 @@
-import type { Clock } from '../../lib/clock.ts';
 import { readValue } from '../../lib/lazy-json.ts';
-import type { Ledger } from '../../ledger/ledger.ts';
 import { type JobCalls, ok, refuse } from '../../protocol/job-api.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
 import { type AcceptOptions, acceptJob } from './accept-job.ts';
-import { createJobReader } from './job-reader.ts';
+import { type JobReaderOptions, createJobReader } from './job-reader.ts';
 import type { JobFiles } from '../assets/job-files.ts';
 import type { EngineLimits } from '../job-engine.ts';
 import type { JobQueue } from './job-queue.ts';
 import type { JobRunner } from './job-runner.ts';
 import { showJob, unloadJob } from './live-job.ts';
-import type { LiveJobs } from './run-store.ts';
 
-export type JobCallsOptions = {
+type JobCallsOptions = JobReaderOptions & {
   readonly jobFiles: JobFiles;
-  readonly ledger: Ledger;
-  readonly clock: Clock;
-  readonly live: LiveJobs;
   readonly queue: JobQueue;
   readonly runner: JobRunner;
   readonly limits: EngineLimits;

@@ -18,7 +18,7 @@ import type { LiveJobs } from './run-store.ts';
 const DEFAULT_PAGE = 50;
 const SCAN_PAGE = 100;
 
-type JobReaderOptions = {
+export type JobReaderOptions = {
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly live: LiveJobs;

@@ -23,17 +23,15 @@ export function validateLink(
   const [from = null, slot = null] = value;
   const source = typeof from === 'string' ? nodeOf(graph, from) : undefined;
   const def = source && nodes.get(source.class_type);
-  if (!def) return { thrown: { type: 'KeyError', message: pythonRepr(shownValue(from)) } };
+  if (!def) return thrown('KeyError', pythonRepr(shownValue(from)));
   const index = Number.isInteger(slot) ? (slot as number) : undefined;
   const sequence = def.style === 'v3' ? 'list' : 'tuple';
-  if (index === undefined) {
-    const message = `${sequence} indices must be integers or slices, not ${pythonType(slot)}`;
-    return { thrown: { type: 'TypeError', message } };
-  }
+  const found = pythonType(slot);
+  if (index === undefined)
+    return thrown('TypeError', `${sequence} indices must be integers or slices, not ${found}`);
   // Python counts negative slots from the end, and the original runs such links.
   const received = def.outputs.at(index)?.type;
-  if (received === undefined)
-    return { thrown: { type: 'IndexError', message: `${sequence} index out of range` } };
+  if (received === undefined) return thrown('IndexError', `${sequence} index out of range`);
   if (isCompatible(received, spec[0])) return { link: [from as string, index] };
   const wanted = typeof spec[0] === 'string' ? spec[0] : pythonRepr(spec[0] as Json);
   const details = `${input}, received_type(${received}) mismatch input_type(${wanted})`;
@@ -62,6 +60,10 @@ export type InputValidation =
 
 /** The exception that ends v1's validation of a node. */
 export type Thrown = { readonly type: string; readonly message: string };
+
+function thrown(type: string, message: string): InputValidation {
+  return { thrown: { type, message } };
+}
 
 /** Returns `[type, options]`, always with options: v1 shows `{}` where a node declared none. */
 export function inputConfig([type, options = {}]: InputSpec): DeclaredSpec {

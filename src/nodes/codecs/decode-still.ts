@@ -1,5 +1,5 @@
 import { loadSharp } from '../load-sharp.ts';
-import { isPng, readPngChunks, writePng } from './png-chunks.ts';
+import { isPng, readPngChunks, viewOf, writePng } from './png-chunks.ts';
 import { OutOfMemory } from '../node.ts';
 
 /**
@@ -168,8 +168,4 @@ export function bmpPixels(bytes: Uint8Array): number {
 
 function isOfOs2(bytes: Uint8Array): boolean {
   return viewOf(bytes).getUint32(14, true) === OS2_HEADER_BYTES;
-}
-
-function viewOf(bytes: Uint8Array): DataView {
-  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -9,7 +9,7 @@ import {
   refuseTooManyPixels,
 } from './decode-still.ts';
 import { NodeFailure, OutOfMemory } from '../node.ts';
-import { isPng, readPngChunks, writePng, type PngChunk } from './png-chunks.ts';
+import { isPng, readPngChunks, viewOf, writePng, type PngChunk } from './png-chunks.ts';
 
 /** An image file and the name its failures mention. */
 type ImageFile = { readonly name: string; readonly bytes: Uint8Array };
@@ -140,7 +140,7 @@ function readFrames(chunks: readonly PngChunk[]): Frame[] {
 }
 
 function readControl(data: Uint8Array): Frame {
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  const view = viewOf(data);
   return {
     ...sizeAt(data, 4),
     left: view.getUint32(12),
@@ -152,7 +152,7 @@ function readControl(data: Uint8Array): Frame {
 }
 
 function sizeAt(data: Uint8Array, offset: number): { width: number; height: number } {
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  const view = viewOf(data);
   return { width: view.getUint32(offset), height: view.getUint32(offset + 4) };
 }
 

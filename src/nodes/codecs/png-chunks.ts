@@ -5,6 +5,10 @@ const SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex');
 /** One chunk of a PNG file, without length and checksum. */
 export type PngChunk = { readonly type: string; readonly data: Uint8Array };
 
+export function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
 export function isPng(bytes: Uint8Array): boolean {
   return bytes.length > SIGNATURE.length && SIGNATURE.equals(bytes.subarray(0, SIGNATURE.length));
 }
@@ -14,7 +18,7 @@ export function isPng(bytes: Uint8Array): boolean {
  * goes.
  */
 export function readPngChunks(bytes: Uint8Array): PngChunk[] {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const view = viewOf(bytes);
   const chunks: PngChunk[] = [];
   let at = SIGNATURE.length;
   while (at + 8 <= bytes.length) {
