@@ -6,7 +6,7 @@ import {
   pythonType,
   readPythonFloat,
 } from '../protocol/python-text.ts';
-import { type InputSpec, type Inputs, type NodeDef, NodeFailure, type Value } from './node.ts';
+import { type InputSpec, type Inputs, type NodeDef, fail, type Value } from './node.ts';
 import { isPixels } from './tensor.ts';
 import { autogrow, typedNode } from './typed-node.ts';
 
@@ -80,10 +80,8 @@ function branchOf(inputs: Inputs): 'on_true' | 'on_false' {
 
 function isTrue(value: Value): boolean {
   if (typeof value === 'bigint') return true;
-  if (isPixels(value)) {
-    const message = 'Boolean value of Tensor with more than one value is ambiguous';
-    throw new NodeFailure('RuntimeError', message);
-  }
+  if (isPixels(value))
+    return fail('RuntimeError', 'Boolean value of Tensor with more than one value is ambiguous');
   return isTruthyInPython(value as Json);
 }
 
@@ -94,24 +92,22 @@ function toNumbers(value: Value): Numbers {
   if (typeof value === 'string') return numbersIn(value);
   if (typeof value === 'bigint') return [Number(value), value];
   if (typeof value === 'number' || typeof value === 'boolean') return cutOff(Number(value));
-  throw new NodeFailure('TypeError', `Unsupported input type: ${pythonType(value as Json)}`);
+  return fail('TypeError', `Unsupported input type: ${pythonType(value as Json)}`);
 }
 
 function numbersIn(value: string): Numbers {
   const text = value.trim().replaceAll(/(?<=\d)_(?=\d)/g, '');
-  if (text === '') throw new NodeFailure('ValueError', 'Cannot convert empty string to number.');
+  if (text === '') return fail('ValueError', 'Cannot convert empty string to number.');
   if (/^[+-]?\d+$/.test(text))
     return [cutOff(Number(text))[0], exactInt(BigInt(text.replace(/^\+/, '')))];
   const float = readPythonFloat(text);
   if (float !== undefined) return cutOff(float);
-  const message = `Cannot convert string to number: ${pythonRepr(value)}`;
-  throw new NodeFailure('ValueError', message);
+  return fail('ValueError', `Cannot convert string to number: ${pythonRepr(value)}`);
 }
 
 function cutOff(float: number): Numbers {
   if (Number.isFinite(float)) return [float, exactInt(BigInt(Math.trunc(float)))];
-  const message = `Cannot convert non-finite value to number: ${pythonFloat(float)}`;
-  throw new NodeFailure('ValueError', message);
+  return fail('ValueError', `Cannot convert non-finite value to number: ${pythonFloat(float)}`);
 }
 
 /** An INT as it is on a link. */

@@ -161,6 +161,11 @@ export class NodeFailure extends Error {
   }
 }
 
+/** Ends a node with an exception of this Python class. */
+export function fail(exceptionType: string, message: string): never {
+  throw new NodeFailure(exceptionType, message);
+}
+
 export class Cancelled extends Error {
   override readonly name = 'Cancelled';
 }

@@ -1,4 +1,4 @@
-import { type Pixels, type NodeContext, NodeFailure } from './node.ts';
+import { type Pixels, type NodeContext, fail } from './node.ts';
 
 export type Size = { readonly width: number; readonly height: number };
 
@@ -22,10 +22,7 @@ export const newPixels = (
   const sizes = [batch, height, width, channels];
   const negative = sizes.find((size) => size < 0);
   if (negative !== undefined)
-    throw new NodeFailure(
-      'RuntimeError',
-      `A size is negative: ${negative} of ${sizes.join(' × ')}`,
-    );
+    return fail('RuntimeError', `A size is negative: ${negative} of ${sizes.join(' × ')}`);
   const length = sizes.reduce((product, size) => product * size, 1);
   context.reserve(length * Float32Array.BYTES_PER_ELEMENT);
   return { kind, batch, height, width, channels, data: new Float32Array(length) };

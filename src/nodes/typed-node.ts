@@ -6,7 +6,7 @@ import {
   type Inputs,
   type NodeContext,
   type NodeDef,
-  NodeFailure,
+  fail,
   type Pixels,
   type Value,
 } from './node.ts';
@@ -115,7 +115,7 @@ function readNested(
   const isChoice = spec[0] === 'COMFY_DYNAMICCOMBO_V3';
   if (isChoice && inputs.length === 0) {
     const message = `${className}.execute() missing 1 required positional argument: '${name}'`;
-    throw new NodeFailure('TypeError', message);
+    return fail('TypeError', message);
   }
   return Object.fromEntries(
     inputs.map((input) => [
@@ -138,7 +138,7 @@ export function entryOf<T>(
   failure: readonly [type: string, message: string],
 ): T {
   if (Object.hasOwn(table, name)) return table[name] as T;
-  throw new NodeFailure(failure[0], `${failure[1]} ${name}`);
+  return fail(failure[0], `${failure[1]} ${name}`);
 }
 
 type Given = Value | undefined;
@@ -183,7 +183,7 @@ const READERS = {
   /** Absent members have v1's defaults. */
   BOUNDING_BOX(name: string, value: Given): BoundingBox {
     if (!isJsonObject(value as Json))
-      throw new NodeFailure('AttributeError', `${name}: ${describe(value)} is no region`);
+      return fail('AttributeError', `${name}: ${describe(value)} is no region`);
     const { x = 0, y = 0, width = 512, height = 512 } = value as JsonObject;
     const read = (member: Json): number => READERS.INT(name, Number(stringifyJson(member)));
     return { x: read(x), y: read(y), width: read(width), height: read(height) };
@@ -197,7 +197,7 @@ function readerOf(type: InputSpec[0]): (name: string, value: Given) => Value {
 }
 
 function wrong(name: string, expected: string, value: Given): never {
-  throw new NodeFailure('TypeError', `${name}: expected ${expected}, got ${describe(value)}`);
+  return fail('TypeError', `${name}: expected ${expected}, got ${describe(value)}`);
 }
 
 function describe(value: Given): string {

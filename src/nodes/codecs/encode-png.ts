@@ -1,6 +1,6 @@
 import { loadSharp } from '../load-sharp.ts';
 import { pythonJson } from '../../protocol/python-json.ts';
-import { type Pixels, type NodeContext, NodeFailure } from '../node.ts';
+import { type Pixels, type NodeContext, fail } from '../node.ts';
 import { readPngChunks, writePng, type PngChunk } from './png-chunks.ts';
 import { toBytes } from '../tensor.ts';
 
@@ -49,9 +49,9 @@ export async function encodeChunks(
 
 /** Returns the pixel layout for saving. v1 fails on the same layouts. */
 export function savedChannels({ channels, data }: Pixels): 2 | 3 | 4 {
-  if (data.length === 0) throw new NodeFailure('ValueError', 'cannot write empty image');
+  if (data.length === 0) return fail('ValueError', 'cannot write empty image');
   if (channels === 2 || channels === 3 || channels === 4) return channels;
-  throw new NodeFailure('TypeError', `Cannot handle this data type: (1, 1, ${channels}), |u1`);
+  return fail('TypeError', `Cannot handle this data type: (1, 1, ${channels}), |u1`);
 }
 
 /** Returns chunks with a key, a zero byte and a text each, as in `tEXt`. */
@@ -66,8 +66,5 @@ export function textChunks(type: string, texts: readonly MetadataText[]): PngChu
 function latin1Key(key: string): string {
   const kept = Buffer.from(key, 'latin1').toString('latin1') === key && !key.includes('\0');
   if (kept) return key;
-  throw new NodeFailure(
-    'UnicodeEncodeError',
-    `extra_pnginfo has a key that a PNG file cannot hold: ${key}`,
-  );
+  return fail('UnicodeEncodeError', `extra_pnginfo has a key that a PNG file cannot hold: ${key}`);
 }

@@ -1,4 +1,4 @@
-import { type Pixels, type NodeContext, NodeFailure } from '../node.ts';
+import { type Pixels, type NodeContext, fail } from '../node.ts';
 import { type AxisOf, axisOf } from '../resample/axis.ts';
 import { resampleBy } from '../resample/resample.ts';
 
@@ -14,8 +14,7 @@ export const blur = (
   if (radius >= image.width || radius >= image.height) {
     const wanted = `a picture larger than ${radius} pixels on both sides`;
     const size = `${image.width} × ${image.height}`;
-    const message = `A radius of ${radius} needs ${wanted}; this one is ${size}`;
-    throw new NodeFailure('RuntimeError', message);
+    return fail('RuntimeError', `A radius of ${radius} needs ${wanted}; this one is ${size}`);
   }
   return resampleBy(blurAxis(gaussian(radius, sigma)))(context, image, image);
 };

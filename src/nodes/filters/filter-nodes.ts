@@ -1,4 +1,4 @@
-import { type NodeDef, type Pixels, type NodeContext, NodeFailure } from '../node.ts';
+import { type NodeDef, type Pixels, type NodeContext, fail } from '../node.ts';
 import { eachRow, newPixels } from '../tensor.ts';
 import { combo, entryOf, typedNode } from '../typed-node.ts';
 import { blur } from './convolve.ts';
@@ -38,7 +38,7 @@ const MIXES: { readonly [mode: string]: Mix } = {
 const requireSameBatch = (first: Pixels, second: Pixels): number => {
   const [a, b] = [first.batch, second.batch];
   if (a === b || a === 1 || b === 1) return Math.max(a, b);
-  throw new NodeFailure('RuntimeError', `Cannot blend a batch of ${a} with a batch of ${b}`);
+  return fail('RuntimeError', `Cannot blend a batch of ${a} with a batch of ${b}`);
 };
 
 const blend = (

@@ -1,4 +1,4 @@
-import { type Pixels, type NodeContext, type NodeDef, NodeFailure } from '../node.ts';
+import { type Pixels, type NodeContext, type NodeDef, fail } from '../node.ts';
 import {
   MASK_EXTRAS,
   OFFSET,
@@ -44,10 +44,10 @@ export const MASK_NODES: readonly NodeDef[] = [
     required: { image: ['IMAGE', {}], channel: combo(CHANNELS) },
     run({ image, channel: word }, context) {
       const channel = CHANNELS.findIndex((name) => name === word);
-      if (channel < 0) throw new NodeFailure('ValueError', `There is no channel ${word}`);
+      if (channel < 0) return fail('ValueError', `There is no channel ${word}`);
       if (channel >= image.channels) {
         const message = `The image has ${image.channels} channels, so there is no ${word} to take`;
-        throw new NodeFailure('IndexError', message);
+        return fail('IndexError', message);
       }
       return { outputs: [channelOf(context, image, channel)] };
     },
@@ -88,9 +88,8 @@ export const MASK_NODES: readonly NodeDef[] = [
       height: SIDE,
     },
     run({ value, width, height }, context) {
-      if (width < 1 || height < 1) {
-        throw new NodeFailure('RuntimeError', `There is no mask of ${width} × ${height} pixels`);
-      }
+      if (width < 1 || height < 1)
+        return fail('RuntimeError', `There is no mask of ${width} × ${height} pixels`);
       const mask = newMask(context, { batch: 1, width, height });
       mask.data.fill(value);
       return { outputs: [mask] };
@@ -231,7 +230,7 @@ const byteOf = (level: number): number =>
 const fittingBatches = (destination: Pixels, source: Pixels): void => {
   if (source.batch === 1 || source.batch === destination.batch) return;
   const counts = `${source.batch} masks over ${destination.batch}`;
-  throw new NodeFailure('RuntimeError', `Cannot lay ${counts}: there must be one, or as many`);
+  return fail('RuntimeError', `Cannot lay ${counts}: there must be one, or as many`);
 };
 
 type Sheet = Pick<Pixels, 'data' | 'width' | 'height'>;

@@ -1,4 +1,4 @@
-import { type BoundingBox, type Pixels, type NodeContext, NodeFailure } from '../node.ts';
+import { type BoundingBox, type Pixels, type NodeContext, fail } from '../node.ts';
 import { type Size, eachRow, newMask, newPixels } from '../tensor.ts';
 
 export type Point = { readonly x: number; readonly y: number };
@@ -26,7 +26,7 @@ export const channelOf = (context: NodeContext, image: Pixels, channel: number):
 
 /** Returns a mask in the three channels of a picture. */
 export const greyPicture = (context: NodeContext, mask: Pixels): Pixels => {
-  if (mask.data.length === 0) throw new NodeFailure('RuntimeError', 'The mask is empty');
+  if (mask.data.length === 0) return fail('RuntimeError', 'The mask is empty');
   const image = newPixels(context, { ...mask, kind: 'image', channels: 3 });
   for (let i = 0; i < mask.data.length; i++) {
     if (i % mask.width === 0) context.check();
@@ -46,7 +46,7 @@ export const requireChannels = (
   if (first.channels <= second.channels) return;
   const counts = `${first.channels} channels but ${secondName} only ${second.channels}`;
   const message = `${firstName} has ${counts}; join an alpha channel to ${secondName} first`;
-  throw new NodeFailure('RuntimeError', message);
+  return fail('RuntimeError', message);
 };
 
 /** Cuts the region out of every picture of the batch. It may be empty. */
@@ -120,7 +120,7 @@ export const refuseBeyond = (at: Point, target: Size, source: Size): void => {
   const [right, below] = [at.x - target.width, at.y - target.height];
   const isBeyond = (by: number, size: number): boolean => by > 0 && by < size - 1;
   if (isBeyond(right, source.width) || isBeyond(below, source.height))
-    throw new NodeFailure('RuntimeError', 'Cannot lay a mask beyond the edge');
+    return fail('RuntimeError', 'Cannot lay a mask beyond the edge');
 };
 
 const pixelAt = ({ height, width }: Size, frame: number, { x, y }: Point): number =>

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { posix } from 'node:path';
 
 import { MAX_FOLDER_BYTES, MAX_NAME_BYTES } from '../../protocol/v1.ts';
-import { type NumberedName, NodeFailure } from '../node.ts';
+import { type NumberedName, fail } from '../node.ts';
 
 /** The place of a saved file, before it has its number: `<subfolder>/<stem>_<5 digits>_.png`. */
 export type SavePath = { readonly subfolder: string; readonly stem: string };
@@ -19,18 +19,15 @@ export function savePath(prefix: string, facts: PrefixFacts): SavePath {
   const slash = Math.max(0, path.lastIndexOf('/'));
   const subfolder = path.slice(0, slash);
   if (path.startsWith('/') || subfolder.split('/')[0] === '..' || path.includes('\0')) {
-    throw new NodeFailure(
-      'Exception',
-      `filename_prefix leads outside the output folder: ${prefix}`,
-    );
+    return fail('Exception', `filename_prefix leads outside the output folder: ${prefix}`);
   }
   const isLong = subfolder.split('/').some((part) => Buffer.byteLength(part) > MAX_NAME_BYTES);
-  if (isLong || Buffer.byteLength(subfolder) > MAX_FOLDER_BYTES) throw nameTooLong(subfolder);
+  if (isLong || Buffer.byteLength(subfolder) > MAX_FOLDER_BYTES) return nameTooLong(subfolder);
   return { subfolder, stem: path.slice(path.lastIndexOf('/') + 1) };
 }
 
-function nameTooLong(name: string): NodeFailure {
-  return new NodeFailure('OSError', `[Errno 36] File name too long: '${name}'`);
+function nameTooLong(name: string): never {
+  return fail('OSError', `[Errno 36] File name too long: '${name}'`);
 }
 
 /** Returns the name of one file of a batch. Refuses names that a file system would not accept. */
@@ -38,7 +35,7 @@ export function numberedName(stem: string, end: string, index?: number): Numbere
   // v1 leaves `%batch_num%` unchanged where there is one file.
   const shown = index === undefined ? stem : stem.replaceAll('%batch_num%', String(index));
   const name = `${shown}_00001${end}`;
-  if (Buffer.byteLength(name) > MAX_NAME_BYTES) throw nameTooLong(name);
+  if (Buffer.byteLength(name) > MAX_NAME_BYTES) return nameTooLong(name);
   return { series: `${stem}_`, start: `${shown}_`, end };
 }
 

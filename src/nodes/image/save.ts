@@ -1,12 +1,6 @@
 import type { JsonObject } from '../../protocol/json.ts';
 import type { NodeUi } from '../../protocol/v2.ts';
-import {
-  type Pixels,
-  type NodeContext,
-  type NodeDef,
-  NodeFailure,
-  type NodeResult,
-} from '../node.ts';
+import { type Pixels, type NodeContext, type NodeDef, fail, type NodeResult } from '../node.ts';
 import { numberedName, previewPrefix, savePath } from './save-path.ts';
 import { encodePng, type MetadataText, metadataTexts } from '../codecs/encode-png.ts';
 import { MASK_EXTRAS, greyPicture } from './region.ts';
@@ -96,7 +90,7 @@ export function preview(
 
 async function saveStills(images: Pixels, context: NodeContext, to: Destination): Promise<NodeUi> {
   const { width, height, batch } = images;
-  if (batch < 1) throw new NodeFailure('IndexError', 'There is no picture in the batch');
+  if (batch < 1) return fail('IndexError', 'There is no picture in the batch');
   const { subfolder, stem } = savePath(to.prefix, { width, height, now: new Date() });
   const compressionLevel = to.temp ? COMPRESSION.preview : COMPRESSION.saved;
   const items: JsonObject[] = [];

@@ -1,4 +1,4 @@
-import { type Pixels, type NodeContext, type NodeDef, NodeFailure } from '../node.ts';
+import { type Pixels, type NodeContext, type NodeDef, fail } from '../node.ts';
 import { OFFSET, SIDE, crop, place } from './region.ts';
 import { type Size, eachRow, newMask, newPixels } from '../tensor.ts';
 import { combo, typedNode } from '../typed-node.ts';
@@ -87,7 +87,7 @@ export const TRANSFORM_NODES: readonly NodeDef[] = [
     outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
     run({ image, feathering, ...margins }, context) {
       if (Math.min(...Object.values(margins)) < 0)
-        throw new NodeFailure('RuntimeError', 'left, top, right and bottom cannot be below 0');
+        return fail('RuntimeError', 'left, top, right and bottom cannot be below 0');
       const padded = padInGrey(context, image, margins);
       return { outputs: [padded, outpaintMask(context, image, margins, feathering)] };
     },

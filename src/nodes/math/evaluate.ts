@@ -1,7 +1,8 @@
+import { fail } from '../node.ts';
 import type { SyntaxNode } from '@lezer/common';
 import { parser } from '@lezer/python';
 import { FUNCTIONS } from './functions.ts';
-import { OPERATORS, type PythonNumber, fail, plain } from './python-numbers.ts';
+import { OPERATORS, type PythonNumber, plain } from './python-numbers.ts';
 
 /** The value of a part of an expression. Only the name `values` is a list. */
 export type Part = PythonNumber | readonly PythonNumber[];

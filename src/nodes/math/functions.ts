@@ -1,13 +1,6 @@
+import { fail } from '../node.ts';
 import { roundHalfEven } from '../tensor.ts';
-import {
-  type PythonNumber,
-  add,
-  fail,
-  plain,
-  power,
-  rounded,
-  truncated,
-} from './python-numbers.ts';
+import { type PythonNumber, add, plain, power, rounded, truncated } from './python-numbers.ts';
 
 type Arguments = readonly PythonNumber[];
 

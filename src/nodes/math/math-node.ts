@@ -1,8 +1,8 @@
 import { exactInt } from '../logic.ts';
-import type { NodeDef, Value } from '../node.ts';
+import { type NodeDef, type Value, fail } from '../node.ts';
 import { LETTERS, autogrow, typedNode } from '../typed-node.ts';
 import type { Part } from './evaluate.ts';
-import { type PythonNumber, fail, truncated } from './python-numbers.ts';
+import { type PythonNumber, truncated } from './python-numbers.ts';
 
 /** The node that computes a Python expression. */
 export const MATH_NODE: NodeDef = typedNode({

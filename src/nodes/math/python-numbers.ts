@@ -1,4 +1,4 @@
-import { NodeFailure } from '../node.ts';
+import { fail } from '../node.ts';
 import { fixed } from '../text/format-spec.ts';
 
 /** A number as Python has it: an int has all its digits, and a bool counts as 0 or 1. */
@@ -135,9 +135,4 @@ function bounded(value: bigint | number): bigint | number {
 
 function tooLarge(): never {
   return fail('ValueError', 'a number is too large to compute with');
-}
-
-/** Ends the node with an exception of this Python class. */
-export function fail(type: string, message: string): never {
-  throw new NodeFailure(type, message);
 }

@@ -1,7 +1,7 @@
 import { loadSharp } from '../load-sharp.ts';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LosslessNumber } from '../../protocol/json.ts';
-import { NodeFailure, type Pixels, type NodeContext, type NodeDef } from '../node.ts';
+import { fail, type Pixels, type NodeContext, type NodeDef } from '../node.ts';
 import { emptyField, type Field, type Rates, react, addSpots } from './field.ts';
 import { newPixels, roundHalfEven, toBytes } from '../tensor.ts';
 import { typedNode } from '../typed-node.ts';
@@ -119,8 +119,7 @@ export const createReactionDiffusion = (now: () => number): NodeDef =>
     outputs: [{ type: 'IMAGE' }],
     async run({ width, height, steps, seed, ...rates }, context, given) {
       for (const [name, value] of Object.entries({ width, height, steps })) {
-        if (value < 1)
-          throw new NodeFailure('ValueError', `${name} must be at least 1, not ${value}`);
+        if (value < 1) return fail('ValueError', `${name} must be at least 1, not ${value}`);
       }
       const field = emptyField(context, { width, height });
       // All 64 bits of the seed count. A number that left the range through a link wraps around.

@@ -1,7 +1,7 @@
 import { type AxisOf, areaAxis, bicubicAxis, bilinearAxis, nearestAxis } from './axis.ts';
 import { resampleLanczos } from './lanczos.ts';
 import { scaleColumns, scaleRows } from './scale.ts';
-import { type NodeContext, NodeFailure, type Pixels } from '../node.ts';
+import { type NodeContext, fail, type Pixels } from '../node.ts';
 import { cutOut } from '../image/region.ts';
 import { entryOf } from '../typed-node.ts';
 import { type Size, frameOf, newPixels, roundHalfEven } from '../tensor.ts';
@@ -56,7 +56,7 @@ const requirePixels = (source: Pixels, { method, width, height }: UpscaleOptions
   if (isMade && (method === 'lanczos' || source.data.length > 0)) return;
   const type = method === 'lanczos' ? 'ValueError' : 'RuntimeError';
   const sizes = `${source.width} × ${source.height} to ${width} × ${height}`;
-  throw new NodeFailure(type, `Cannot scale ${sizes}: all sides must be at least 1`);
+  return fail(type, `Cannot scale ${sizes}: all sides must be at least 1`);
 };
 
 /** Returns a picture in the size of another one; the same object if it has that size. */

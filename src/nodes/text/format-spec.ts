@@ -1,4 +1,4 @@
-import { type NodeContext, NodeFailure, type Value } from '../node.ts';
+import { type NodeContext, fail, type Value } from '../node.ts';
 import { pythonExponent, pythonFloat } from '../../protocol/python-json.ts';
 import { reserveText } from './pieces.ts';
 
@@ -18,14 +18,13 @@ export function formatInSpec(
   context: NodeContext,
 ): string {
   const spec = SPEC.exec(text)?.groups as Spec | undefined;
-  if (!spec) throw new NodeFailure('ValueError', 'Invalid format specifier');
+  if (!spec) return fail('ValueError', 'Invalid format specifier');
   reserveText(context, Number(spec['width'] ?? 0));
   const { align = '<' } = spec;
   if (typeof value === 'string') return padded('', cutText(value, spec), { ...spec, align });
   if (value === null || typeof value === 'object') {
     const type = value === null ? 'NoneType' : (value.kind ?? 'dict');
-    const message = `unsupported format string passed to ${type}.__format__`;
-    throw new NodeFailure('TypeError', message);
+    return fail('TypeError', `unsupported format string passed to ${type}.__format__`);
   }
   const isWhole = typeof value !== 'number' || (Number.isInteger(value) && !isFloat);
   const isInt = isWhole && !/^[eEfFgG%]$/.test(spec['type'] ?? '');
@@ -34,9 +33,9 @@ export function formatInSpec(
 
 function cutText(value: string, spec: Spec): string {
   const { type = 's', precision, align, sign, alternate, group } = spec;
-  if (type !== 's') throw unknownType(type, 'str');
+  if (type !== 's') return unknownType(type, 'str');
   const refused = sign ?? alternate ?? group ?? (align === '=' ? align : undefined);
-  if (refused !== undefined) throw notAllowed(`'${refused}'`, 'string');
+  if (refused !== undefined) return notAllowed(`'${refused}'`, 'string');
   return precision === undefined ? value : Array.from(value).slice(0, Number(precision)).join('');
 }
 
@@ -53,13 +52,13 @@ type NumberParts = {
 const RADIX = { b: 2, o: 8, x: 16, X: 16 } as const;
 
 function intParts(value: bigint, { type = 'd', precision, alternate, group }: Spec): NumberParts {
-  if (precision !== undefined) throw notAllowed('Precision', 'integer');
+  if (precision !== undefined) return notAllowed('Precision', 'integer');
   const sign = value < 0n ? '-' : '';
   const size = value < 0n ? -value : value;
   if (type === 'd' || type === 'n')
     return { head: sign, whole: size.toString(), rest: '', size: 3 };
-  if (!Object.hasOwn(RADIX, type)) throw unknownType(type, 'int');
-  if (group === ',') throw new NodeFailure('ValueError', `Cannot specify ',' with '${type}'.`);
+  if (!Object.hasOwn(RADIX, type)) return unknownType(type, 'int');
+  if (group === ',') return fail('ValueError', `Cannot specify ',' with '${type}'.`);
   const digits = size.toString(RADIX[type as keyof typeof RADIX]);
   const whole = type === 'X' ? digits.toUpperCase() : digits;
   return { head: sign + (alternate ? `0${type}` : ''), whole, rest: '', size: 4 };
@@ -67,7 +66,7 @@ function intParts(value: bigint, { type = 'd', precision, alternate, group }: Sp
 
 function floatParts(value: number, spec: Spec): NumberParts {
   const { type = '', alternate } = spec;
-  if (!/^[eEfFgGn%]?$/.test(type)) throw unknownType(type, 'float');
+  if (!/^[eEfFgGn%]?$/.test(type)) return unknownType(type, 'float');
   const text = Number.isFinite(value) ? finiteDigits(value, spec) : pythonFloat(value);
   const [start = '', head = '', whole = ''] = /^(-?)(\d*)/.exec(text) ?? [];
   const digits = text.slice(start.length);
@@ -80,8 +79,7 @@ function floatParts(value: number, spec: Spec): NumberParts {
 function finiteDigits(value: number, spec: Spec): string {
   const { type = '', precision } = spec;
   const places = Number(precision ?? 6);
-  if (places > MAX_PRECISION)
-    throw new NodeFailure('ValueError', 'Too many decimal digits in format string');
+  if (places > MAX_PRECISION) return fail('ValueError', 'Too many decimal digits in format string');
   if (type === '' && precision === undefined) return pythonFloat(value);
   if (/[eE]/.test(type)) return pythonExponent(exponential(value, places));
   if (/^[gGn]?$/.test(type)) return general(value, places, spec);
@@ -163,11 +161,10 @@ function padded(
   return align === '=' ? head + before + text : before + head + text + after;
 }
 
-function unknownType(type: string, of: string): NodeFailure {
-  const message = `Unknown format code '${type}' for object of type '${of}'`;
-  return new NodeFailure('ValueError', message);
+function unknownType(type: string, of: string): never {
+  return fail('ValueError', `Unknown format code '${type}' for object of type '${of}'`);
 }
 
-function notAllowed(what: string, of: string): NodeFailure {
-  return new NodeFailure('ValueError', `${what} not allowed in ${of} format specifier`);
+function notAllowed(what: string, of: string): never {
+  return fail('ValueError', `${what} not allowed in ${of} format specifier`);
 }

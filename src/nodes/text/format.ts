@@ -1,6 +1,6 @@
 import { type Json, isJsonObject } from '../../protocol/json.ts';
 import { pythonRepr } from '../../protocol/python-text.ts';
-import { type NodeContext, type NodeDef, NodeFailure, type Value } from '../node.ts';
+import { type NodeContext, type NodeDef, fail, type Value } from '../node.ts';
 import { LETTERS, autogrow, typedNode } from '../typed-node.ts';
 import { formatInSpec } from './format-spec.ts';
 import { countChars, createTextPieces, offsetOf } from './pieces.ts';
@@ -43,9 +43,9 @@ function formatText(template: string, given: FormatValues, context: NodeContext)
     context.check();
     if (groups?.['field'] !== undefined) pieces.add(filled(groups['field'], given, context));
     else if (part === '{' && index + 1 < template.length)
-      throw valueError("expected '}' before end of string");
+      return fail('ValueError', "expected '}' before end of string");
     else if (part === '{' || part === '}')
-      throw valueError(`Single '${part}' encountered in format string`);
+      return fail('ValueError', `Single '${part}' encountered in format string`);
     else pieces.add(part === '{{' || part === '}}' ? part.slice(1) : part);
   }
   return pieces.text();
@@ -63,10 +63,10 @@ function filled(field: string, given: FormatValues, context: NodeContext): strin
 function valueOf(name: string, { values }: FormatValues): Value {
   if (/^\d*$/.test(name)) {
     const message = `Replacement index ${Number(name)} out of range for positional args tuple`;
-    throw new NodeFailure('IndexError', message);
+    return fail('IndexError', message);
   }
   if (Object.hasOwn(values, name)) return values[name] as Value;
-  throw new NodeFailure('KeyError', pythonRepr(name));
+  return fail('KeyError', pythonRepr(name));
 }
 
 const PART = /\[(?<key>[^\]]+)\]|\.[^.[]+/gy;
@@ -75,24 +75,24 @@ const PART = /\[(?<key>[^\]]+)\]|\.[^.[]+/gy;
 function member(value: Value, path: string): Value {
   const parts = Array.from(path.matchAll(PART));
   if (parts.map(([part]) => part).join('') !== path)
-    throw valueError('Empty or unfinished part in format string');
+    return fail('ValueError', 'Empty or unfinished part in format string');
   return parts.reduce((whole, { 0: part, groups }) => partOf(whole, part, groups?.['key']), value);
 }
 
 function partOf(whole: Value, part: string, key: string | undefined): Value {
-  if (key === undefined) throw new NodeFailure('AttributeError', `The value has no part ${part}`);
+  if (key === undefined) return fail('AttributeError', `The value has no part ${part}`);
   const index = /^\d+$/.test(key) ? Number(key) : undefined;
   if (typeof whole === 'string') {
-    if (index === undefined) throw new NodeFailure('TypeError', 'indices must be integers');
+    if (index === undefined) return fail('TypeError', 'indices must be integers');
     if (index < countChars(whole))
       return whole.slice(...[index, index + 1].map((at) => offsetOf(whole, at)));
-    throw new NodeFailure('IndexError', 'string index out of range');
+    return fail('IndexError', 'string index out of range');
   }
   if (!isJsonObject(whole as Json) || isPixels(whole))
-    throw new NodeFailure('TypeError', 'the value is not subscriptable');
+    return fail('TypeError', 'the value is not subscriptable');
   const members = whole as unknown as { readonly [name: string]: Value };
   if (index === undefined && Object.hasOwn(members, key)) return members[key] as Value;
-  throw new NodeFailure('KeyError', index === undefined ? pythonRepr(key) : key);
+  return fail('KeyError', index === undefined ? pythonRepr(key) : key);
 }
 
 function converted(
@@ -105,7 +105,7 @@ function converted(
   if (conversion === 's') return text;
   if (conversion === 'r') return repr;
   if (conversion === 'a') return repr.replaceAll(/[^\0-\x7f]/gu, escaped);
-  throw valueError(`Unknown conversion specifier '${conversion}'`);
+  return fail('ValueError', `Unknown conversion specifier '${conversion}'`);
 }
 
 /** Returns the escape sequence of a character as Python's `ascii()` writes it. */
@@ -115,8 +115,4 @@ function escaped(char: string): string {
   return code <= 0xffff
     ? `\\u${code.toString(16).padStart(4, '0')}`
     : `\\U${code.toString(16).padStart(8, '0')}`;
-}
-
-function valueError(message: string): NodeFailure {
-  return new NodeFailure('ValueError', message);
 }

@@ -1,4 +1,4 @@
-import { type NodeContext, type NodeDef, NodeFailure } from '../node.ts';
+import { type NodeContext, type NodeDef, fail } from '../node.ts';
 import { combo, typedNode } from '../typed-node.ts';
 import { MULTILINE, PREVIEW_ANY, TEXT } from './text-node.ts';
 import { countChars, createTextPieces, offsetOf, reserveText } from './pieces.ts';
@@ -189,5 +189,5 @@ const MAX_COMPARISONS = 1e10;
 function requireSearchable(text: string, find: string): void {
   if (text.length * find.length <= MAX_COMPARISONS) return;
   const message = `A text of ${find.length} characters is too long to be looked for in ${text.length} characters`;
-  throw new NodeFailure('ValueError', message);
+  return fail('ValueError', message);
 }
