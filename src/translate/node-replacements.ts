@@ -96,9 +96,6 @@ function replacedNode(node: GraphNode, { newClass, inputs }: Replacement): Graph
       : undefined;
     return value === undefined ? [] : [[mapping.new_id, value]];
   });
-  return {
-    ...node,
-    class_type: newClass,
-    inputs: mapped ? Object.fromEntries(mapped) : node.inputs,
-  };
+  const inputsOfNew = mapped ? Object.fromEntries(mapped) : node.inputs;
+  return { _meta: {}, ...node, class_type: newClass, inputs: inputsOfNew };
 }
