@@ -1,5 +1,5 @@
 import { errorCodeOf } from '../protocol/error-codes.ts';
-import type { Json } from '../protocol/json.ts';
+import type { V1Message } from '../protocol/v1.ts';
 import type { JobError } from '../protocol/v2.ts';
 
 /**
@@ -152,20 +152,15 @@ export function isFinal(code: string): boolean {
   return POLICY.test(code) || errorCodeOf(code)?.needsOperator === true;
 }
 
+export type ErrorData = Extract<V1Message, { type: 'execution_error' }>['data'];
+
 /**
  * Returns the data of an `execution_error` as the hosted service sends them: with a documented name,
  * and a message that does not end in a newline, as that of the local server does.
  */
-export function documentedErrorData<T extends object & { readonly exception_message?: Json }>(
-  data: T,
-  documented: DocumentedException,
-): T {
-  const { exception_message: message } = data;
-  return {
-    ...data,
-    ...(typeof message === 'string' && { exception_message: message.replace(/(?<!\n)\n+$/, '') }),
-    exception_type: documented,
-  };
+export function documentedErrorData(data: ErrorData, documented: DocumentedException): ErrorData {
+  const exception_message = data.exception_message.replace(/(?<!\n)\n+$/, '');
+  return { ...data, exception_message, exception_type: documented };
 }
 
 /** v1's traceback: a list of texts that end with a newline. */

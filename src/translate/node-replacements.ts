@@ -1,4 +1,4 @@
-import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
+import { type Json, type JsonObject, isJsonObject, memberOf } from '../protocol/json.ts';
 import type { ObjectInfo } from '../protocol/v1.ts';
 import type { Graph, GraphNode } from '../protocol/v2.ts';
 import { withNodes } from './graph.ts';
@@ -91,9 +91,7 @@ export function withReplacements(graph: Graph, info: ObjectInfo): Graph {
 function replacedNode(node: GraphNode, { newClass, inputs }: Replacement): GraphNode {
   const mapped = inputs?.flatMap((mapping): (readonly [string, Json])[] => {
     if ('set_value' in mapping) return [[mapping.new_id, mapping.set_value]];
-    const value = Object.hasOwn(node.inputs, mapping.old_id)
-      ? node.inputs[mapping.old_id]
-      : undefined;
+    const value = memberOf(node.inputs as JsonObject, mapping.old_id);
     return value === undefined ? [] : [[mapping.new_id, value]];
   });
   const inputsOfNew = mapped ? Object.fromEntries(mapped) : node.inputs;

@@ -1,7 +1,5 @@
 import {
   type Json,
-  type JsonObject,
-  isJsonObject,
   parseJson,
   stringifyJson,
   entriesInOrder,
@@ -11,6 +9,7 @@ import type { HistoryEntry } from '../protocol/v1.ts';
 import type { JobError } from '../protocol/v2.ts';
 import {
   type DocumentedException,
+  type ErrorData,
   documentedErrorData,
   exceptionTypes,
 } from './exception-types.ts';
@@ -59,31 +58,13 @@ export function parseEntry(
 const MOVES = '"animated":[true]';
 
 function documentedEntry(text: string, documented: DocumentedException | undefined): string {
-  const entry = parseJson(text);
-  if (!isJsonObject(entry)) return text;
-  const { outputs, status } = entry;
-  return stringifyJson({
-    ...entry,
-    ...(isJsonObject(outputs) && { outputs: withVideoLists(outputs) }),
-    ...(isJsonObject(status) && documented && { status: withDocumentedWord(status, documented) }),
+  const entry = parseJson(text) as unknown as HistoryEntry;
+  const lists = entriesInOrder(entry.outputs);
+  const outputs = lists.map(([nodeId, output]) => [nodeId, withVideoList(output)] as const);
+  const messages = entry.status.messages.map(([type, data]) => {
+    const isError = documented !== undefined && type === 'execution_error';
+    return [type, isError ? documentedErrorData(data as ErrorData, documented) : data] as const;
   });
-}
-
-function withVideoLists(outputs: JsonObject): JsonObject {
-  const lists = entriesInOrder(outputs as HistoryEntry['outputs']);
-  return objectInOrder(lists.map(([nodeId, output]) => [nodeId, withVideoList(output)] as const));
-}
-
-function withDocumentedWord(status: JsonObject, documented: DocumentedException): JsonObject {
-  const { messages } = status;
-  if (!Array.isArray(messages)) return status;
-  const shown = messages.map((message) => inDocumentedWord(message, documented));
-  return { ...status, messages: shown };
-}
-
-function inDocumentedWord(message: Json, documented: DocumentedException): Json {
-  if (!Array.isArray(message) || message[0] !== 'execution_error') return message;
-  const [type, data] = message;
-  if (!isJsonObject(data)) return message;
-  return [type, documentedErrorData(data, documented)];
+  const status = { ...entry.status, messages };
+  return stringifyJson({ ...entry, outputs: objectInOrder(outputs), status } as unknown as Json);
 }
