@@ -29,7 +29,9 @@ export class PromptCanceller {
 
   readonly cancel: Cancel = async (prompts, caller) => {
     await Promise.all(prompts.map((prompt) => this.#cancelOne(prompt, caller)));
-    await this.#waitUntilRecorded(prompts);
+    // A job that goes on running after a cancel does so in v1, too.
+    const ended = prompts.filter(hasEnded);
+    await this.#waitWhile(() => ended.some((prompt) => this.#isLive(prompt)));
   };
 
   /**
@@ -76,12 +78,6 @@ export class PromptCanceller {
   async #cancelRemote(prompt: LivePrompt, caller: Caller): Promise<void> {
     await this.#waitWhile(() => isInOutbox(prompt) && this.#isLive(prompt));
     await this.#parts.jobCanceller.cancelJob(prompt, caller);
-  }
-
-  /** Waits for a limited time: a job that goes on running after a cancel does so in v1, too. */
-  async #waitUntilRecorded(prompts: readonly LivePrompt[]): Promise<void> {
-    const ended = prompts.filter(hasEnded);
-    await this.#waitWhile(() => ended.some((prompt) => this.#isLive(prompt)));
   }
 
   #isLive(prompt: LivePrompt): boolean {

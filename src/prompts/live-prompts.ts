@@ -104,10 +104,9 @@ export class LivePrompts {
 
   /** True when another job of this user is ahead in the queue and still queued. */
   hasEarlierQueued(prompt: LivePrompt): boolean {
-    for (const other of this.#prompts.of(prompt.caller.user)) {
-      if (other.status === 'queued' && byQueueOrder(other, prompt) < 0) return true;
-    }
-    return false;
+    return [...this.#prompts.of(prompt.caller.user)].some(
+      (other) => other.status === 'queued' && byQueueOrder(other, prompt) < 0,
+    );
   }
 
   count(user: string): number {

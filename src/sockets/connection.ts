@@ -195,7 +195,7 @@ export class SocketConnection extends OutgoingFrames {
       this.#negotiate(data as Buffer);
     });
     this.#ws.on('pong', () => (this.#pingsWithoutAnswer = 0));
-    this.#ws.on('error', ignoreError);
+    this.#ws.on('error', () => {});
     this.#ws.on('close', () => {
       this.#start?.cancel();
       this.#options.onClose();
@@ -246,5 +246,3 @@ function isFlooding(flood: { since: number; count: number }, nowMs: number): boo
   }
   return ++flood.count > FLOOD.messages;
 }
-
-function ignoreError(): void {}

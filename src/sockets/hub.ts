@@ -202,9 +202,7 @@ export class Hub {
 
   /** Bytes that sockets have not accepted yet. */
   pendingBytes(): number {
-    let bytes = 0;
-    for (const connection of this.#connections.all()) bytes += connection.pendingBytes();
-    return bytes;
+    return [...this.#connections.all()].reduce((sum, one) => sum + one.pendingBytes(), 0);
   }
 
   /** Previews dropped since the start, because a socket was too slow. */

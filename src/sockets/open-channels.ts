@@ -115,9 +115,7 @@ export class OpenChannels {
 
   /** Bytes of undelivered frames of all prompts. */
   unreceivedBytes(): number {
-    let bytes = 0;
-    for (const channel of this.#channels.all()) bytes += channel.undelivered.bytes;
-    return bytes;
+    return [...this.#channels.all()].reduce((sum, one) => sum + one.undelivered.bytes, 0);
   }
 
   stopTimers(): void {

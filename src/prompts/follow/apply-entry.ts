@@ -110,12 +110,6 @@ export class EntryApplier {
     this.#ports.frames.hub.notify(caller.user, NOTIFICATION_TEXTS[notification](promptId));
   }
 
-  /** Marks that the job is in the queue. Its user is told once, not at each move of the queue. */
-  #setInQueue(): void {
-    if (!this.#isInQueue) this.#notifyOf('job_queued');
-    this.#isInQueue = true;
-  }
-
   async #applyLinked(): Promise<void> {
     const { frames, records } = this.#ports;
     this.#hadJob = true;
@@ -127,7 +121,11 @@ export class EntryApplier {
 
   async #applyInput(input: ProgressInput, position: number): Promise<void> {
     this.#updateStatusFrom(input);
-    if (hasPlaceInQueue(input)) this.#setInQueue();
+    // The user is told once, not at each move of the queue.
+    if (hasPlaceInQueue(input) && !this.#isInQueue) {
+      this.#isInQueue = true;
+      this.#notifyOf('job_queued');
+    }
     if (this.#prompt.progress === undefined && isStillQueued(input)) return;
     const { state, effects } = reduceProgress(this.state(), input);
     this.#prompt.progress = state;

@@ -193,8 +193,13 @@ export class JobConsumer {
       endingPrompts.finish(key);
       if (startsJob(input) && this.#prompt.status === 'queued') await this.#waitForTurn();
     }
-    if (this.#mustRecordBegin(input)) await this.#recordBegin(input.atMs);
-    await this.#ports.records.eventLog.append(key, { kind: 'input', input });
+    const { records, policy } = this.#ports;
+    if (policy.traits.isService && !this.#hasBegun && showsActivity(input)) {
+      // No process sends a job again whose record says that it has started.
+      this.#hasBegun = true;
+      await records.prompts.begin(key, input.atMs);
+    }
+    await records.eventLog.append(key, { kind: 'input', input });
     if (this.#prompt.isEnding) await this.finish();
   }
 
@@ -207,16 +212,6 @@ export class JobConsumer {
     if (frames.livePrompts.hasEarlierQueued(this.#prompt))
       await policy.clock.sleep(REORDER_WINDOW_MS);
     await this.#options.endingPrompts.whenFinished(this.#prompt.caller.user);
-  }
-
-  #mustRecordBegin(input: ProgressInput): boolean {
-    return this.#ports.policy.traits.isService && !this.#hasBegun && showsActivity(input);
-  }
-
-  /** Records that the job has started. No process sends such a job again. */
-  async #recordBegin(atMs: number): Promise<void> {
-    this.#hasBegun = true;
-    await this.#ports.records.prompts.begin(this.#prompt.key, atMs);
   }
 
   /**
