@@ -3,20 +3,14 @@ import { type Json } from '../protocol/json.ts';
 import { rulesOf } from '../dialects/dialect.ts';
 import type { SocketConnection } from './connection.ts';
 
+/** The original's words for a prompt's `extra_data.preview_method`. Other words are ignored. */
+const PROMPT_METHODS = ['default', 'auto', 'latent2rgb', 'taesd', 'none'] as const;
+
 /**
  * Which sockets get sampler previews: all of them (the original's own three words), those that
  * negotiated previews, or none. `default`: those that negotiated previews, and browsers.
  */
-export type PreviewMethod = 'default' | 'auto' | 'latent2rgb' | 'taesd' | 'negotiated' | 'none';
-
-/** The original's words for a prompt's `extra_data.preview_method`. Other words are ignored. */
-const PROMPT_METHODS = [
-  'default',
-  'auto',
-  'latent2rgb',
-  'taesd',
-  'none',
-] as const satisfies PreviewMethod[];
+export type PreviewMethod = (typeof PROMPT_METHODS)[number] | 'negotiated';
 
 export function previewMethodIn(value: Json | undefined): PreviewMethod | undefined {
   return PROMPT_METHODS.find((word) => word === value);
@@ -36,18 +30,8 @@ export function acceptsPicture(
   const isAlways = rulesOf(receiver.dialect).samplerPreviews === 'always';
   if (isAlways || receiver.watches) return true;
   const method = prompt === 'default' ? server : prompt;
+  if (method !== 'default' && method !== 'negotiated') return true;
+  if (receiver.wantsMetadata()) return true;
   // An original behind a service makes no sampler previews by default: these are the nodes' own.
-  return (kind === 'unmarked' && method === 'default') || ACCEPTS[method](receiver);
+  return method === 'default' && (receiver.isBrowser || kind === 'unmarked');
 }
-
-const acceptAlways = (): boolean => true;
-const negotiated = (receiver: SocketConnection): boolean => receiver.wantsMetadata();
-
-const ACCEPTS = {
-  default: (receiver) => receiver.isBrowser || negotiated(receiver),
-  auto: acceptAlways,
-  latent2rgb: acceptAlways,
-  taesd: acceptAlways,
-  negotiated,
-  none: () => false,
-} as const satisfies Record<PreviewMethod, (receiver: SocketConnection) => boolean>;

@@ -2,7 +2,7 @@
  * Matches a name with v1's counter, as in `ComfyUI_00007_.png`: five digits or more between
  * underscores before the extension.
  */
-const COUNTED = /^(?<stem>.*_)(?<count>\d{5,})(?<tail>_(?:\.[^.]*)?)$/;
+const COUNTED = /^(.*_)(\d{5,})(_(?:\.[^.]*)?)$/;
 
 /**
  * Yields the names that v1 would give, in order, while the earlier ones are taken: v1 continues the
@@ -11,9 +11,10 @@ const COUNTED = /^(?<stem>.*_)(?<count>\d{5,})(?<tail>_(?:\.[^.]*)?)$/;
  */
 export function* freeNames(filename: string): Generator<string, never> {
   yield filename;
-  const counted = COUNTED.exec(filename)?.groups;
-  if (counted) yield* continuedCounter(counted as { stem: string; count: string; tail: string });
-  for (let i = 1; ; i++) yield uploadName(filename, i);
+  const [, stem, count, tail] = COUNTED.exec(filename) ?? [];
+  if (count === undefined) for (let i = 1; ; i++) yield uploadName(filename, i);
+  for (let i = BigInt(count) + 1n; ; i++)
+    yield `${stem}${i.toString().padStart(count.length, '0')}${tail}`;
 }
 
 /** Adds a number before the last extension, as v1's uploads do: `a.tar (1).gz`. */
@@ -22,16 +23,6 @@ export function uploadName(filename: string, number: number): string {
   const dot = filename.lastIndexOf('.');
   const end = dot > 0 ? dot : filename.length;
   return `${filename.slice(0, end)} (${number})${filename.slice(end)}`;
-}
-
-function* continuedCounter(name: {
-  stem: string;
-  count: string;
-  tail: string;
-}): Generator<string, never> {
-  for (let i = BigInt(name.count) + 1n; ; i++) {
-    yield `${name.stem}${i.toString().padStart(name.count.length, '0')}${name.tail}`;
-  }
 }
 
 /** The names of one folder that begin with the same text and differ in their number. */

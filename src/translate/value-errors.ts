@@ -16,20 +16,14 @@ export function limitError(
 ): NodeErrorEntry | undefined {
   const [type, { min, max }] = spec;
   if (type !== 'INT' && type !== 'FLOAT') return undefined;
-  const refuse = (
-    code: 'value_smaller_than_min' | 'value_bigger_than_max',
-    relation: string,
-    limit: Json,
-  ): NodeErrorEntry => {
-    const message = `Value ${numberText(type, value)} ${relation} of ${numberText(type, limit)}`;
-    const info = { input_name: name, input_config: spec, received_value: value };
-    return errorEntry(code, name, info, message);
-  };
-  if (min !== undefined && compareNumbers(value, min) < 0)
-    return refuse('value_smaller_than_min', 'smaller than min', min);
-  if (max !== undefined && compareNumbers(value, max) > 0)
-    return refuse('value_bigger_than_max', 'bigger than max', max);
-  return undefined;
+  const isSmaller = min !== undefined && compareNumbers(value, min) < 0;
+  const limit = isSmaller ? min : max;
+  if (limit === undefined || (!isSmaller && compareNumbers(value, limit) <= 0)) return undefined;
+  const code = isSmaller ? 'value_smaller_than_min' : 'value_bigger_than_max';
+  const relation = isSmaller ? 'smaller than min' : 'bigger than max';
+  const message = `Value ${numberText(type, value)} ${relation} of ${numberText(type, limit)}`;
+  const info = { input_name: name, input_config: spec, received_value: value };
+  return errorEntry(code, name, info, message);
 }
 
 /**

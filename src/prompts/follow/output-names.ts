@@ -33,7 +33,8 @@ export class OutputNames {
   async name(output: Output): Promise<KnownFile | undefined> {
     const file = await this.#nameOutput(output);
     // Checked after naming: a file that is removed later takes its name with it.
-    if (await this.#wasRemoved(output)) {
+    // After a restart, the events of all runs of a job are read again.
+    if (this.#ports.policy.traits.mayRerunJobs && (await this.#isGone(output.id))) {
       await this.#ports.records.files.remove(this.#prompt.caller.user, file);
       return undefined;
     }
@@ -41,13 +42,8 @@ export class OutputNames {
     return file;
   }
 
-  /**
-   * True when the file is gone. After a restart, the events of all runs of a job are read again.
-   */
-  async #wasRemoved({ id }: Output): Promise<boolean> {
-    const { jobs, policy } = this.#ports;
-    if (!policy.traits.mayRerunJobs) return false;
-    const asset = await jobs.api.asset(this.#prompt.caller, id);
+  async #isGone(assetId: string): Promise<boolean> {
+    const asset = await this.#ports.jobs.api.asset(this.#prompt.caller, assetId);
     return !asset.ok && isGone(asset.error);
   }
 
@@ -102,16 +98,14 @@ export class OutputNames {
   }
 
   async #removeIfGone(output: Output): Promise<void> {
-    const { jobs, records } = this.#ports;
-    const { files } = records;
+    const { files } = this.#ports.records;
     const { caller, createdAtMs } = this.#prompt;
     const location = locationOf(output.name, output.x_subfolder);
     const type = output.x_temp ? 'temp' : 'output';
     const existing = await files.get(caller.user, { ...location, type });
     if (!existing || existing.assetId === output.id) return;
     if (existing.modifiedAtMs < createdAtMs) return;
-    const asset = await jobs.api.asset(caller, existing.assetId);
-    if (!asset.ok && isGone(asset.error)) await files.remove(caller.user, existing);
+    if (await this.#isGone(existing.assetId)) await files.remove(caller.user, existing);
   }
 }
 
