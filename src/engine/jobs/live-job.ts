@@ -194,10 +194,8 @@ export function jobStateOf(row: JobRow): JobState {
  * Returns the expiry to show. An unfinished job is kept until the retention time after its end,
  * however long it waits and runs.
  */
-function shownExpiryMs(
-  { createdAtMs, completedAtMs, expiresAtMs }: JobState,
-  nowMs: number,
-): number {
+function shownExpiryMs(job: JobState, nowMs: number): number {
+  const { createdAtMs, completedAtMs, expiresAtMs } = job;
   if (completedAtMs !== null || expiresAtMs > nowMs) return expiresAtMs;
   return nowMs + expiresAtMs - createdAtMs;
 }
@@ -224,11 +222,8 @@ export function showJob(job: JobState, nowMs: number): Job {
   };
 }
 
-function metricsOf({
-  createdAtMs,
-  startedAtMs,
-  completedAtMs,
-}: JobState): NonNullable<Job['metrics']> {
+function metricsOf(job: JobState): NonNullable<Job['metrics']> {
+  const { createdAtMs, startedAtMs, completedAtMs } = job;
   const ended = startedAtMs !== null && completedAtMs !== null;
   return {
     queue_ms: startedAtMs === null ? null : startedAtMs - createdAtMs,

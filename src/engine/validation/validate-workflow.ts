@@ -40,8 +40,11 @@ export function findOutputs(workflow: Graph, nodes: Nodes): Result<readonly stri
   // The editor's own format has lists of nodes and links instead of one node for each id.
   if (Array.isArray(workflow['nodes']) || Array.isArray(workflow['links']))
     return refuseWhole('invalid_prompt', UI_FORMAT, '', {}, 'workflow_format_ui');
-  const invalidNode = findInvalidNode(workflow, nodes);
-  if (invalidNode) return refuseNode(workflow, invalidNode);
+  for (const [id, node] of Object.entries(workflow)) {
+    const name = (isJsonObject(node as Json) ? node.class_type : undefined) as Json | undefined;
+    if (typeof name !== 'string') return refuseNode(workflow, id, MISSING_CLASS);
+    if (!nodes.has(name)) return refuseNode(workflow, id, UNKNOWN_CLASS);
+  }
   const outputs = Object.keys(workflow).filter(
     (id) => nodes.get(workflow[id]?.class_type ?? '')?.outputNode,
   );
@@ -120,18 +123,6 @@ function* withCoerced(
   return withNodes(workflow, changed);
 }
 
-/** A node because of which v1 refuses the whole prompt. */
-type InvalidNode = { readonly id: string; readonly contractError: ContractNodeError };
-
-function findInvalidNode(workflow: Graph, nodes: Nodes): InvalidNode | undefined {
-  for (const [id, node] of Object.entries(workflow)) {
-    const name = (isJsonObject(node as Json) ? node.class_type : undefined) as Json | undefined;
-    if (typeof name !== 'string') return { id, contractError: MISSING_CLASS };
-    if (!nodes.has(name)) return { id, contractError: UNKNOWN_CLASS };
-  }
-  return undefined;
-}
-
 const UI_FORMAT =
   'This is the editor\u2019s own workflow format: export the workflow in API format.';
 
@@ -139,7 +130,7 @@ const UI_FORMAT =
  * Refuses a prompt for one node. v1 names such a node only in `error`; the contract lists it under
  * `node_errors`.
  */
-function refuseNode(workflow: Graph, { id, contractError }: InvalidNode): Result<never> {
+function refuseNode(workflow: Graph, id: string, contractError: ContractNodeError): Result<never> {
   const error = missingNodeError(id, workflow[id]);
   const details = {
     error,

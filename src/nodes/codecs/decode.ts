@@ -48,13 +48,17 @@ export async function countPixels(bytes: Uint8Array): Promise<number> {
 }
 
 /** Decodes every frame of a file in order, those of animations composed; a still file has one. */
-export function decodeFrames(file: ImageFile): Promise<readonly DecodedPicture[]> {
-  return identified(file, async (format) => {
-    if (format === 'bmp') return [await decodeBmp(file.bytes)];
-    if (format === 'png' && isApng(file.bytes)) return decodeApng(file.bytes);
-    if (format === 'gif' || format === 'webp') return decodeAnimation(file.bytes);
-    return [await decodeStill(file.bytes)];
-  });
+export async function decodeFrames({ name, bytes }: ImageFile): Promise<readonly DecodedPicture[]> {
+  const format = pictureFormatOf(bytes);
+  if (format === undefined) throw unidentified(name);
+  try {
+    if (format === 'bmp') return [await decodeBmp(bytes)];
+    if (format === 'png' && isApng(bytes)) return await decodeApng(bytes);
+    if (format === 'gif' || format === 'webp') return await decodeAnimation(bytes);
+    return [await decodeStill(bytes)];
+  } catch (cause) {
+    throw cause instanceof OutOfMemory ? cause : unidentified(name, { cause });
+  }
 }
 
 async function decodeAnimation(bytes: Uint8Array): Promise<readonly DecodedPicture[]> {
@@ -63,23 +67,10 @@ async function decodeAnimation(bytes: Uint8Array): Promise<readonly DecodedPictu
   return pages > 1 ? decodePages(bytes) : [await decodeStill(bytes)];
 }
 
-async function identified<T>(file: ImageFile, decode: (format: Format) => Promise<T>): Promise<T> {
-  const format = pictureFormatOf(file.bytes);
-  if (format === undefined) throw unidentified(file);
-  try {
-    return await decode(format);
-  } catch (error) {
-    throw error instanceof OutOfMemory ? error : unidentified(file, { cause: error });
-  }
-}
-
 /** Returns v1's error for a file that is not an image. */
-function unidentified(file: ImageFile, options?: ErrorOptions): NodeFailure {
-  return new NodeFailure(
-    'PIL.UnidentifiedImageError',
-    `cannot identify image file '${file.name}'`,
-    options,
-  );
+function unidentified(name: string, options?: ErrorOptions): NodeFailure {
+  const message = `cannot identify image file '${name}'`;
+  return new NodeFailure('PIL.UnidentifiedImageError', message, options);
 }
 
 /** How a frame is drawn onto the canvas: an fcTL chunk, with the frame's own image data. */

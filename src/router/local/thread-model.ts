@@ -33,7 +33,7 @@ export type TaskEnd =
 
 /** Thrown for an input that fits its schema but that the model cannot process. */
 export class InputError extends Error {
-  override readonly name = 'InputFault';
+  override readonly name = 'InputError';
   readonly detail: ValidationDetail;
   constructor(
     field: string,
