@@ -196,14 +196,12 @@ export function assetKeyOf(
   return { user, key, assetId, fingerprint: '', createdNew: false, claimedAtMs };
 }
 
+/** The time of the first request with an idempotency key that made a job. */
 export const JOB_KEY_COLUMNS = {
   user: text('user'),
   key: text('key'),
   claimedAtMs: number('claimed_at_ms'),
 } as const;
-
-/** The time of the first request with an idempotency key that made a job. */
-export type JobKey = RowOf<typeof JOB_KEY_COLUMNS>;
 
 /** `reserved`: the call runs; `recorded`: the answer is stored; `consumed`: done and charged, without a stored answer. */
 type ReplayState = 'reserved' | 'recorded' | 'consumed';

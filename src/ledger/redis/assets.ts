@@ -1,15 +1,16 @@
-import { ASSET_COLUMNS, CLAIMED_ASSET_COLUMNS, JOB_KEY_COLUMNS, assetKeyOf } from '../columns.ts';
-import type { AssetRow, AssetStore, ClaimedAsset, JobKey, KeyStore } from '../ledger.ts';
+import { assetKeyOf } from '../columns.ts';
+import type { AssetStore, KeyStore } from '../ledger.ts';
+import { RECORD_KINDS } from '../records.ts';
 import { FILES } from './files.ts';
 import { type LedgerConnection, joinKey } from './connection.ts';
-import { type Table, createTable, newToken } from './table.ts';
+import { createTable, newToken } from './table.ts';
 
 /** The asset records of the embedded engine; the bytes are files of their own. */
 export function assetStore(connection: LedgerConnection): AssetStore {
-  const table = createTable<AssetRow>(connection, 'asset', ASSET_COLUMNS);
+  const table = createTable(connection, 'assets');
   const lua = connection.scripts('assets', { insert, remove });
   const { paths } = connection.scripts('asset-lists', { paths: PATHS }, 'read');
-  const keys = assetKeyTable(connection);
+  const keys = createTable(connection, 'assetKeys');
   const { prefix, read, redis } = connection;
   return {
     async insert(row, key) {
@@ -91,25 +92,20 @@ return call('ZRANGEBYLEX', P .. 'assets:outputs:' .. ARGV[1], '[' .. ARGV[2],
 /** Single-use idempotency keys, of jobs and of assets. */
 export function keyStore(connection: LedgerConnection): KeyStore {
   const lua = connection.scripts('keys', { put, expire });
-  const assetKeys = assetKeyTable(connection);
-  const jobKeys = createTable<JobKey>(connection, 'key', JOB_KEY_COLUMNS);
+  const assetKeys = createTable(connection, 'assetKeys');
+  const jobKeys = createTable(connection, 'jobKeys');
   return {
     async put(kind, row) {
       const { user, key, claimedAtMs } = row;
       const fields = kind === 'jobKeys' ? jobKeys.fields(row) : assetKeys.fields(row);
-      await lua.put(kind, joinKey(user, key), claimedAtMs, ...fields);
+      await lua.put(RECORD_KINDS[kind].redisKey, joinKey(user, key), claimedAtMs, ...fields);
     },
     expire: (beforeMs) => lua.expire(beforeMs),
   };
 }
 
-function assetKeyTable(connection: LedgerConnection): Table<ClaimedAsset> {
-  return createTable<ClaimedAsset>(connection, 'asset-key', CLAIMED_ASSET_COLUMNS);
-}
-
 const put = `
 local kind, id, at = unpack(ARGV, 1, 3)
-kind = kind == 'jobKeys' and 'key' or 'asset-key'
 set(P .. kind .. ':' .. id, 4)
 call('ZADD', P .. kind .. 's:age', at, id)`;
 

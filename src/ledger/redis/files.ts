@@ -1,4 +1,3 @@
-import { FILE_COLUMNS } from '../columns.ts';
 import { LRUCache } from 'lru-cache';
 import type { FilePlace, FileRow, FileStore, LabelStore } from '../ledger.ts';
 import { type LedgerConnection, idsOf, joinKey } from './connection.ts';
@@ -12,7 +11,7 @@ const MAX_CACHED_FILES = 100_000;
 
 /** v1 file names and the assets behind them. */
 export function fileStore(connection: LedgerConnection): FileStore {
-  const table = createTable<FileRow>(connection, 'file', FILE_COLUMNS);
+  const table = createTable(connection, 'files');
   const lua = connection.scripts('files', { put, claim, remove });
   const cached = new LRUCache<string, CachedList>({
     maxSize: MAX_CACHED_FILES,

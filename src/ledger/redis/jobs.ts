@@ -1,11 +1,10 @@
-import { JOB_COLUMNS } from '../columns.ts';
-import type { JobRow, JobStore } from '../ledger.ts';
+import type { JobStore } from '../ledger.ts';
 import type { LedgerConnection } from './connection.ts';
 import { createTable, newToken } from './table.ts';
 
 /** The jobs of the embedded engine. */
 export function jobStore(connection: LedgerConnection): JobStore {
-  const table = createTable<JobRow>(connection, 'job', JOB_COLUMNS);
+  const table = createTable(connection, 'jobs');
   const lua = connection.scripts('jobs', { insert, update, remove });
   const { list } = connection.scripts('job-lists', { list: LIST }, 'read');
   return {

@@ -1,11 +1,10 @@
-import { MODEL_CALL_COLUMNS, REPLAY_COLUMNS } from '../columns.ts';
-import type { ModelCallRow, ModelCallStore, ReplayRow, ReplayStore } from '../ledger.ts';
+import type { ModelCallStore, ReplayStore } from '../ledger.ts';
 import { type LedgerConnection, joinKey } from './connection.ts';
 import { createTable, newToken } from './table.ts';
 
 /** The idempotency keys of the model router and their stored answers. */
 export function replayStore(connection: LedgerConnection): ReplayStore {
-  const table = createTable<ReplayRow>(connection, 'replay', REPLAY_COLUMNS);
+  const table = createTable(connection, 'replays');
   const lua = connection.scripts('replays', REPLAY_SCRIPTS);
   return {
     async reserve({ scope, key, fingerprint, requestId, atMs }, freeBeforeMs) {
@@ -24,7 +23,7 @@ export function replayStore(connection: LedgerConnection): ReplayStore {
 
 /** The audit records of the model router. */
 export function modelCallStore(connection: LedgerConnection): ModelCallStore {
-  const table = createTable<ModelCallRow>(connection, 'model-call', MODEL_CALL_COLUMNS);
+  const table = createTable(connection, 'modelCalls');
   const lua = connection.scripts('model_calls', MODEL_CALL_SCRIPTS);
   const { prefix, read, redis } = connection;
   return {

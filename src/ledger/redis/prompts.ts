@@ -1,4 +1,4 @@
-import { OUTLINE_NAMES, PROMPT_COLUMNS } from '../columns.ts';
+import { OUTLINE_NAMES } from '../columns.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PromptRow, PromptStore, PromptOutline } from '../ledger.ts';
 import { type WriteTokens, NOT_LEADER } from './write-tokens.ts';
@@ -18,7 +18,7 @@ export function promptStore(
   connection: LedgerConnection,
   writeTokens: () => WriteTokens,
 ): PromptStore {
-  const table = createTable<PromptRow>(connection, 'prompt', PROMPT_COLUMNS);
+  const table = createTable(connection, 'prompts');
   const lua = connection.scripts('prompts', PROMPT_SCRIPTS);
   const ask = connection.scripts('prompt-reads', PROMPT_READS, 'read');
   const { prefix, read, redis } = connection;
@@ -92,7 +92,7 @@ async function retryUntilSent(redis: Redis, send: () => Promise<void>): Promise<
 /** `removals`: the number of removals so far; while it is the same, a history only grows. `last`: the highest score read. */
 type HistoryMark = { readonly removals: string; readonly last: string };
 
-function createOutlines(connection: LedgerConnection, { decode }: Table<PromptRow>) {
+function createOutlines(connection: LedgerConnection, { decode }: Table<'prompts'>) {
   const { since } = connection.scripts('outlines', { since: SINCE }, 'read');
   /** Decodes a stored outline: its members in the order of `OUTLINE_NAMES`, false for null, then its bytes. */
   const outlineOf = (packed: readonly (string | number | false)[]) => {

@@ -52,8 +52,7 @@ function rowsReader(
       );
     };
   }
-  const { redisKey, columns } = RECORD_KINDS[kind];
-  return createTable<object>(createLedgerConnection(redis, prefix), redisKey, columns).rows;
+  return createTable(createLedgerConnection(redis, prefix), kind).rows;
 }
 
 /** The ids of one kind: those in its lists, in their order, and then all others. */

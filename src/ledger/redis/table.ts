@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { ScriptArgument } from '../../redis/redis-scripts.ts';
 import type { ColumnType, Columns } from '../columns.ts';
+import { RECORD_KINDS, type RecordKind, type RecordRows } from '../records.ts';
 import { type LedgerConnection, failure, idsOf } from './connection.ts';
 
-export type Table<Row> = ReturnType<typeof createTable<Row>>;
+export type Table<Kind extends RecordKind> = ReturnType<typeof createTable<Kind>>;
 
 type Cell = string | Uint8Array | null;
 
@@ -16,18 +17,17 @@ export function newToken(): string {
 }
 
 /** The rows of one kind. Each is a hash, in which a null property has no field. */
-export function createTable<Row>(
-  connection: LedgerConnection,
-  kind: string,
-  columns: Columns<Row>,
-) {
+export function createTable<Kind extends RecordKind>(connection: LedgerConnection, kind: Kind) {
+  type Row = RecordRows[Kind];
   type Name = keyof Row & string;
+  const { redisKey } = RECORD_KINDS[kind];
+  const columns = RECORD_KINDS[kind].columns as unknown as Columns<Row>;
   const names = Object.keys(columns) as Name[];
   const { redis, prefix, read } = connection;
-  const scripts = connection.scripts(kind, { rows: ROWS }, 'read');
+  const scripts = connection.scripts(redisKey, { rows: ROWS }, 'read');
 
   function encodeCell(name: Name, value: unknown): ScriptArgument {
-    if (Number.isNaN(value)) throw failure('written', `${kind}s.${name} must be a number`);
+    if (Number.isNaN(value)) throw failure('written', `${redisKey}s.${name} must be a number`);
     if (typeof value === 'boolean') return value ? '1' : '';
     return value instanceof Uint8Array ? Buffer.from(value) : String(value);
   }
@@ -44,7 +44,7 @@ export function createTable<Row>(
     const chunks: Promise<Cell[][]>[] = [];
     for (let i = 0; i < ids.length; i += MAX_ROWS_PER_READ) {
       const some = ids.slice(i, i + MAX_ROWS_PER_READ);
-      chunks.push(scripts.rows(kind, names.length, ...names, ...some));
+      chunks.push(scripts.rows(redisKey, names.length, ...names, ...some));
     }
     const found = (await Promise.all(chunks)).flat();
     return found.flatMap((cells) => decode(cells) ?? []);
@@ -72,7 +72,7 @@ export function createTable<Row>(
       rows(idsOf(await members(index, 0, to))),
     /** The rows whose expiry is at or before `nowMs`. */
     expiredBy: async (nowMs: number): Promise<Row[]> => {
-      const index = `${prefix}${kind}s:expiry`;
+      const index = `${prefix}${redisKey}s:expiry`;
       return rows(await read(() => redis.zrangebyscore(index, '-inf', nowMs)));
     },
     /** The arguments for the Lua function `set`, for a whole row or a change of one. */

@@ -1,14 +1,14 @@
-import { ASSET_COLUMNS, CLAIMED_ASSET_COLUMNS, assetKeyOf } from '../columns.ts';
+import { assetKeyOf } from '../columns.ts';
 import { sqlColumns } from './sql-columns.ts';
-import type { AssetRow, AssetStore, ClaimedAsset, KeyKind, KeyStore } from '../ledger.ts';
-import { RECORD_KINDS } from '../records.ts';
+import type { AssetRow, AssetStore, KeyKind, KeyStore } from '../ledger.ts';
+import type { RecordRows } from '../records.ts';
 import type { FileLists } from './files.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 
-const SQL = sqlColumns<AssetRow>(ASSET_COLUMNS);
+const SQL = sqlColumns('assets');
 const COLUMNS = SQL.select();
-const KEYS = sqlColumns<ClaimedAsset>(CLAIMED_ASSET_COLUMNS);
+const KEYS = sqlColumns('assetKeys');
 
 /** The asset records of the embedded engine; the bytes are files of their own. */
 export function assetStore(db: Database, writer: Writer, lists: FileLists): AssetStore {
@@ -87,9 +87,8 @@ export function keyStore(db: Database, writer: Writer): KeyStore {
 }
 
 /** Prepares the insertion of a key. */
-function insertKey(db: Database, kind: KeyKind): (row: object) => void {
-  const { columns, table } = RECORD_KINDS[kind];
-  const { insert, values } = sqlColumns<object>(columns);
+function insertKey(db: Database, kind: KeyKind): (row: RecordRows[KeyKind]) => void {
+  const { insert, table, values } = sqlColumns(kind);
   const statement = db.prepare(`INSERT INTO ${table} ${insert}`);
   return (row) => void statement.run(...values(row));
 }

@@ -1,4 +1,3 @@
-import { FILE_COLUMNS } from '../columns.ts';
 import { sqlColumns } from './sql-columns.ts';
 import type { Durability } from '../../lib/durability.ts';
 import type { FileRow, FileStore, FileType, LabelStore } from '../ledger.ts';
@@ -6,7 +5,7 @@ import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 import { LRUCache } from 'lru-cache';
 
-const SQL = sqlColumns<FileRow>(FILE_COLUMNS);
+const SQL = sqlColumns('files');
 const COLUMNS = SQL.select();
 
 /** v1 file names and the assets behind them. */

@@ -1,4 +1,3 @@
-import { JOB_COLUMNS } from '../columns.ts';
 import { sqlColumns } from './sql-columns.ts';
 import type { Durability } from '../../lib/durability.ts';
 import type { JobRow, JobStore } from '../ledger.ts';
@@ -6,7 +5,7 @@ import { LONG_COLUMNS, LongTexts, jobOwner } from './long-texts.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 
-const SQL = sqlColumns<JobRow>(JOB_COLUMNS);
+const SQL = sqlColumns('jobs');
 const COLUMNS = SQL.select();
 
 /** Must equal the condition of the index `jobs_by_expiry`. */
@@ -16,7 +15,7 @@ const ENDED = `status NOT IN ('queued', 'running', 'canceling')`;
 export function jobStore(db: Database, writer: Writer): JobStore {
   const texts = new LongTexts(db, writer);
   const sql = statements(db);
-  const update = SQL.updater(db, 'jobs');
+  const update = SQL.updater(db);
   const withTexts = (found: unknown): JobRow | undefined => {
     const row = found as JobRow | undefined;
     return row && texts.withTexts(jobOwner(row.id), row, LONG_COLUMNS.jobs);

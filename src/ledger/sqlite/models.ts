@@ -1,17 +1,10 @@
-import { MODEL_CALL_COLUMNS, REPLAY_COLUMNS } from '../columns.ts';
 import { sqlColumns } from './sql-columns.ts';
-import type {
-  ModelCallRow,
-  ModelCallStore,
-  ReplayHolder,
-  ReplayRow,
-  ReplayStore,
-} from '../ledger.ts';
+import type { ModelCallStore, ReplayHolder, ReplayRow, ReplayStore } from '../ledger.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 
-const REPLAYS = sqlColumns<ReplayRow>(REPLAY_COLUMNS);
-const CALLS = sqlColumns<ModelCallRow>(MODEL_CALL_COLUMNS);
+const REPLAYS = sqlColumns('replays');
+const CALLS = sqlColumns('modelCalls');
 
 /** The idempotency keys of the model router and their stored answers. */
 export function replayStore(db: Database, writer: Writer): ReplayStore {

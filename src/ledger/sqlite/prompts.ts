@@ -13,7 +13,7 @@ import { LONG_COLUMNS, LongTexts } from './long-texts.ts';
 import { type SqlValue, sqlColumns } from './sql-columns.ts';
 import type { Writer } from './writer.ts';
 
-const SQL = sqlColumns<PromptRow>(PROMPT_COLUMNS);
+const SQL = sqlColumns('prompts');
 const COLUMNS = SQL.select();
 
 const SET_END = END_NAMES.map((name) => `${PROMPT_COLUMNS[name].sql} = :${name}`).join(', ');
@@ -66,7 +66,7 @@ const CONDITIONS = {
 function liveStore({ db, writer, texts, dropReplaced }: Parts) {
   const insert = db.prepare(`INSERT INTO prompts ${SQL.insert}`);
   const remove = db.prepare(`DELETE FROM prompts WHERE key = ?`);
-  const apply = SQL.updater(db, 'prompts');
+  const apply = SQL.updater(db);
   const update = (
     key: string,
     change: Partial<PromptRow>,

@@ -1,4 +1,4 @@
-import { KINDS, RECORD_KINDS, type RecordKind, type StoredRecord } from '../records.ts';
+import { KINDS, type RecordKind, type StoredRecord } from '../records.ts';
 import { type Database, openReadOnly } from './database.ts';
 import { LONG_COLUMNS, LongTexts, jobOwner } from './long-texts.ts';
 import { sqlColumns } from './sql-columns.ts';
@@ -32,10 +32,9 @@ export async function* readSqliteRecords(
 
 function* rowsOf(db: Database, kind: RecordKind): Generator<StoredRecord> {
   const texts = new LongTexts(db, new Writer(db));
-  const { columns, table } = RECORD_KINDS[kind];
-  const sql = sqlColumns<object>(columns);
+  const sql = sqlColumns(kind);
   const rows = db.prepare(
-    `SELECT ${sql.select()} FROM ${table} ${ORDERS[kind] ?? 'ORDER BY rowid'}`,
+    `SELECT ${sql.select()} FROM ${sql.table} ${ORDERS[kind] ?? 'ORDER BY rowid'}`,
   );
   for (const values of rows.iterate()) {
     const record = { kind, row: { ...sql.row(values) } } as StoredRecord;
