@@ -1,11 +1,6 @@
-import { type JobCalls, type Result, type SubmitRequest, isGone, ok } from '../protocol/job-api.ts';
-import { type Json, isJsonObject } from '../protocol/json.ts';
-import type { Job } from '../protocol/v2.ts';
-import type { Account } from './calls/accounts.ts';
-import { type ServiceReply, invalidAnswer } from './calls/errors.ts';
-import { redactError } from './calls/redact.ts';
+import { type JobCalls, isGone, ok } from '../protocol/job-api.ts';
+import { invalidAnswer } from './calls/errors.ts';
 import { readJob, readWorkflow } from './schemas.ts';
-import type { SubmitFormat } from './submit-format.ts';
 import { submitJob } from './submit.ts';
 import { namesNoFile } from './files/file-references.ts';
 import type { RemoteServices } from './remote-services.ts';
@@ -19,11 +14,11 @@ export function createJobCalls(services: RemoteServices): JobCalls {
   return {
     submit: (caller, request) =>
       accounts.with(caller, async (account) => {
-        if (namesNoFile(request)) return submit(services, account, request);
+        if (namesNoFile(request)) return submitJob(services, account, request);
         // The prepared JSON text is that of the old workflow, so it is left out.
         const { workflowJson: _, ...rest } = request;
         const workflow = uploadPaths.rewriteWorkflow(request.workflow, caller.user);
-        return submit(services, account, { ...rest, workflow });
+        return submitJob(services, account, { ...rest, workflow });
       }),
     search: (caller, lost) =>
       accounts.with(caller, (account) => {
@@ -64,56 +59,6 @@ export function createJobCalls(services: RemoteServices): JobCalls {
         return ok(snapshots.store(account, job));
       }),
   };
-}
-
-/** Submits a prompt. Its keys are removed from everything that the service returns. */
-async function submit(
-  services: RemoteServices,
-  account: Account,
-  request: SubmitRequest,
-): Promise<Result<Job>> {
-  const { client, events, jobSearch } = services;
-  const { snapshots } = events;
-  const format = await submitFormatFor(client, request);
-  const submitted = await submitJob(
-    { ...client, snapshots, jobSearch },
-    { account, request, format },
-  );
-  if (submitted.ok) return submitted;
-  return { ok: false, error: redactError(submitted.error, Object.values(request.extraData)) };
-}
-
-async function submitFormatFor(
-  client: RemoteClient,
-  request: SubmitRequest,
-): Promise<SubmitFormat> {
-  const { assetMode, labels, authToken } = client.capabilities;
-  const wantsVendor = request.order !== undefined || request.provenance !== undefined;
-  const vendorFields = wantsVendor && (await isHoldover(client));
-  return { assetMode, labels, authToken, vendorFields };
-}
-
-/** True for a Holdover with its own engine: no other service reports `embedded` as its upstream. */
-async function isHoldover({ calls, links, capabilities, limits, clock }: RemoteClient) {
-  const { holdover: known } = capabilities;
-  if (known && clock.now() < known.untilMs) return known.isOne;
-  const path = links.target('health');
-  const timeoutMs = limits.discoverTimeoutMs;
-  const outcome = await calls.once(undefined, { method: 'GET', path, timeoutMs });
-  const answer = outcome.ok ? upstreamOf(outcome.reply) : undefined;
-  const isOne = answer === undefined ? known?.isOne === true : answer === 'embedded';
-  const forMs = answer === undefined ? limits.discoverRetryMs : limits.discoverAgainMs;
-  capabilities.holdover = { isOne, untilMs: clock.now() + forMs };
-  return isOne;
-}
-
-/**
- * Returns the upstream that a service reports; `null` for none, `undefined` while it starts or is
- * unavailable.
- */
-function upstreamOf({ status, json, isPage }: ServiceReply): Json | null | undefined {
-  if (status >= 500 || status === 429 || isPage) return undefined;
-  return isJsonObject(json) ? (json['upstream'] ?? null) : null;
 }
 
 /**
