@@ -20,14 +20,14 @@ export class SecretRedactor {
 
   /** `ownSecrets` are never forgotten; of the others the latest are known. */
   constructor(ownSecrets: readonly (string | undefined)[] = []) {
-    this.#ownSpellings = ownSecrets.flatMap((secret) => spellingsOf(secret) ?? []);
+    this.#ownSpellings = ownSecrets.flatMap(spellingsOf);
   }
 
   /** Remembers a secret of a caller. A caller must have been accepted, or its keys displace those of others. */
   add(secret: string | undefined): void {
     if (secret === undefined || this.#spellings.get(secret)) return;
     const found = spellingsOf(secret);
-    if (!found) return;
+    if (found.length === 0) return;
     this.#spellings.set(secret, found);
     this.#remove = undefined;
   }
@@ -51,12 +51,12 @@ export class SecretRedactor {
 
 /** Returns the text without this secret, as it is, URL-encoded or in JSON. */
 export function withoutSecret(text: string, secret: string | undefined): string {
-  return createTextRemover(spellingsOf(secret) ?? [])(text);
+  return createTextRemover(spellingsOf(secret))(text);
 }
 
-/** As it is, URL-encoded and in JSON; `undefined` for none. */
-function spellingsOf(secret: string | undefined): readonly string[] | undefined {
-  if (secret === undefined || secret.length < MIN_SECRET_CHARS) return undefined;
+/** As it is, URL-encoded and in JSON. */
+function spellingsOf(secret = ''): readonly string[] {
+  if (secret.length < MIN_SECRET_CHARS) return [];
   // A text from JSON may have half a character, which cannot be encoded: it is sent as U+FFFD.
   const urlEncoded = encodeURIComponent(Buffer.from(secret).toString());
   return [...new Set([secret, urlEncoded, JSON.stringify(secret).slice(1, -1)])];

@@ -25,21 +25,20 @@ function redact(value: Json, secrets: Secrets): Json {
     : mapParts(value, (part) => redact(part, secrets), clear);
 }
 
+/** Redacts members. Names of the contract stay unchanged, even when they equal a key. */
+function redactMembers<T extends object>(value: T, secrets: Secrets): T {
+  if (secrets.length === 0) return value;
+  return mapParts(value as Json, (part) => redact(part, secrets)) as T;
+}
+
 export function redactError(error: V2Error, secrets: Secrets): V2Error {
-  if (secrets.length === 0) return error;
   const { code, message, details } = error;
-  return {
-    ...error,
-    code: redactText(code, secrets),
-    message: redactText(message, secrets),
-    details: redact(details, secrets),
-  };
+  return { ...error, ...redactMembers({ code, message, details }, secrets) };
 }
 
 /** Redacts a job. Its outputs stay unchanged, since their names and links must work. */
 export function redactJob(job: Job, secrets: Secrets): Job {
   const { error, progress, x_ui: ui } = job;
-  if (secrets.length === 0 || (!error && !progress && !ui)) return job;
   return {
     ...job,
     error: error && redactMembers(error, secrets),
@@ -49,14 +48,9 @@ export function redactJob(job: Job, secrets: Secrets): Job {
 }
 
 export function redactEvent(event: JobEvent, secrets: Secrets): JobEvent {
-  if (secrets.length === 0 || !EVENTS_WITH_TEXT.has(event.event)) return event;
+  if (!EVENTS_WITH_TEXT.has(event.event)) return event;
   return { ...event, data: redactMembers(event.data, secrets) } as JobEvent;
 }
 
 /** The events with texts of the service's own. */
 const EVENTS_WITH_TEXT: ReadonlySet<JobEvent['event']> = new Set(['progress', 'x_node', 'x_text']);
-
-/** Redacts members. Names of the contract stay unchanged, even when they equal a key. */
-function redactMembers<T extends object>(value: T, secrets: Secrets): T {
-  return mapParts(value as Json, (part) => redact(part, secrets)) as T;
-}
