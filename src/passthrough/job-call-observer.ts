@@ -40,12 +40,14 @@ const MAX_ID_CHARS = 300;
 /** The request bodies that are copied at a time, of all callers. Further ones are not copied. */
 const MAX_OPEN_COPY_BYTES = 16 * MAX_COPY_BYTES.body;
 
-const DECODERS = {
-  identity: async (bytes: Buffer): Promise<Buffer> => bytes,
-  gzip: boundedDecoder(promisify(gunzip)),
-  deflate: boundedDecoder(promisify(inflate)),
-  br: boundedDecoder(promisify(brotliDecompress)),
-} as const;
+const DECODED = { maxOutputLength: 4 * MAX_COPY_BYTES.body };
+
+const DECODERS: ReadonlyMap<string, (bytes: Buffer) => Promise<Buffer>> = new Map([
+  ['identity', async (bytes) => bytes],
+  ['gzip', (bytes) => promisify(gunzip)(bytes, DECODED)],
+  ['deflate', (bytes) => promisify(inflate)(bytes, DECODED)],
+  ['br', (bytes) => promisify(brotliDecompress)(bytes, DECODED)],
+]);
 
 /** Observes the calls that submit, cancel and read jobs, and no others. */
 export function createJobCallObserver(onJobCall: (call: JobCall) => void) {
@@ -147,21 +149,15 @@ async function jsonOf(
   given: Promise<Buffer | undefined>,
   contentEncoding: string | undefined,
 ): Promise<JsonObject | undefined> {
-  const coding = contentEncoding?.trim().toLowerCase() || 'identity';
+  const decode = DECODERS.get(contentEncoding?.trim().toLowerCase() || 'identity');
   const bytes = await given;
-  if (bytes === undefined || !Object.hasOwn(DECODERS, coding)) return undefined;
+  if (bytes === undefined || !decode) return undefined;
   try {
-    const text = await DECODERS[coding as keyof typeof DECODERS](bytes);
+    const text = await decode(bytes);
     const value = await parseWithinLimits(text);
     return isJsonObject(value) ? value : undefined;
   } catch {
     // Not valid JSON: ignored here. The client still gets it unchanged.
     return undefined;
   }
-}
-
-function boundedDecoder(
-  decode: (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>,
-): (bytes: Buffer) => Promise<Buffer> {
-  return (bytes) => decode(bytes, { maxOutputLength: 4 * MAX_COPY_BYTES.body });
 }
