@@ -182,7 +182,7 @@ async function openRemote(
     service: { baseUrl: url, key, redirectHosts },
     uploadPathSecret: store.dir.secret,
     log,
-    format: { assetMode, ...(labels && { labels }) },
+    format: { ...(assetMode !== 'auto' && { assetMode }), ...(labels && { labels }) },
     isWatched,
     traceHeaders: options.tracing?.headers,
     limits,

@@ -7,7 +7,7 @@ import { createAssets } from './files/assets.ts';
 import { type RemoteClient, createCalls } from './calls/calls.ts';
 import type { RedirectHost } from '../config/upstream.ts';
 import { createForeignLinks } from './files/foreign-links.ts';
-import { UNKNOWN_CAPABILITIES } from './capabilities.ts';
+import { UNKNOWN_CAPABILITIES, type UpstreamCapabilities } from './capabilities.ts';
 import { DEFAULT_REMOTE_LIMITS, type RemoteLimits } from './limits.ts';
 import { createLinks } from './calls/upstream-links.ts';
 import { createUploadPaths } from './files/upload-paths.ts';
@@ -31,11 +31,8 @@ export type RemoteOptions = {
   readonly uploadPathSecret?: Buffer;
   readonly log: Logger;
   readonly limits?: Partial<RemoteLimits>;
-  /** How submissions are written. `auto`: that is found out. */
-  readonly format?: {
-    readonly assetMode?: 'auto' | 'object' | 'string';
-    readonly labels?: 'auto' | 'map' | 'string' | 'none';
-  };
+  /** How submissions are written, as far as that need not be found out. */
+  readonly format?: Partial<Pick<UpstreamCapabilities, 'assetMode' | 'labels'>>;
   /**
    * True while a client watches the job. Watched jobs get streams first and are polled more often.
    */
@@ -50,13 +47,10 @@ export type RemoteServices = ReturnType<typeof createRemoteServices>;
 
 export function createRemoteServices(options: RemoteOptions) {
   const { service, clock = monotonicClock, log, isWatched = () => true } = options;
-  const { assetMode = 'auto', labels = 'auto' } = options.format ?? {};
   const limits: RemoteLimits = { ...DEFAULT_REMOTE_LIMITS, ...options.limits };
   const links = createLinks(service.baseUrl);
   const connections = new Connections(links.origin, limits, options.traceHeaders);
-  const capabilities = { ...UNKNOWN_CAPABILITIES };
-  if (assetMode !== 'auto') capabilities.assetMode = assetMode;
-  if (labels !== 'auto') capabilities.labels = labels;
+  const capabilities = { ...UNKNOWN_CAPABILITIES, ...options.format };
   const calls = createCalls(connections, { limits, clock, log, capabilities });
   const client: RemoteClient = { calls, links, capabilities, limits, clock, log };
   const snapshots = new Snapshots(client);
