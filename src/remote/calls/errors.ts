@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Readable } from 'node:stream';
 import { tooLargePart } from './connections.ts';
+import type { OpenAnswer } from './exchange.ts';
 import { type Result, type V2Error, refuse, v2Error } from '../../protocol/job-api.ts';
 import {
   type Json,
@@ -40,11 +40,8 @@ const CODE_OF_STATUS: { readonly [status: number]: string } = {
   501: 'not_implemented',
 };
 
-/** Codes for which the hosted service has names of its own. */
-const CODE_ALIASES: ReadonlyMap<string, string> = new Map([
-  ['job_not_found', 'not_found'],
-  ['asset_not_found', 'not_found'],
-]);
+/** The hosted service has names of its own for `not_found`. */
+const NOT_FOUND = /^(job|asset)_not_found$/;
 
 /** Returns a refusal as a value. A client never gets the text of a proxy's page. */
 export function toError(reply: ServiceReply, secret?: string): V2Error {
@@ -54,7 +51,7 @@ export function toError(reply: ServiceReply, secret?: string): V2Error {
   const isProxyPage = reply.isPage && PROXY_PAGE_STATUSES.has(status);
   const isAnswer = status >= 400 && !isProxyPage;
   const fallback = isAnswer ? fallbackCode(status) : 'bad_upstream_response';
-  const code = statedCode === undefined ? fallback : (CODE_ALIASES.get(statedCode) ?? statedCode);
+  const code = statedCode?.replace(NOT_FOUND, 'not_found') ?? fallback;
   const message = textOf(envelope, 'message') ?? `The job service answered ${status}.`;
   const retryAfterSeconds = readRetryAfter(headers, Date.now());
   const error: V2Error = {
@@ -98,10 +95,9 @@ function fallbackCode(status: number): string {
 
 /** Returns the details of a refusal. Some refusals have more members than the contract's three. */
 function detailsOf(envelope: JsonObject): Json {
-  const { code: _code, message: _message, details = null, ...extraMembers } = envelope;
-  const extra =
-    Object.keys(extraMembers).length > 0 && 'code' in envelope ? extraMembers : undefined;
-  return details ?? extra ?? null;
+  const { code, message: _, details = null, ...extra } = envelope;
+  const hasExtra = code !== undefined && Object.keys(extra).length > 0;
+  return details ?? (hasExtra ? extra : null);
 }
 
 function textOf(value: JsonObject, key: string): string | undefined {
@@ -113,12 +109,7 @@ const MAX_BYTES = 64 * 1024;
 const READ_TIMEOUT_MS = 5_000;
 
 /** Reads the body of a refusal, up to the size and the time that a refusal may take. */
-export async function readRefusal(answer: {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: Readable;
-}): Promise<ServiceReply> {
-  const { status, headers, body } = answer;
+export async function readRefusal({ status, headers, body }: OpenAnswer): Promise<ServiceReply> {
   const timer = setTimeout(() => body.destroy(), READ_TIMEOUT_MS);
   try {
     const { json, isPage } = readBody(String(await readAtMost(MAX_BYTES, body)));

@@ -5,10 +5,11 @@ import { createInterimAnswerCounter } from '../../http/head-limits.ts';
 
 type AnswerHead = { readonly status: number; readonly headers: IncomingHttpHeaders };
 
-/** An answer whose body is not read yet, or the reason why there is none. */
-export type HttpAnswer =
-  | ({ readonly ok: true; readonly body: Readable } & AnswerHead)
-  | { readonly ok: false; readonly cause: Error };
+/** An answer whose body is not read yet. */
+export type OpenAnswer = { readonly ok: true; readonly body: Readable } & AnswerHead;
+
+/** An answer, or the reason why there is none. */
+export type HttpAnswer = OpenAnswer | { readonly ok: false; readonly cause: Error };
 
 /**
  * An answer with its whole body; or the reason why there is none, and if the upstream may have got
@@ -45,7 +46,7 @@ export type AnswerBounds = {
 
 /** Reads the whole body of an answer. One above a limit fails, and its connection ends. */
 export async function readWhole(
-  { headers, body }: { readonly headers: IncomingHttpHeaders; readonly body: Readable },
+  { headers, body }: OpenAnswer,
   bounds: AnswerBounds,
 ): Promise<string> {
   const { maxBytes, maxBytesTogether, maxBodyMs } = bounds;

@@ -5,7 +5,7 @@ import type { JobEvent } from '../../protocol/job-api.ts';
 import type { Account } from '../calls/accounts.ts';
 import { type RemoteClient, isAccountWide } from '../calls/calls.ts';
 import { retryAfterMs, readRefusal } from '../calls/errors.ts';
-import type { HttpAnswer } from '../calls/exchange.ts';
+import type { OpenAnswer } from '../calls/exchange.ts';
 import { type Secrets, redactEvent } from '../calls/redact.ts';
 import { type Json, isJsonObject, parseJson } from '../../protocol/json.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
@@ -64,7 +64,7 @@ export async function readStreamOnce(
 async function readStreamRefusal(
   { calls, capabilities, limits, clock }: RemoteClient,
   account: Account,
-  answer: Extract<HttpAnswer, { ok: true }>,
+  answer: OpenAnswer,
 ): Promise<StreamAttempt> {
   const { status, headers, body } = answer;
   if (status === 429) {

@@ -17,7 +17,6 @@ import { lostError, type ServiceReply, invalidAnswer } from '../calls/errors.ts'
 import { type MultipartBody, uploadBody } from './multipart-body.ts';
 import { startUpload } from './started-upload.ts';
 import type { ReadOutput } from './output-ids.ts';
-import { type Json, stringifyJson } from '../../protocol/json.ts';
 import { readAsset } from '../schemas.ts';
 
 const ATTEMPTS = 2;
@@ -61,13 +60,15 @@ export function createAssets(client: RemoteClient, readOutput: ReadOutput) {
 
   async function fromHash(account: Account, request: FromHash): Promise<Result<Asset>> {
     const { hash, filePath, tags, expiresInSeconds, idempotencyKey } = request;
-    const body: { [name: string]: Json } = { hash: hash.toLowerCase() };
-    if (filePath !== undefined) body['file_path'] = filePath;
-    if (tags) body['tags'] = tags;
-    if (expiresInSeconds !== undefined) body['expires_in'] = expiresInSeconds;
+    const body = JSON.stringify({
+      hash: hash.toLowerCase(),
+      file_path: filePath,
+      tags,
+      expires_in: expiresInSeconds,
+    });
     const path = links.target('assets', 'from-hash');
     const headers = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey };
-    const call = { method: 'POST', path, body: stringifyJson(body), headers } as const;
+    const call = { method: 'POST', path, body, headers } as const;
     return assetOf(await calls.callIdempotent(account, call));
   }
 
@@ -75,15 +76,10 @@ export function createAssets(client: RemoteClient, readOutput: ReadOutput) {
   async function arrivedBytes(account: Account, upload: AssetUpload): Promise<Asset | undefined> {
     // A key belongs to exactly the request that it comes with.
     if (upload.idempotencyKey !== undefined) return undefined;
-    const { file, filePath, tags, expiresInSeconds } = upload;
-    const known = await hasBlob(account, file.hash);
+    const { hash } = upload.file;
+    const known = await hasBlob(account, hash);
     if (!known.ok || !known.value) return undefined;
-    const created = await fromHash(account, {
-      hash: file.hash,
-      filePath,
-      ...(tags && { tags }),
-      ...(expiresInSeconds !== undefined && { expiresInSeconds }),
-    });
+    const created = await fromHash(account, { ...upload, hash });
     return created.ok ? created.value : undefined;
   }
 

@@ -3,11 +3,8 @@ import type { Readable } from 'node:stream';
 import { type ByteRange, type ContentBytes, type Result, ok } from '../../protocol/job-api.ts';
 import { invalidAnswer } from '../calls/errors.ts';
 import type { RemoteClient } from '../calls/calls.ts';
-import type { HttpAnswer } from '../calls/exchange.ts';
+import type { OpenAnswer } from '../calls/exchange.ts';
 import { resumedBytes } from '../../blobs/resumed-bytes.ts';
-
-/** An answer whose body is not read yet. */
-export type OpenAnswer = Extract<HttpAnswer, { ok: true }>;
 
 type BytesRequest = {
   readonly range?: ByteRange | undefined;
