@@ -4,15 +4,10 @@ import type { Socket } from 'node:net';
 import type { Config } from '../config/config.ts';
 import { readHost } from '../http/public-address.ts';
 
-/** Says if a caller is the operator, and why it is not. */
-export type OperatorAccess =
-  | { readonly isOperator: true }
-  | { readonly isOperator: false; readonly reason: string };
-
 type OperatorRequest = RequestHead & { readonly socket: Socket; readonly httpVersion: string };
 
-/** Checks if the authenticated caller of a request is the operator. */
-export type OperatorCheck = (request: OperatorRequest) => OperatorAccess;
+/** Returns why the authenticated caller of a request is not the operator; `null` for the operator. */
+export type OperatorCheck = (request: OperatorRequest) => string | null;
 
 /**
  * Headers that proxies add: a call with one of them did not come directly. Two `X-` headers are
@@ -46,20 +41,19 @@ export function createOperatorCheck({
     proxy.publicUrl !== undefined ||
     proxy.allowedHosts.length > 0;
   return (request) => {
-    if (localToken !== undefined) return { isOperator: true };
-    const reason = isBehindProxy ? NOT_OPERATOR.proxied : refusalOf(request);
-    return reason === undefined ? { isOperator: true } : { isOperator: false, reason };
+    if (localToken !== undefined) return null;
+    return isBehindProxy ? NOT_OPERATOR.proxied : refusalOf(request);
   };
 }
 
-function refusalOf({ headers, socket, httpVersion }: OperatorRequest): string | undefined {
+function refusalOf({ headers, socket, httpVersion }: OperatorRequest): string | null {
   if (!isLoopbackAddress(socket.remoteAddress)) return NOT_OPERATOR.remote;
   const isForwarded = Object.keys(headers).some((name) => FORWARDING_HEADERS.test(name));
   if (isForwarded || httpVersion === '1.0' || headers.connection === 'close')
     return NOT_OPERATOR.forwarded;
   const hostname = readHost(headers.host ?? '')?.hostname ?? '';
   if (!LOOPBACK_HOST.test(hostname)) return NOT_OPERATOR.host;
-  return isOwnPage(headers) ? undefined : NOT_OPERATOR.origin;
+  return isOwnPage(headers) ? null : NOT_OPERATOR.origin;
 }
 
 /**

@@ -1,6 +1,6 @@
 import type Koa from 'koa';
 import type { Authenticate } from '../auth/identity.ts';
-import type { OperatorAccess, OperatorCheck } from '../auth/operator.ts';
+import type { OperatorCheck } from '../auth/operator.ts';
 import { V1Error, invalidRequest, plainError, sendJson } from '../dialects/errors.ts';
 import type { PublicAddresses } from '../http/public-address.ts';
 import { type JobQueueReason, pendingReasonOf } from '../prompts/pending-reason.ts';
@@ -11,12 +11,14 @@ import type { ServerFacts } from './api-types.ts';
 import { readLanguage, writeCode } from './job-code.ts';
 import { type PromptServices, findPrompt, jobAnswer } from './job-detail.ts';
 import { type JobPageQuery, createJobList } from './job-list.ts';
+import type { TrafficScope } from './traffic-store.ts';
 
 /** A call of `/holdover/api` with its caller. */
 export type ConsoleRequest = {
   readonly ctx: Koa.Context;
   readonly caller: Caller;
-  readonly access: OperatorAccess;
+  /** Why the caller is not the operator; `null` for the operator. */
+  readonly operatorRefusal: string | null;
   readonly query: URLSearchParams;
 };
 
@@ -88,17 +90,24 @@ export function consoleRoutes(
       const body = plainError('unauthorized', 'A valid key is needed.');
       throw new V1Error(401, body, { headers: { 'WWW-Authenticate': 'Bearer' } });
     }
-    const access = checkOperator(ctx.req);
+    const operatorRefusal = checkOperator(ctx.req);
     const query = new URLSearchParams(ctx.querystring);
-    const body = await handler({ ctx, caller, access, query });
+    const body = await handler({ ctx, caller, operatorRefusal, query });
     if (body !== undefined) sendJson(ctx, body as Json);
   }
 }
 
 /** Refuses callers that are not the operator. */
-export function requireOperator(access: OperatorAccess): void {
-  if (access.isOperator) return;
-  throw new V1Error(403, plainError('operator_only', `Only for the operator. ${access.reason}`));
+export function requireOperator({ operatorRefusal }: ConsoleRequest): void {
+  if (operatorRefusal === null) return;
+  throw new V1Error(403, plainError('operator_only', `Only for the operator. ${operatorRefusal}`));
+}
+
+/** Returns whose facts a call asks for: the caller's own or, with `scope=all`, those of all users. */
+export function scopeOf(request: ConsoleRequest): TrafficScope {
+  const isAll = request.query.get('scope') === 'all';
+  if (isAll) requireOperator(request);
+  return { user: request.caller.user, isAll };
 }
 
 /** The routes for every caller: short facts about the server, and the caller's own jobs. */
@@ -114,10 +123,10 @@ export function jobHandlers(services: ConsoleServices): ConsoleHandlers {
   }
 
   return {
-    'GET session': ({ ctx, access }) => ({
+    'GET session': ({ ctx, operatorRefusal }) => ({
       ...facts,
-      is_operator: access.isOperator,
-      operator_reason: access.isOperator ? null : access.reason,
+      is_operator: operatorRefusal === null,
+      operator_reason: operatorRefusal,
       address: addresses.of(ctx.req)?.base ?? '',
     }),
     async 'GET job-list'({ caller, query }) {

@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts';
 import type { AssetStore, CallStore } from '../ledger/ledger.ts';
 import type { JobApi } from '../protocol/job-api.ts';
 import type { ServerAnswer, ServerFacts, ClientsAnswer } from './api-types.ts';
-import { type ConsoleHandlers, requireOperator } from './console-routes.ts';
+import { type ConsoleHandlers, requireOperator, scopeOf } from './console-routes.ts';
 import { type Figures, STARTED_AT_MS } from './figures.ts';
 import { limitsOf } from './server-limits.ts';
 import { type DiscoveredUpstream, warningsOf } from './server-warnings.ts';
@@ -36,14 +36,14 @@ type ServerServices = {
 /** The routes for the operator: health, figures, limits and warnings. */
 export function serverHandlers(services: ServerServices): ConsoleHandlers {
   return {
-    async 'GET server'({ access, caller }): Promise<ServerAnswer> {
-      requireOperator(access);
+    async 'GET server'(request): Promise<ServerAnswer> {
+      requireOperator(request);
       const { figures, facts, jobs, config } = services;
       if (figures.samples().length === 0) await figures.measure();
       const health = await jobs.health();
       // A list is needed only after an accident, and the operator should know before if there is one.
       if (health.ok && services.discovered?.().listing === 'unknown')
-        await jobs.list(caller, { limit: 1 });
+        await jobs.list(request.caller, { limit: 1 });
       const current = figures.current();
       const limits = await limitsOf(config, current, await services.assets.totalBytes());
       const workers =
@@ -84,12 +84,11 @@ type ClientsServices = {
 /** The route for leaving v1: the clients that still call it. */
 export function clientsHandlers(services: ClientsServices): ConsoleHandlers {
   return {
-    async 'GET clients'({ caller, access, query }): Promise<ClientsAnswer> {
-      const isAll = query.get('scope') === 'all';
-      if (isAll) requireOperator(access);
+    async 'GET clients'(request): Promise<ClientsAnswer> {
+      const { user: own, isAll } = scopeOf(request);
       await services.usageCounter.flush();
       const rows = await services.calls.list();
-      return { clients: reportOf(isAll ? rows : rows.filter(({ user }) => user === caller.user)) };
+      return { clients: reportOf(isAll ? rows : rows.filter(({ user }) => user === own)) };
     },
   };
 }

@@ -1,10 +1,15 @@
 import { V1Error, plainError } from '../dialects/errors.ts';
 import type { SecretRedactor } from '../observability/secret-redactor.ts';
 import type { TrafficAnswer, TrafficDetail } from './api-types.ts';
-import { type ConsoleHandlers, type ConsoleRequest, requireOperator } from './console-routes.ts';
+import {
+  type ConsoleHandlers,
+  type ConsoleRequest,
+  requireOperator,
+  scopeOf,
+} from './console-routes.ts';
 import { pictureIn, shownBody } from './traffic/shown-body.ts';
 import { type ShowText, createShowText } from './traffic/shown-text.ts';
-import type { RecordedEntry, TrafficScope, TrafficStore } from './traffic-store.ts';
+import type { RecordedEntry, TrafficStore } from './traffic-store.ts';
 
 type TrafficServices = {
   readonly store: TrafficStore;
@@ -45,7 +50,7 @@ export function trafficHandlers(services: TrafficServices): ConsoleHandlers {
       return send(request, { ...changed, servers } satisfies TrafficAnswer);
     },
     async 'POST traffic/clear'(request) {
-      requireOperator(request.access);
+      requireOperator(request);
       store.clear();
       return send(request, {});
     },
@@ -63,12 +68,6 @@ export function trafficHandlers(services: TrafficServices): ConsoleHandlers {
       return undefined;
     },
   };
-}
-
-function scopeOf({ caller, access, query }: ConsoleRequest): TrafficScope {
-  const isAll = query.get('scope') === 'all';
-  if (isAll) requireOperator(access);
-  return { user: caller.user, isAll };
 }
 
 /**
