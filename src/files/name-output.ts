@@ -48,9 +48,6 @@ function toFileRef({ filename, subfolder, type }: FileRow): FileRef {
   return { filename, subfolder, type };
 }
 
-/** The place of an output in v1: folder and file name. */
-type FileLocation = { readonly subfolder: string; readonly filename: string };
-
 const MAX_STEM_CHARS = 100;
 
 /**
@@ -58,7 +55,7 @@ const MAX_STEM_CHARS = 100;
  * stays a folder. Parts that no file system or header could hold, or that v1 reads differently, are
  * replaced.
  */
-export function locationOf(name: string, folder = ''): FileLocation {
+export function locationOf(name: string, folder = ''): Omit<FileRef, 'type'> {
   const path = splitPath(posix.join(folder, name).replaceAll('\\', '/'));
   return {
     subfolder: safeFolder(path.folder.split('/').map(safePart).join('/')) ?? '',

@@ -80,12 +80,7 @@ export function openAnswers(socket: Duplex): readonly ServerResponse[] {
 
 /** Returns the response to the last call on a connection, unless it is closed. */
 export function lastAnswer(socket: Duplex): ServerResponse | undefined {
-  return callsOf.get(socket)?.answers.at(-1);
-}
-
-/** Returns the response that has to end before that to the last call on a connection begins. */
-export function answerBeforeLast(socket: Duplex): ServerResponse | undefined {
-  return callsOf.get(socket)?.answers.at(-2);
+  return openAnswers(socket).at(-1);
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { TextDecoder } from 'node:util';
+import { LIMITS } from '../config/limits.ts';
 import { runInSteps, yieldToEventLoop } from '../lib/event-loop.ts';
 import { tooLargeText } from '../lib/spool.ts';
 import {
@@ -45,7 +46,7 @@ export interface BodyReader {
   read(httpExchange: HttpExchange, options?: ReadOptions): Promise<JsonBody>;
 }
 
-const DEFAULT_LIMITS = { maxValues: 500_000, maxNodes: 10_000 } as const;
+const DEFAULT_LIMITS = { maxValues: LIMITS.jsonValues, maxNodes: LIMITS.graphNodes } as const;
 /** The number of characters that are read before other work gets its turn. */
 const CHARS_PER_STEP = 1024 * 1024;
 const RETRY_AFTER_S = 5;

@@ -45,7 +45,7 @@ export class Deprecation {
   headersFor(
     route: V1RouteName,
     params: Readonly<Record<string, string>>,
-    prefix = '',
+    prefix: string,
   ): Readonly<Record<string, string>> {
     const link = successorLink(route, params);
     return link === undefined

@@ -39,14 +39,10 @@ import {
 const assetRoutesOf = routesFor<AssetServices>({
   async 'GET /api/assets'(services, { ctx, caller, query }) {
     const filter = readFilter(query);
-    const assets = await services.catalog.list(caller.user);
-    const page = pageOf(await filtered(assets, filter), query);
-    sendJson(ctx, {
-      assets: await Promise.all(page.assets.map((asset) => assetJson(services, ctx, asset))),
-      total: page.total,
-      has_more: page.hasMore,
-      ...(page.nextCursor !== undefined && { next_cursor: page.nextCursor }),
-    });
+    const found = await filtered(await services.catalog.list(caller.user), filter);
+    const { assets, ...page } = pageOf(found, query);
+    const shown = await Promise.all(assets.map((asset) => assetJson(services, ctx, asset)));
+    sendJson(ctx, { assets: shown, ...page });
   },
   'POST /api/assets': async (services, request) =>
     sendStored(services, request, await uploadAsset(services, request)),

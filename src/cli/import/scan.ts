@@ -39,14 +39,15 @@ export type ScanRules = {
 export async function scan(root: string, label: string, rules: ScanRules): Promise<Scan> {
   const lists: Scan = { found: [], leftOut: [], failed: [] };
   const real = await realRoot(root, label, lists);
-  const folders = real === undefined ? [] : [''];
+  if (real === undefined) return lists;
+  const folders = [''];
   for (const folder of folders) {
-    const entries = await entriesOf(join(real ?? '', folder)).catch((error: unknown) => {
+    const entries = await entriesOf(join(real, folder)).catch((error: unknown) => {
       lists.failed.push({ name: `${label}/${folder}`, why: reasonOf(error) });
       return [];
     });
     for (const entry of entries) {
-      const at = { root: real ?? '', label, folder, entry };
+      const at = { root: real, label, folder, entry };
       if (await scanEntry(at, rules, lists)) folders.push(posix.join(folder, entry.name));
     }
   }

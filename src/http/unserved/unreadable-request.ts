@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Logger } from '../../observability/log.ts';
-import { answerBeforeLast, closingAnswer, lastAnswer } from '../client-connection.ts';
+import { closingAnswer, lastAnswer, openAnswers } from '../client-connection.ts';
 import { LONG_HEAD_MESSAGE } from '../head-limits.ts';
 import { type DialectOf, type Refusal, type UnservedCall, earlyRefusal } from './early-refusal.ts';
 
@@ -66,7 +66,7 @@ function openAnswer(socket: Duplex): ServerResponse | undefined {
   if (last === undefined) return undefined;
   const isBegun = last.headersSent && !last.writableEnded;
   if (last.req.complete) return isBegun ? undefined : last;
-  return last.socket === null ? answerBeforeLast(socket) : undefined;
+  return last.socket === null ? openAnswers(socket).at(-2) : undefined;
 }
 
 function refusalOf({ code = '', reason = 'unknown' }: ParserError): Refusal {

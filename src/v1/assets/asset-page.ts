@@ -20,9 +20,9 @@ const SORT_FIELDS = Object.keys(VALUE_OF) as [SortField, ...SortField[]];
 export type AssetPage = {
   readonly assets: readonly FileAsset[];
   readonly total: number;
-  readonly hasMore: boolean;
+  readonly has_more: boolean;
   /** Where the next page begins. */
-  readonly nextCursor?: string;
+  readonly next_cursor?: string;
 };
 
 type Order = { readonly sort: SortField; readonly order: 'asc' | 'desc' };
@@ -53,8 +53,8 @@ export function pageOf(assets: readonly FileAsset[], query: URLSearchParams): As
   return {
     assets: page.map(({ asset }) => asset),
     total: sorted.length,
-    hasMore,
-    ...(hasCursor && { nextCursor: writeCursor(last.position, order) }),
+    has_more: hasMore,
+    ...(hasCursor && { next_cursor: writeCursor(last.position, order) }),
   };
 }
 
