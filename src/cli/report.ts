@@ -25,7 +25,8 @@ async function printReport(command: Command): Promise<number> {
     redis ? redis.ledger.calls.list() : callsInDatabase(location.dataDir),
   );
   const clients = reportOf(calls);
-  process.stdout.write(json ? `${JSON.stringify({ clients }, null, 2)}\n` : reportText(clients));
+  const text = clients.length === 0 ? NO_CLIENTS : clients.map(clientText).join('\n');
+  process.stdout.write(json ? `${JSON.stringify({ clients }, null, 2)}\n` : text);
   return 0;
 }
 
@@ -49,11 +50,6 @@ function callsInDatabase(dataDir: string): readonly CallCount[] {
 
 const NO_CLIENTS = 'No client has called v1 so far.\n';
 const IDS_SHOWN = 3;
-
-/** Returns the report as text for a terminal. */
-function reportText(clients: readonly ReportedClient[]): string {
-  return clients.length === 0 ? NO_CLIENTS : clients.map(clientText).join('\n');
-}
 
 function clientText(client: ReportedClient): string {
   const { user, client_ids: ids, calls, first_seen: first, last_seen: last } = client;

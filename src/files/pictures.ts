@@ -50,8 +50,8 @@ export function createPictures(draw: Draw): Pictures {
       inTurn(user, async () => {
         const drawing = await read();
         const pixels = await pixelsOf(drawing);
-        if (!pixels.ok) return pixels;
-        return withinPixels(() => draw(drawing), Math.ceil(pixels.count / PIXEL_UNIT));
+        if (typeof pixels === 'string') return { ok: false, reason: pixels };
+        return withinPixels(() => draw(drawing), Math.ceil(pixels / PIXEL_UNIT));
       }),
   };
 }
@@ -63,16 +63,13 @@ const NO_PICTURE = 'This is not a picture that can be shown.';
 const TOO_MANY_PIXELS = 'The picture has more pixels than are decoded here.';
 export const UNREADABLE = 'The picture could not be decoded.';
 
-type PixelCount = { readonly ok: true; readonly count: number };
-
-/** Returns the pixels of the larger picture: a mask and its original have one size. */
-async function pixelsOf({ files }: Drawing): Promise<PixelCount | (DrawnPicture & { ok: false })> {
-  if (files.some((bytes) => pictureFormatOf(bytes) === undefined))
-    return { ok: false, reason: NO_PICTURE };
+/** Returns the pixels of the larger picture, or why none is drawn: a mask and its original have one size. */
+async function pixelsOf({ files }: Drawing): Promise<number | string> {
+  if (files.some((bytes) => pictureFormatOf(bytes) === undefined)) return NO_PICTURE;
   const counts = await Promise.all(files.map((bytes) => countPixels(bytes))).catch(() => [0]);
   const count = Math.max(...counts);
-  if (count > MAX_PIXELS) return { ok: false, reason: TOO_MANY_PIXELS };
-  return count > 0 ? { ok: true, count } : { ok: false, reason: UNREADABLE };
+  if (count > MAX_PIXELS) return TOO_MANY_PIXELS;
+  return count > 0 ? count : UNREADABLE;
 }
 
 /** Draws pictures on worker threads, never on the thread that answers. */

@@ -1,3 +1,4 @@
+import { BLOB_HASH } from '../blobs/blob-paths.ts';
 import type { Form } from '../http/multipart.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { type AssetUpload, type JobApi, type Result, ok, refuse } from '../protocol/job-api.ts';
@@ -5,7 +6,6 @@ import type { Json, JsonObject } from '../protocol/json.ts';
 import { refuseControlCharacter } from './read-body.ts';
 import { badField } from './reply.ts';
 
-const HASH = /^blake3:[0-9a-f]{64}$/;
 const MEDIA_TYPE = /^[\w.+-]{1,64}\/[\w.+-]{1,64}(\s*;[\x20-\x7e]{0,128})?$/;
 
 type FromHash = Parameters<JobApi['assetFromHash']>[1];
@@ -19,7 +19,7 @@ export function readFromHash(body: JsonObject): Result<FromHash> {
   if (unprintable !== undefined) return refuseControlCharacter(unprintable);
   // Clients send null for a field they leave out.
   const { file_path: filePath, tags, expires_in: expiresIn } = withoutNulls(body);
-  if (typeof hash !== 'string' || !HASH.test(hash)) {
+  if (typeof hash !== 'string' || !BLOB_HASH.test(hash)) {
     return badField('"hash" must be blake3:<64 hex digits>.');
   }
   if (!isOptional(filePath, (value) => typeof value === 'string'))
@@ -49,7 +49,7 @@ export function readUpload({ fields, files }: Form): Result<AssetUpload> {
   const filePath = soleField(fields, 'file_path');
   if (filePath === undefined || filePath === '') return badField('"file_path" is required.');
   const expectedHash = soleField(fields, 'expected_hash')?.toLowerCase();
-  if (expectedHash !== undefined && !HASH.test(expectedHash)) {
+  if (expectedHash !== undefined && !BLOB_HASH.test(expectedHash)) {
     // No bytes have this hash, so the contract's answer to a hash that differs from that of the
     // bytes fits.
     const message = '"expected_hash" must be blake3:<64 hex digits>: no bytes have this one.';

@@ -1,3 +1,4 @@
+import { BLOB_HASH } from '../../blobs/blob-paths.ts';
 import { type FileAsset, fileByHash } from '../../files/asset-catalog.ts';
 import { isFileType, safeName } from '../../files/safe-name.ts';
 import { type NewFile, storeUnderFreeName } from '../../files/store-file.ts';
@@ -68,7 +69,7 @@ export async function linkBytes(
 export function readHash(value: Json | undefined): string | undefined {
   if (value === undefined || value === null || value === '') return undefined;
   const hash = typeof value === 'string' ? value.trim().toLowerCase() : '';
-  if (/^blake3:[0-9a-f]{64}$/.test(hash)) return hash;
+  if (BLOB_HASH.test(hash)) return hash;
   throw assetError('INVALID_HASH', 'A hash is "blake3:" and 64 hex digits.');
 }
 
