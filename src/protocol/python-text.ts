@@ -16,7 +16,8 @@ export function pythonRepr(value: Json): string {
   if (typeof value === 'string') return quoted(value);
   if (typeof value === 'number')
     return Number.isInteger(value) ? String(value) : pythonFloat(value);
-  if (value instanceof LosslessNumber) return value.toString();
+  if (value instanceof LosslessNumber)
+    return /^-?\d+$/.test(value.value) ? value.value : pythonFloat(Number(value.value));
   if (Array.isArray(value)) return `[${(value as readonly Json[]).map(pythonRepr).join(', ')}]`;
   const items = Object.entries(value).map(([key, item]) => `${quoted(key)}: ${pythonRepr(item)}`);
   return `{${items.join(', ')}}`;

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { parseJson } from '../../src/protocol/json.ts';
 import { PythonTextWriter, toPythonText } from '../../src/protocol/python-json-text.ts';
+import { pythonStr } from '../../src/protocol/python-text.ts';
 
 const TRICKY = {
   'a,b:"c"': [1, 2.5, -0.5, 1e21, true, null],
@@ -42,4 +44,12 @@ describe('JSON text as Python writes it', () => {
     const written = Array.from({ length: COMPACT.length }, (_, i) => writer.write(COMPACT[i]!));
     expect(written.join('')).toBe(toPythonText(COMPACT));
   });
+});
+
+test.each([
+  ['1E16', '1e+16'],
+  ['-1e400', '-inf'],
+  ['[100000000000000000000.0, 18446744073709551616]', '[1e+20, 18446744073709551616]'],
+])('%s is a text as Python makes one', (json, text) => {
+  expect(pythonStr(parseJson(json))).toBe(text);
 });
