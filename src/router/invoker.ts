@@ -7,7 +7,7 @@ import { type Json, isJsonObject, stringifyJson } from '../protocol/json.ts';
 import { isClientGone, type CallConnection } from '../http/client-connection.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ModelDef, modelId } from './model-def.ts';
-import { type CallResult, createModelRunner } from './runner.ts';
+import { type CallResult, DISCONNECTED, createModelRunner } from './runner.ts';
 import { type Replays, fingerprintOf, type KeyHold } from './replays.ts';
 import {
   type RouterReply,
@@ -75,10 +75,7 @@ export function createModelInvoker(options: InvokeOptions) {
     }
   };
   const refuse = async (request: RefusedCall, refusal: ReplyError): Promise<RouterReply> => {
-    const reply = isClientGone(request.ctx)
-      ? replyError('client_disconnected', 'The caller closed the connection.')
-      : refusal;
-    const result = { reply, cents: 0 };
+    const result = { reply: isClientGone(request.ctx) ? DISCONNECTED : refusal, cents: 0 };
     return await settle({ startedAtMs: options.now(), ...request, result }, options);
   };
   const serve = async (invocation: Invocation): Promise<RouterReply> => {

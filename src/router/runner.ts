@@ -34,6 +34,7 @@ type PricedCall = CheckedCall & { readonly cents: number };
  * connected.
  */
 export function createModelRunner(options: ModelRunnerOptions) {
+  const { deadlineMs } = options;
   const workspaces = new Map<string, Running>();
   const runningOf = (workspace: string): Running =>
     workspaces.get(workspace) ?? { calls: 0, cents: 0 };
@@ -51,12 +52,11 @@ export function createModelRunner(options: ModelRunnerOptions) {
     const { ctx, def, modelCaller, input, body } = pricedCall;
     const stop = new AbortController();
     const { signal } = stop;
-    const abortFor = (reason: StopReason) => (): void => stop.abort(reason);
-    const abortDisconnected = abortFor('disconnected');
+    const disconnect = (): void => stop.abort(DISCONNECTED);
     stops.add(stop);
-    ctx.res.once('close', abortDisconnected);
-    if (isClientGone(ctx)) abortDisconnected();
-    const timer = setTimeout(abortFor('deadline'), options.deadlineMs);
+    ctx.res.once('close', disconnect);
+    if (isClientGone(ctx)) disconnect();
+    const timer = setTimeout(() => stop.abort(tooSlow(deadlineMs)), deadlineMs);
     try {
       const call = { input, body, caller: modelCaller.caller, signal };
       const run = async (): Promise<RunEnd> => await def.run(call);
@@ -68,7 +68,7 @@ export function createModelRunner(options: ModelRunnerOptions) {
       ]);
     } finally {
       clearTimeout(timer);
-      ctx.res.off('close', abortDisconnected);
+      ctx.res.off('close', disconnect);
       stops.delete(stop);
     }
   };
@@ -97,7 +97,7 @@ export function createModelRunner(options: ModelRunnerOptions) {
     },
     /** Ends the running calls. */
     stop(): void {
-      for (const stop of stops) stop.abort('closing' satisfies StopReason);
+      for (const stop of stops) stop.abort(CLOSING);
     },
   };
 }
@@ -116,11 +116,7 @@ async function refuseCredits(
   return replyError('insufficient_credits', detail);
 }
 
-function resultOf(
-  pricedCall: PricedCall,
-  end: RunEnd,
-  { log, deadlineMs }: ModelRunnerOptions,
-): CallResult {
+function resultOf(pricedCall: PricedCall, end: RunEnd, { log }: ModelRunnerOptions): CallResult {
   const { cents, def, requestId } = pricedCall;
   switch (end.kind) {
     case 'answer': {
@@ -141,21 +137,17 @@ function resultOf(
       );
       return { reply: replyError('provider_error', 'The model failed.'), cents: 0 };
     case 'stopped':
-      return { reply: stopReply(end.reason, deadlineMs), cents: 0 };
+      return { reply: end.reply, cents: 0 };
   }
 }
 
-function stopReply(reason: StopReason, deadlineMs: number): RouterReply {
-  switch (reason) {
-    case 'deadline': {
-      const detail = `The call took longer than ${deadlineMs / 1000} seconds and was cancelled.`;
-      return replyError('deadline_exceeded', detail);
-    }
-    case 'disconnected':
-      return replyError('client_disconnected', 'The caller closed the connection.');
-    case 'closing':
-      return replyError('service_unavailable', 'The server is stopping.');
-  }
+/** The replies to calls that are stopped before their models are done. */
+export const DISCONNECTED = replyError('client_disconnected', 'The caller closed the connection.');
+const CLOSING = replyError('service_unavailable', 'The server is stopping.');
+
+function tooSlow(deadlineMs: number): ReplyError {
+  const detail = `The call took longer than ${deadlineMs / 1000} seconds and was cancelled.`;
+  return replyError('deadline_exceeded', detail);
 }
 
 /**
@@ -168,13 +160,10 @@ function costOfFailure({ def, key, cents }: PricedCall, bucket: Bucket): number 
   return bucket === 'content_policy_violation' && charges ? cents : 0;
 }
 
-/** Why a call is stopped before its model is done. */
-type StopReason = 'deadline' | 'disconnected' | 'closing';
-
 /** How a run ended. `crashed`: the model threw an error. */
 type RunEnd =
   | ModelOutcome
-  | { readonly kind: 'stopped'; readonly reason: StopReason }
+  | { readonly kind: 'stopped'; readonly reply: ReplyError }
   | { readonly kind: 'crashed'; readonly cause: unknown };
 
 /** Resolves one event loop iteration later, so that an answer at the same moment has priority. */
@@ -187,7 +176,7 @@ function whenStopped(signal: AbortSignal): Promise<RunEnd> {
 }
 
 function stopEnd(signal: AbortSignal): RunEnd {
-  return { kind: 'stopped', reason: signal.reason as StopReason };
+  return { kind: 'stopped', reply: signal.reason as ReplyError };
 }
 
 /** The running calls of a workspace, and what they may cost together, in US cents. */

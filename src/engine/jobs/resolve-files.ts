@@ -151,7 +151,7 @@ async function resolveNames(
     // Each look-up in the ledger is a query of SQLite.
     await pause(FILE_WEIGHT);
     if (asset) addFile(asset, value, resolution);
-    else addTo(resolution.unknownFiles, id, { nodeId: id, input, value });
+    else addTo(resolution.unknownFiles, id, { input, value });
   }
 }
 
@@ -162,7 +162,7 @@ function noteOtherValues({ id, node, fileInputs }: FileNode, { unknownFiles }: R
     if (given === undefined || typeof given === 'string' || Array.isArray(given)) continue;
     // A reference that is still here names a missing asset.
     if (isAssetRef(given)) continue;
-    addTo(unknownFiles, id, { nodeId: id, input, value: stringifyJson(given) });
+    addTo(unknownFiles, id, { input, value: stringifyJson(given) });
   }
 }
 

@@ -6,7 +6,6 @@ import type { NodeErrorEntry } from '../../protocol/v1.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
 import { errorEntry, missingInputError } from '../../protocol/node-errors.ts';
 import { declaredInputs } from '../../translate/declared-inputs.ts';
-import type { FileMention } from '../../translate/file-mentions.ts';
 import { linkOf } from '../../translate/graph.ts';
 import { missingFile } from '../../translate/node-errors.ts';
 import { limitError, listError } from '../../translate/value-errors.ts';
@@ -38,7 +37,7 @@ export type ValidationContext = {
 };
 
 /** A name in a file input without a file. */
-export type UnknownFile = Pick<FileMention, 'nodeId' | 'input' | 'value'>;
+export type UnknownFile = { readonly input: string; readonly value: string };
 
 /**
  * Checks the inputs of one node in the order of their declaration. Linked nodes are not checked.

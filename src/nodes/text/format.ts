@@ -17,19 +17,12 @@ export const FORMAT_NODE: NodeDef = typedNode({
     values: autogrow({ value: ['*', {}] }, { names: LETTERS, min: 0 }),
     f_string: ['STRING', { default: '{a}', multiline: true }],
   },
-  run({ values, f_string: template }, context) {
-    const { inputTypes = {} } = context;
-    const floats = LETTERS.filter((name) => inputTypes[`values.${name}`] === 'FLOAT');
-    const given = { values, floats: new Set(floats) };
-    return { outputs: [formatText(template, given, context)] };
-  },
+  run: ({ values, f_string: template }, context) => ({
+    outputs: [formatText(template, values, context)],
+  }),
 });
 
-/** The values by name, and the names of those that are a FLOAT: a double does not tell 3.0 from 3. */
-type FormatValues = {
-  readonly values: { readonly [name: string]: Value };
-  readonly floats: ReadonlySet<string>;
-};
+type Values = { readonly [name: string]: Value };
 
 /** A text, a doubled brace, a field, or a brace that belongs to none. A field's spec may have fields. */
 const PARTS = /[^{}]+|\{\{|\}\}|\{(?<field>[^{}]*(?:\{[^{}]*\}[^{}]*)*)\}|[{}]/g;
@@ -37,11 +30,11 @@ const FIELD =
   /^(?<name>[^!:[.]*)(?<path>(?:[.[][^!:]*)?)(?:!(?<conversion>[^:]*))?(?::(?<spec>.*))?$/s;
 
 /** Fills the fields of a text as Python's `str.format` does with named values. */
-function formatText(template: string, given: FormatValues, context: NodeContext): string {
+function formatText(template: string, values: Values, context: NodeContext): string {
   const pieces = createTextPieces(context);
   for (const { 0: part, groups, index } of template.matchAll(PARTS)) {
     context.check();
-    if (groups?.['field'] !== undefined) pieces.add(filled(groups['field'], given, context));
+    if (groups?.['field'] !== undefined) pieces.add(filled(groups['field'], values, context));
     else if (part === '{' && index + 1 < template.length)
       return fail('ValueError', "expected '}' before end of string");
     else if (part === '{' || part === '}')
@@ -51,16 +44,17 @@ function formatText(template: string, given: FormatValues, context: NodeContext)
   return pieces.text();
 }
 
-function filled(field: string, given: FormatValues, context: NodeContext): string {
+function filled(field: string, values: Values, context: NodeContext): string {
   const { name = '', path = '', conversion, spec = '' } = FIELD.exec(field)?.groups ?? {};
-  const value = member(valueOf(name, given), path);
-  const isFloat = path === '' && given.floats.has(name);
+  const value = member(valueOf(name, values), path);
+  // A double does not tell 3.0 from 3.
+  const isFloat = path === '' && context.inputTypes?.[`values.${name}`] === 'FLOAT';
   const shown = { value: converted(value, { conversion, isFloat }), isFloat };
-  const fullSpec = spec.includes('{') ? formatText(spec, given, context) : spec;
+  const fullSpec = spec.includes('{') ? formatText(spec, values, context) : spec;
   return fullSpec === '' ? plainText(shown) : formatInSpec(shown, fullSpec, context);
 }
 
-function valueOf(name: string, { values }: FormatValues): Value {
+function valueOf(name: string, values: Values): Value {
   if (/^\d*$/.test(name)) {
     const message = `Replacement index ${Number(name)} out of range for positional args tuple`;
     return fail('IndexError', message);

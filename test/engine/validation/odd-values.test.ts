@@ -123,10 +123,7 @@ describe('the file of a loader', () => {
       2: node('MaskPreview', { mask: ['1', 0] }),
       3: node('PreviewImage', {}),
     };
-    const { native } = refused(
-      graph,
-      new Map([['1', [{ nodeId: '1', input: 'image', value: 'none.png' }]]]),
-    );
+    const { native } = refused(graph, new Map([['1', [{ input: 'image', value: 'none.png' }]]]));
     expect(told(native, '1')).toEqual([
       ['value_not_in_list', '', expect.stringContaining("channel: 'none' not in")],
       ['custom_validation_failed', '', 'image - Invalid image file: none.png'],
