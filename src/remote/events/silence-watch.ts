@@ -31,13 +31,10 @@ export function watchSilence(
   const { opening, first, last, requestTurn, jitter } = options;
   let waitMs = first;
   let timer = setTimeout(scheduleCheck, jitter(waitMs));
-  /** True while the first timer runs, which can be restarted unchanged. */
-  let isFirst = true;
   let cancelTurn = (): void => {};
   let events = 0;
 
   function scheduleCheck(): void {
-    isFirst = false;
     cancelTurn = requestTurn(checkNow);
   }
 
@@ -59,16 +56,10 @@ export function watchSilence(
 
   return {
     noteActivity() {
-      const startMs = events++ < STATE_EVENTS ? opening : first;
-      if (isFirst && waitMs === startMs) return void timer.refresh();
-      waitMs = startMs;
-      isFirst = true;
-      restart(startMs);
+      waitMs = events++ < STATE_EVENTS ? opening : first;
+      restart(waitMs);
     },
-    checkAgainIn(ms) {
-      isFirst = false;
-      restart(ms);
-    },
+    checkAgainIn: restart,
     close,
   };
 }
