@@ -15,25 +15,18 @@ export type ProxyOutcome = 'answered' | 'unreachable' | 'lost' | 'doubtful';
 /** One call that is being passed through. */
 export type ProxyCall = ReturnType<typeof createProxyCall>;
 
-type Options = {
-  readonly proxyExchange: ProxyExchange;
-  readonly proxyRequest: ProxyRequest;
-  readonly connectTimeoutMs: number;
-  readonly resolve: (proxyOutcome: ProxyOutcome) => void;
-};
-
 /**
  * How long the rest of an upload is read after its answer: to close at once would lose the answer.
  */
 const DRAIN_TIMEOUT_MS = 10_000;
 const MAX_SHORT_BYTES = 64 * 1024;
 
-export function createProxyCall({
-  proxyExchange,
-  proxyRequest,
-  connectTimeoutMs,
-  resolve,
-}: Options) {
+export function createProxyCall(
+  proxyExchange: ProxyExchange,
+  proxyRequest: ProxyRequest,
+  connectTimeoutMs: number,
+  resolve: (proxyOutcome: ProxyOutcome) => void,
+) {
   const { req, res } = proxyExchange;
   let request: ClientRequest | undefined;
   let stage: 'unsent' | 'sent' | 'answering' | 'over' = 'unsent';

@@ -51,12 +51,7 @@ export function createRelay(origin: string, limits: Partial<RelayLimits> = {}): 
     send: (exchange, proxyRequest) =>
       new Promise((resolve) => {
         const { req, res } = exchange;
-        const call = createProxyCall({
-          proxyExchange: exchange,
-          proxyRequest,
-          connectTimeoutMs,
-          resolve,
-        });
+        const call = createProxyCall(exchange, proxyRequest, connectTimeoutMs, resolve);
         const options = { method: req.method, buffer: req };
         // The library removes the framing of a `DELETE`, so it sees a `POST`.
         const { socket } = req;
