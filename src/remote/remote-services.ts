@@ -12,6 +12,7 @@ import { DEFAULT_REMOTE_LIMITS, type RemoteLimits } from './limits.ts';
 import { createLinks } from './calls/upstream-links.ts';
 import { createUploadPaths } from './files/upload-paths.ts';
 import { Connections } from './calls/connections.ts';
+import type { RequestHeaders } from './calls/exchange.ts';
 import { createJobSearch } from './job-search.ts';
 import { createOutputReader } from './files/output-ids.ts';
 import { StreamSlots } from './events/stream-slots.ts';
@@ -38,7 +39,7 @@ export type RemoteOptions = {
    */
   readonly isWatched?: (user: string, jobId: string) => boolean;
   /** Returns the headers that tell the service the trace of the current call. */
-  readonly traceHeaders?: (() => { readonly [name: string]: string }) | undefined;
+  readonly traceHeaders?: (() => RequestHeaders) | undefined;
   readonly clock?: Clock;
 };
 

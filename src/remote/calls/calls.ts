@@ -4,7 +4,7 @@ import { errorCodeOf } from '../../protocol/error-codes.ts';
 import { type Result, type V2Error, ok, v2Error } from '../../protocol/job-api.ts';
 import { readRetryAfter } from '../../http/retry-after.ts';
 import type { Account } from './accounts.ts';
-import type { HttpAnswer } from './exchange.ts';
+import type { HttpAnswer, RequestHeaders } from './exchange.ts';
 import { logTooLarge, tooLargePart, type Connections, type HttpRequest } from './connections.ts';
 import { type ServiceReply, lostError, readBody, retryAfterMs, toError } from './errors.ts';
 import type { UpstreamCapabilities } from '../capabilities.ts';
@@ -14,7 +14,7 @@ import type { UpstreamLinks } from './upstream-links.ts';
 type UpstreamCall = {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE';
   readonly path: string;
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: RequestHeaders;
   readonly body?: string | AsyncIterable<Buffer>;
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;

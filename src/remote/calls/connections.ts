@@ -6,15 +6,14 @@ import {
   type AnswerBounds,
   AnswerTooLarge,
   type HttpAnswer,
+  type RequestHeaders,
   type WholeAnswer,
   openAnswer,
   readWhole,
 } from './exchange.ts';
 
-type Headers = Readonly<Record<string, string>>;
-
 export type HttpRequest = Omit<Dispatcher.RequestOptions, 'headers'> & {
-  readonly headers: Headers;
+  readonly headers: RequestHeaders;
 };
 
 type Sent = Dispatcher.RequestOptions & { readonly onSent?: () => void };
@@ -40,9 +39,9 @@ export class Connections {
   /** A pool of its own: bodies must not occupy the connections of calls. */
   readonly #bodies: Pool;
   readonly #bounds: AnswerBounds;
-  readonly #traceHeaders: () => Headers;
+  readonly #traceHeaders: () => RequestHeaders;
 
-  constructor(origin: string, limits: RemoteLimits, traceHeaders = (): Headers => ({})) {
+  constructor(origin: string, limits: RemoteLimits, traceHeaders = (): RequestHeaders => ({})) {
     const connect = { timeout: limits.connectTimeoutMs };
     this.#calls = new Pool(origin, { connect, connections: limits.connections, pipelining: 1 });
     this.#bodies = new Pool(origin, { connect, pipelining: 1 });

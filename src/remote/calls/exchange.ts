@@ -3,6 +3,8 @@ import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { createInterimAnswerCounter } from '../../http/head-limits.ts';
 
+export type RequestHeaders = Readonly<Record<string, string>>;
+
 type AnswerHead = { readonly status: number; readonly headers: IncomingHttpHeaders };
 
 /** An answer whose body is not read yet. */

@@ -3,13 +3,13 @@ import type { Readable } from 'node:stream';
 import { type ByteRange, type ContentBytes, type Result, ok } from '../../protocol/job-api.ts';
 import { invalidAnswer } from '../calls/errors.ts';
 import type { RemoteClient } from '../calls/calls.ts';
-import type { OpenAnswer } from '../calls/exchange.ts';
+import type { OpenAnswer, RequestHeaders } from '../calls/exchange.ts';
 import { resumedBytes } from '../../blobs/resumed-bytes.ts';
 
 type BytesRequest = {
   readonly range?: ByteRange | undefined;
   /** Requests a part of exactly the same bytes again. */
-  readonly fetch: (headers: Readonly<Record<string, string>>) => Promise<Result<OpenAnswer>>;
+  readonly fetch: (headers: RequestHeaders) => Promise<Result<OpenAnswer>>;
 };
 
 type BytePart = ByteRange & { readonly totalBytes: number };

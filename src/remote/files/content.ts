@@ -11,7 +11,7 @@ import { decodedPart } from '../../protocol/request-target.ts';
 import type { Account } from '../calls/accounts.ts';
 import { tooLargePart } from '../calls/connections.ts';
 import { type RemoteClient, isAccountWide, pausedError } from '../calls/calls.ts';
-import type { OpenAnswer } from '../calls/exchange.ts';
+import type { OpenAnswer, RequestHeaders } from '../calls/exchange.ts';
 import { contentBytes, rangeHeader } from './content-bytes.ts';
 import { AddressRefused, type ForeignLinks } from './foreign-links.ts';
 import { invalidAnswer, lostError, unreachable, readRefusal } from '../calls/errors.ts';
@@ -29,8 +29,6 @@ type ContentRequest = {
   readonly range?: ByteRange | undefined;
 };
 
-type Headers = Readonly<Record<string, string>>;
-
 /** Returns the bytes, or a link to them. The key is sent to the upstream itself only. */
 export function openRemoteContent(
   options: ContentOptions,
@@ -46,7 +44,7 @@ async function openById(
   request: ContentRequest,
 ): Promise<Result<Content>> {
   const { range } = request;
-  const fetch = (headers: Headers) => fetchContent(options, request, headers);
+  const fetch = (headers: RequestHeaders) => fetchContent(options, request, headers);
   const head = await fetch(range ? rangeHeader(range) : {});
   if (!head.ok) return head;
   if (head.value.status >= 300) return redirectContent(options, request, head.value);
@@ -60,7 +58,7 @@ async function openById(
 async function fetchContent(
   { calls, links, limits, clock }: ContentOptions,
   { account, assetId }: ContentRequest,
-  headers: Headers,
+  headers: RequestHeaders,
 ): Promise<Result<OpenAnswer>> {
   const path = contentPath(links, assetId);
   let answer: Result<OpenAnswer> = { ok: false, error: unreachable() };
@@ -141,7 +139,7 @@ async function openLink(
   }
 
   /** Fetches a link, whatever expiry it states: clocks differ. */
-  async function fetchLink(headers: Headers): Promise<Result<OpenAnswer>> {
+  async function fetchLink(headers: RequestHeaders): Promise<Result<OpenAnswer>> {
     const head = await options.foreignLinks.open(location, headers);
     if (head.ok && (head.status === 200 || head.status === 206)) return ok(head);
     if (head.ok) head.body.destroy();
@@ -150,7 +148,7 @@ async function openLink(
     return linkFailed(head.ok ? head.status : 0);
   }
 
-  async function fetchLinkOrRenew(headers: Headers): Promise<Result<OpenAnswer>> {
+  async function fetchLinkOrRenew(headers: RequestHeaders): Promise<Result<OpenAnswer>> {
     const first = await fetchLink(headers);
     if (first.ok || first.error.status === 416) return first;
     return (await renew()) ? fetchLink(headers) : first;

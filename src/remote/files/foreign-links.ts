@@ -4,7 +4,7 @@ import { Agent } from 'undici';
 import type { RemoteLimits } from '../limits.ts';
 import type { RedirectHost } from '../../config/upstream.ts';
 import { redirectTarget } from '../calls/upstream-links.ts';
-import { type HttpAnswer, openAnswer } from '../calls/exchange.ts';
+import { type HttpAnswer, type RequestHeaders, openAnswer } from '../calls/exchange.ts';
 
 /**
  * Where an address is: `public` on the internet, `private` in some network or on this machine.
@@ -107,7 +107,7 @@ export interface ForeignLinks {
    * Returns the head of the answer at the end of the link. A link to a forbidden address is a
    * lost call with the cause `AddressRefused`.
    */
-  readonly open: (link: string, headers: Readonly<Record<string, string>>) => Promise<HttpAnswer>;
+  readonly open: (link: string, headers: RequestHeaders) => Promise<HttpAnswer>;
   close(): Promise<void>;
 }
 
@@ -159,7 +159,7 @@ export function createForeignLinks(
     return `${url.host} is in a private network`;
   }
 
-  function send(url: URL, headers: Readonly<Record<string, string>>): Promise<HttpAnswer> {
+  function send(url: URL, headers: RequestHeaders): Promise<HttpAnswer> {
     return openAnswer(agents[kindOf(url)], {
       origin: url.origin,
       path: url.pathname + url.search,
@@ -170,10 +170,7 @@ export function createForeignLinks(
     });
   }
 
-  async function follow(
-    link: string,
-    headers: Readonly<Record<string, string>>,
-  ): Promise<HttpAnswer> {
+  async function follow(link: string, headers: RequestHeaders): Promise<HttpAnswer> {
     let url = new URL(link);
     for (let hop = 1; hop <= MAX_HOPS; hop++) {
       const reason = refusalReasonOf(url);
