@@ -3,7 +3,7 @@ import { createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { Clock } from '../../lib/clock.ts';
+import type { TimeSource } from '../../lib/clock.ts';
 import { createHasher } from '../../lib/hash.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
 import { readAtMost } from '../../lib/read-at-most.ts';
@@ -25,18 +25,12 @@ const ABANDONED_AFTER_MS = 24 * 60 * 60_000;
 const MAX_READ_BYTES = 2 ** 32;
 const NOTHING = new Uint8Array();
 
-type BucketBlobsOptions = {
-  readonly objects: Objects;
-  /** The same objects, for jobs: their calls are repeated for longer. */
-  readonly jobObjects: Objects;
-  readonly clock: Clock;
-};
-
 /**
  * Creates blobs in a bucket. Each one is an object whose key is its hash. S3 shows an object only
  * when all its bytes have arrived. Every part is sent with its SHA-256, which the server compares.
+ * `jobObjects` are the same objects, for jobs: their calls are repeated for longer.
  */
-export function createBucketBlobs({ objects, jobObjects, clock }: BucketBlobsOptions): Blobs {
+export function createBucketBlobs(objects: Objects, jobObjects: Objects, clock: TimeSource): Blobs {
   const markRecorded = (hash: string): Promise<void> => objects.remove(markerKey(hash));
 
   /**

@@ -12,13 +12,6 @@ import { resumedBytes } from '../resumed-bytes.ts';
 import { type BucketCall, SHORT_CALL } from './client.ts';
 import { BucketError } from './errors.ts';
 
-type ObjectsOptions = {
-  readonly s3: S3;
-  readonly source: BucketSource;
-  readonly call: BucketCall;
-  readonly sizes?: TransferSizes | undefined;
-};
-
 export type TransferSizes = {
   /** Larger objects are uploaded in parts of this size. A part needs the same amount of memory. */
   readonly partBytes: number;
@@ -27,13 +20,6 @@ export type TransferSizes = {
 };
 
 type ObjectFacts = { readonly sizeBytes: number; readonly modifiedAtMs: number };
-
-/** A part of an object. `end` is inclusive; without it the part ends with the object. */
-type Part = {
-  readonly start: number;
-  readonly end: number | undefined;
-  readonly etag?: string | undefined;
-};
 
 const TRANSFER_SIZES: TransferSizes = { partBytes: 8 * 2 ** 20, copyBytes: 5 * 2 ** 30 };
 /** These two limit the memory for uploads of files. */
@@ -53,7 +39,7 @@ export class Objects {
   readonly #sizes: TransferSizes;
   readonly #withFile = createSemaphore(FILES_AT_A_TIME);
 
-  constructor({ s3, source, call, sizes = TRANSFER_SIZES }: ObjectsOptions) {
+  constructor(s3: S3, source: BucketSource, call: BucketCall, sizes = TRANSFER_SIZES) {
     this.#s3 = s3;
     this.#bucket = source.bucket;
     this.#prefix = source.prefix;
@@ -116,7 +102,7 @@ export class Objects {
   /** Opens an object, or a range of it. An interrupted read continues at the same byte. */
   async open(key: string, range?: ByteRange): Promise<Readable | undefined> {
     const { start, end } = range ?? { start: 0, end: undefined };
-    const first = await this.#get(key, { start, end });
+    const first = await this.#get(key, start, end);
     if (first === undefined) return undefined;
     const { body, sizeBytes, etag } = first;
     let reached = start;
@@ -126,7 +112,7 @@ export class Objects {
       resumes = at > reached ? 1 : resumes + 1;
       reached = at;
       const mayResume = resumes <= MAX_RESUMES;
-      const rest = mayResume ? await this.#get(key, { start: at, end, etag }) : undefined;
+      const rest = mayResume ? await this.#get(key, at, end, etag) : undefined;
       if (rest) return rest.body;
       throw new BucketError('an object broke off while it was read');
     };
@@ -212,9 +198,12 @@ export class Objects {
     }
   }
 
+  /** Opens a part of an object. `end` is inclusive; without it the part ends with the object. */
   async #get(
     key: string,
-    { start, end, etag }: Part,
+    start: number,
+    end?: number,
+    etag?: string,
   ): Promise<{ body: Readable; sizeBytes: number; etag: string | undefined } | undefined> {
     const isWhole = start === 0 && end === undefined;
     const Range = isWhole ? undefined : `bytes=${start}-${end ?? ''}`;

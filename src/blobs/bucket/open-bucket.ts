@@ -36,8 +36,8 @@ export async function openBucket(options: OpenBucketOptions): Promise<OpenedBuck
   const call = createCalls(source.bucket, log);
   const s3 = openClient(source, RETRY_FOR_MS.caller, clock);
   const jobS3 = openClient(source, RETRY_FOR_MS.job, clock);
-  const objects = new Objects({ s3, source, call, sizes });
-  const jobObjects = new Objects({ s3: jobS3, source, call, sizes });
+  const objects = new Objects(s3, source, call, sizes);
+  const jobObjects = new Objects(jobS3, source, call, sizes);
   const identity = identityOf(bucketUrl(source), objects);
   function close(): void {
     s3.destroy();
@@ -52,7 +52,7 @@ export async function openBucket(options: OpenBucketOptions): Promise<OpenedBuck
     });
   }
   return {
-    blobs: createBucketBlobs({ objects, jobObjects, clock }),
+    blobs: createBucketBlobs(objects, jobObjects, clock),
     objects,
     identity,
     watch(folderId) {

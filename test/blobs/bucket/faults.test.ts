@@ -258,7 +258,7 @@ describe('a server that answers late or not at all', () => {
       server.close().closeAllConnections();
       vi.unstubAllEnvs();
     });
-    return new Objects({ s3, source, call: createCalls('files', silentLogger()) });
+    return new Objects(s3, source, createCalls('files', silentLogger()));
   }
 
   test('a call without an answer fails after five seconds', async () => {
