@@ -32,10 +32,8 @@ export function createDiskCopy({ root, source, log }: DiskCopyOptions): DiskCopy
         const { mtimeMs } = await stat(path);
         const whole = await readFile(path);
         const end = whole.indexOf('\n');
-        const header = JSON.parse(whole.toString('utf8', 0, end)) as TextOrigin & {
-          source: string;
-        };
-        const { source: copied, ...origin } = header;
+        const header: unknown = JSON.parse(whole.toString('utf8', 0, end));
+        const { source: copied, ...origin } = header as TextOrigin & { source: string };
         if (copied !== source) return undefined;
         return { ...origin, bytes: whole.subarray(end + 1), confirmedAtMs: mtimeMs };
       } catch {

@@ -45,7 +45,10 @@ export class PromptTakeover {
       discover: (key) => this.discover(key),
       trackUser: (user, logs) => this.#trackUser(user, logs),
       liveKeys: (user) => prompts.liveKeys(user),
-      forgetUser: (user) => this.#forgetUser(user),
+      forgetUser: (user) => {
+        this.#withoutCredential.take(user);
+        this.#parts.follower.forgetUser(user);
+      },
       endOf: (key) => this.#endOf(key),
       cancelRequested,
       resultFetched: (user, id) => void hub.channels.discardFetched(user, [id]),
@@ -79,11 +82,6 @@ export class PromptTakeover {
     const rows = [...ended, ...live].flatMap((row) => row ?? []);
     const shown = new Set(await withEntries(rows.map(({ key }) => key)));
     for (const row of rows) if (shown.has(row.key)) this.#track(row);
-  }
-
-  #forgetUser(user: string): void {
-    this.#withoutCredential.take(user);
-    this.#parts.follower.forgetUser(user);
   }
 
   #track(row: PromptRow): LivePrompt {

@@ -73,11 +73,8 @@ export function pruneTo(graph: Graph, targets: readonly string[]): Graph {
 const MAX_ATTRIBUTION_STEPS = 200_000;
 
 type Attribution = {
-  /**
-   * For each target that fails, a failing node that it depends on; `undefined`: no such node is
-   * known.
-   */
-  readonly causes: ReadonlyMap<string, string | undefined>;
+  /** For each target that fails, a failing node that it depends on. */
+  readonly causes: ReadonlyMap<string, string>;
   /** Returns all nodes that a target depends on. */
   readonly neededBy: (target: string) => readonly string[];
   readonly isFailing: (id: string) => boolean;
@@ -94,10 +91,10 @@ export function* targetsByFailingNode(
   const byNode = new Map<string, string[]>();
   let steps = 0;
   for (const target of targets) {
-    if (!causes.has(target)) continue;
+    const cause = causes.get(target);
+    if (cause === undefined) continue;
     if (steps > MAX_ATTRIBUTION_STEPS) {
-      const cause = causes.get(target);
-      if (cause !== undefined) addTo(byNode, cause, target);
+      addTo(byNode, cause, target);
       continue;
     }
     const needed = neededBy(target);

@@ -105,8 +105,10 @@ export function v1OutputsOf(
   files: KnownFiles,
   graph: Graph,
 ): ReadonlyMap<string, NodeOutput> {
+  const owners = new Map<string, Output[]>();
+  for (const output of job.outputs.filter(isListed)) addTo(owners, ownerOf(output, graph), output);
   const shown = new Map<string, NodeOutput>();
-  for (const [nodeId, outputs] of byOwner(job.outputs, graph)) {
+  for (const [nodeId, outputs] of owners) {
     const output = v1FilesOf(outputs, files, classOf(graph, nodeId));
     if (Object.keys(output).length > 0) shown.set(nodeId, output);
   }
@@ -115,16 +117,6 @@ export function v1OutputsOf(
     if (output) shown.set(nodeId, output);
   }
   return shown;
-}
-
-/** Returns the listed outputs of each node, with the nodes in the order of their first output. */
-function byOwner(outputs: Iterable<Output>, graph: Graph): ReadonlyMap<string, readonly Output[]> {
-  const owners = new Map<string, Output[]>();
-  for (const output of outputs) {
-    if (!isListed(output)) continue;
-    addTo(owners, ownerOf(output, graph), output);
-  }
-  return owners;
 }
 
 function isVideo({ content_type: contentType, type }: Output): boolean {

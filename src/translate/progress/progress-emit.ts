@@ -1,5 +1,6 @@
 import type { NodeOutput, V1Message, NodeState } from '../../protocol/v1.ts';
 import { isSameJson } from '../../protocol/json.ts';
+import type { DocumentedException } from '../exception-types.ts';
 import { classOf, displayNode } from '../graph.ts';
 import { frameOutput, shortIds, newestThatFit } from './frame-limits.ts';
 import type { Output } from '../../protocol/v2.ts';
@@ -213,9 +214,9 @@ function emit(update: ProgressUpdate, message: V1Message): void {
 export function emitForHistory(
   update: ProgressUpdate,
   message: V1Message,
-  exception: Pick<ProgressEffect & { kind: 'json' }, 'documented'> = {},
+  documented?: DocumentedException,
 ): void {
-  update.effects.push({ kind: 'json', message, ...exception });
+  update.effects.push({ kind: 'json', message, ...(documented && { documented }) });
   update.state.messages = [...update.state.messages, [message.type, message.data]];
 }
 

@@ -99,7 +99,7 @@ function endWithError(update: ProgressUpdate, outcome: 'failed' | 'lost', error:
   emitPendingState(update);
   update.state.error = error;
   const { own, documented } = exceptionTypes(error);
-  emitForHistory(update, errorMessage(update, error, own), { documented });
+  emitForHistory(update, errorMessage(update, error, own), documented);
   closeProgress(update, outcome);
 }
 
