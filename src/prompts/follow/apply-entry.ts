@@ -136,8 +136,13 @@ export class EntryApplier {
         this.#markReceived(group, position);
     }
     for (const effect of effects) {
-      if (effect.kind === 'end') this.#endEffect = effect;
-      else await this.#frameSender.send(effect, position);
+      if (effect.kind === 'end') {
+        this.#endEffect = effect;
+        continue;
+      }
+      // Frames of other prompts come between these only while a picture is fetched.
+      const sent = this.#frameSender.send(effect, position);
+      if (sent) await sent;
     }
   }
 

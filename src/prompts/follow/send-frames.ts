@@ -8,6 +8,8 @@ import { PREVIEW_HEAD_BYTES } from '../prompt-event-log.ts';
 
 type FrameEffect = FrameOf<PictureEffect>;
 
+type FetchedPicture = Extract<PictureEffect, { readonly assetId: string }>;
+
 /**
  * Last stage of the progress pipeline: sends the effects of a prompt to its channel, except the
  * end.
@@ -21,14 +23,27 @@ export class FrameSender {
     this.#ports = ports;
   }
 
-  /** Sends the effect, or keeps it for a late socket. */
-  async send(effect: FrameEffect, position: number): Promise<void> {
-    const { channel } = this.#prompt;
+  /**
+   * Sends the effect, or keeps it for a late socket. `undefined`: that is done; only a picture that
+   * has to be fetched takes time.
+   */
+  send(effect: FrameEffect, position: number): Promise<void> | undefined {
     const picture = 'picture' in effect ? effect.picture : undefined;
+    if (picture && 'assetId' in picture) return this.#sendFetched(effect, picture, position);
+    const frame = toFrame(effect, picture && toPicture(picture, picture.bytes));
+    if (frame) this.#prompt.channel.send(frame, position);
+    return undefined;
+  }
+
+  async #sendFetched(
+    effect: FrameEffect,
+    picture: FetchedPicture,
+    position: number,
+  ): Promise<void> {
+    const { channel } = this.#prompt;
     const load = async (): Promise<Frame | undefined> =>
-      toFrame(effect, picture && toPicture(picture, await this.#bytesOf(picture)));
-    if (picture && 'assetId' in picture && !this.#hasReceiver())
-      return channel.sendLater(load, position);
+      toFrame(effect, toPicture(picture, await this.#fetch(picture.assetId)));
+    if (!this.#hasReceiver()) return channel.sendLater(load, position);
     const frame = await load();
     if (frame) channel.send(frame, position);
   }
@@ -39,9 +54,7 @@ export class FrameSender {
     return this.#ports.records.eventLog.isLeader(key) || channel.hasListener();
   }
 
-  async #bytesOf(picture: PictureEffect): Promise<Uint8Array | undefined> {
-    if ('bytes' in picture) return picture.bytes;
-    const { assetId } = picture;
+  async #fetch(assetId: string): Promise<Buffer | undefined> {
     const { caller } = this.#prompt;
     let err: unknown;
     try {

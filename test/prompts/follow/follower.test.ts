@@ -309,3 +309,14 @@ test('closing does not wait for a history that cannot be written: the next proce
   await follower.close();
   expect([histories, livePrompts.has(prompt)]).toEqual([[], true]);
 });
+
+test('no frame of another prompt comes between the frames of one event', async () => {
+  const { follower, subscribers, socket } = open({});
+  follower.trackPrompt({ ...NEW_PROMPT, key: 'k2', promptId: 'p2' }, { user: 'u' });
+  const data = { phase: 'started', node_id: '1' } as const;
+  const input = { kind: 'event', event: { event: 'x_node', data }, atMs: 0 } as const;
+  await Promise.all(subscribers.map((subscriber) => subscriber.apply({ kind: 'input', input }, 0)));
+  const ids = socket.messages().map((message) => message.data.prompt_id as string);
+  expect(ids).toEqual([...ids].toSorted());
+  expect(ids).toHaveLength(8);
+});

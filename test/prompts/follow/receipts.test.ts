@@ -1,6 +1,5 @@
 // Other servers keep no frame that counts as received here, so an entry counts when all of its frames were sent.
 import { Readable } from 'node:stream';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { createDeferred } from '../../../src/lib/concurrency.ts';
 import { Follower } from '../../../src/prompts/follow/follower.ts';
@@ -67,7 +66,6 @@ test('an entry counts when its picture was read and sent, not when a socket got 
   const { apply, connect, receipts, endRead } = open();
   await apply({ kind: 'released' }, 1);
   const applied = apply(SENT_PICTURE, 2);
-  await nextTurn();
   const socket = connect();
   expect(socket.heard().at(-1)).toBe('executing:1');
   expect(receipts).toEqual(['client 1']);
@@ -81,7 +79,6 @@ test('a picture that is read when the socket is gone is not received', async () 
   const { apply, connect, receipts, endRead } = open();
   await apply({ kind: 'released' }, 1);
   const applied = apply(SENT_PICTURE, 2);
-  await nextTurn();
   connect().close();
   endRead();
   await applied;
