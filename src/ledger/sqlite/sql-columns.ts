@@ -14,15 +14,11 @@ export function sqlColumns<Kind extends RecordKind>(kind: Kind) {
   const names = Object.keys(columns) as Name[];
   const flags = names.filter((name) => columns[name].type === 'flag');
   const selected = (name: Name): string => `${columns[name].sql} AS "${name}"`;
-  // A loop is faster than a callback here; a prompt writes over a hundred values.
-  const valuesOf = (row: Partial<Row>, given: readonly Name[]): SqlValue[] => {
-    const values: SqlValue[] = [];
-    for (const name of given) {
+  const valuesOf = (row: Partial<Row>, given: readonly Name[]): SqlValue[] =>
+    given.map((name) => {
       const value: unknown = row[name];
-      values.push(typeof value === 'boolean' ? Number(value) : (value as SqlValue));
-    }
-    return values;
-  };
+      return typeof value === 'boolean' ? Number(value) : (value as SqlValue);
+    });
   const sqlNames = names.map((name) => columns[name].sql);
   return {
     table,
