@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import type { FileInput, LocalFile, OutputRef, Plan, Step, WorkflowFile } from './session-plan.ts';
-import type { Session, SessionEvent } from './session.ts';
+import type { Session, SessionEvent, SessionJob } from './session.ts';
 import { assetRefText } from '../protocol/asset-refs.ts';
 import { type Json, LosslessNumber, prettyJson } from '../protocol/json.ts';
 import type { Graph } from '../protocol/v2.ts';
@@ -12,131 +12,148 @@ const PARTNER_KEY = 'api_key_comfy_org';
 
 /** Returns the v2 steps that do the same as a recorded v1 session. */
 export function planFrom(session: Session): Plan {
-  const planner = createPlanner(session);
+  const planner = new Planner(session);
   for (const event of session.events) planner[event.kind](event as never);
   return planner.finish();
 }
 
-function createPlanner(session: Session) {
-  const steps: Step[] = [];
-  const files = new Map<string, LocalFile>();
+/** Its public methods but `finish` are named as the kinds of events. */
+class Planner {
+  readonly #session: Session;
+  readonly #steps: Step[] = [];
+  readonly #files = new Map<string, LocalFile>();
   /** For each job id, the variable of the job in the code. */
-  const jobs = new Map<string, string>();
-  const awaitedJobs = new Set<string>();
-  const savedOutputs = new Set<string>();
+  readonly #jobs = new Map<string, string>();
+  readonly #awaitedJobs = new Set<string>();
+  readonly #savedOutputs = new Set<string>();
   /** For the asset id of an upload, the id of the output with the same bytes. */
-  const reuploads = new Map<string, string>();
-  const uploadedHashes = new Set<string>();
-  const notes = new Set<string>();
-  const inputNameOf = createLocalNames();
-  const outputNameOf = createLocalNames();
-  const outputsOf = (jobId: string) => session.jobs.get(jobId)?.outputs ?? [];
+  readonly #reuploads = new Map<string, string>();
+  readonly #uploadedHashes = new Set<string>();
+  readonly #notes = new Set<string>();
+  readonly #inputNameOf = createLocalNames();
+  readonly #outputNameOf = createLocalNames();
 
-  /** Plans an upload, unless an earlier output has the same bytes: then later jobs use that output. */
-  function upload(event: EventOf<'upload'>): void {
-    const { assetId, hash } = event;
-    const output = hash === undefined || uploadedHashes.has(hash) ? undefined : outputWith(hash);
-    if (hash !== undefined) uploadedHashes.add(hash);
-    if (output === undefined) return void addFile(event);
-    reuploads.set(assetId, output);
+  constructor(session: Session) {
+    this.#session = session;
   }
 
-  function outputWith(hash: string): string | undefined {
-    const outputs = [...jobs.keys()].flatMap((jobId) => outputsOf(jobId));
+  /** Plans an upload, unless an earlier output has the same bytes: then later jobs use that output. */
+  upload(event: EventOf<'upload'>): void {
+    const { assetId, hash } = event;
+    const output =
+      hash === undefined || this.#uploadedHashes.has(hash) ? undefined : this.#outputWith(hash);
+    if (hash !== undefined) this.#uploadedHashes.add(hash);
+    if (output === undefined) return void this.#addFile(event);
+    this.#reuploads.set(assetId, output);
+  }
+
+  submit({ jobId, workflow: graph, ...more }: EventOf<'submit'>): void {
+    const number = this.#jobs.size + 1;
+    const workflow = {
+      path: `workflow-${number}.json`,
+      ...workflowText(graph, (...file) => this.#sourceOf(...file)),
+    };
+    const job = `job_${number}`;
+    this.#jobs.set(jobId, job);
+    const needsPartnerKey = more.secrets.includes(PARTNER_KEY);
+    this.#steps.push({ kind: 'submit', job, workflow, needsPartnerKey });
+    for (const name of more.secrets) if (name !== PARTNER_KEY) this.#notes.add(secretLeftOut(name));
+    if (more.hasExtraPngInfo) this.#notes.add(PNG_INFO_NOTE);
+  }
+
+  refused({ code, message }: EventOf<'refused'>): void {
+    this.#notes.add(`A workflow was refused (${commentSafe(code)}): ${commentSafe(message)}`);
+  }
+
+  download({ assetId, filename, rendering }: EventOf<'download'>): void {
+    if (rendering !== undefined)
+      this.#notes.add(`${commentSafe(filename)}, ${commentSafe(rendering)}: ${NOT_RENDERED}`);
+    if (!this.#outputRefOf(assetId)) this.#notes.add(`${commentSafe(filename)}: ${NO_JOB_MADE_IT}`);
+    this.#save(assetId, filename);
+  }
+
+  /** Plans a cancel when the job runs, if it had run in v1; after its end, if it had ended. */
+  cancel({ jobId }: EventOf<'cancel'>): void {
+    const job = this.#jobs.get(jobId);
+    const known = this.#session.jobs.get(jobId);
+    if (job === undefined) return;
+    if (known !== undefined && known.status !== 'canceled') this.#wait(jobId);
+    else if (known?.hasRun === true) this.#steps.push({ kind: 'until-running', job });
+    this.#steps.push({ kind: 'cancel', job });
+  }
+
+  finish(): Plan {
+    for (const jobId of this.#jobs.keys()) this.#wait(jobId);
+    const { usedSocket } = this.#session;
+    return {
+      steps: this.#steps,
+      files: [...this.#files.values()],
+      usedSocket,
+      notes: [...this.#notes],
+    };
+  }
+
+  #outputWith(hash: string): string | undefined {
+    const outputs = [...this.#jobs.keys()].flatMap((jobId) => this.#outputsOf(jobId));
     return outputs.find((output) => output.hash === hash)?.id;
   }
 
-  function addFile(upload: Omit<EventOf<'upload'>, 'kind'>): LocalFile {
-    const known = files.get(upload.assetId);
+  #addFile(upload: Omit<EventOf<'upload'>, 'kind'>): LocalFile {
+    const known = this.#files.get(upload.assetId);
     if (known) return known;
     const { assetId, path: filePath, contentType } = upload;
-    const variable = `asset_${files.size + 1}`;
-    const path = inputNameOf(inputPathOf(filePath));
+    const variable = `asset_${this.#files.size + 1}`;
+    const path = this.#inputNameOf(inputPathOf(filePath));
     const file = { assetId, variable, path, filePath, contentType };
-    files.set(assetId, file);
-    steps.push({ kind: 'upload', file });
+    this.#files.set(assetId, file);
+    this.#steps.push({ kind: 'upload', file });
     return file;
   }
 
-  /** Plans to wait for a job, once, if its end was recorded. */
-  function wait(jobId: string): void {
-    const job = jobs.get(jobId);
-    const ended = session.jobs.get(jobId)?.status;
-    if (job === undefined || ended === undefined || awaitedJobs.has(job)) return;
-    awaitedJobs.add(job);
-    steps.push({ kind: 'wait', job, ended });
-    if (!session.usedSocket) return;
-    for (const { id, name, isStreamed } of outputsOf(jobId)) if (isStreamed) save(id, name);
+  #sourceOf(assetId: string, filePath = assetId): FileInput['from'] {
+    const place = this.#outputRefOf(this.#reuploads.get(assetId) ?? assetId);
+    if (place) this.#wait(place.jobId);
+    if (place) return { kind: 'output', place };
+    const path = filePath.replace(/^input\//, '');
+    return { kind: 'file', file: this.#addFile({ assetId, path, contentType: UNKNOWN_TYPE }) };
   }
 
-  function outputRefOf(assetId: string): (OutputRef & { readonly jobId: string }) | undefined {
-    for (const [jobId, job] of jobs) {
-      const output = outputsOf(jobId).find(({ id }) => id === assetId);
+  #save(assetId: string, filename: string): void {
+    const place = this.#outputRefOf(assetId);
+    const key = `${assetId} ${filename}`;
+    if (!place || this.#savedOutputs.has(key)) return;
+    this.#wait(place.jobId);
+    // `wait` also saves the outputs that v1 sent over the socket.
+    if (this.#savedOutputs.has(key)) return;
+    this.#savedOutputs.add(key);
+    this.#steps.push({ kind: 'download', place, path: this.#outputNameOf(filename) });
+  }
+
+  /** Plans to wait for a job, once, if its end was recorded. */
+  #wait(jobId: string): void {
+    const job = this.#jobs.get(jobId);
+    const ended = this.#session.jobs.get(jobId)?.status;
+    if (job === undefined || ended === undefined || this.#awaitedJobs.has(job)) return;
+    this.#awaitedJobs.add(job);
+    this.#steps.push({ kind: 'wait', job, ended });
+    if (!this.#session.usedSocket) return;
+    for (const { id, name, isStreamed } of this.#outputsOf(jobId))
+      if (isStreamed) this.#save(id, name);
+  }
+
+  #outputRefOf(assetId: string): (OutputRef & { readonly jobId: string }) | undefined {
+    for (const [jobId, job] of this.#jobs) {
+      const output = this.#outputsOf(jobId).find(({ id }) => id === assetId);
       if (!output) continue;
-      const ofNode = outputsOf(jobId).filter(({ nodeId }) => nodeId === output.nodeId);
+      const ofNode = this.#outputsOf(jobId).filter(({ nodeId }) => nodeId === output.nodeId);
       return { jobId, job, node: output.nodeId, index: ofNode.indexOf(output) };
     }
     return undefined;
   }
 
-  function sourceOf(assetId: string, filePath = assetId): FileInput['from'] {
-    const place = outputRefOf(reuploads.get(assetId) ?? assetId);
-    if (place) wait(place.jobId);
-    if (place) return { kind: 'output', place };
-    const path = filePath.replace(/^input\//, '');
-    return { kind: 'file', file: addFile({ assetId, path, contentType: UNKNOWN_TYPE }) };
+  #outputsOf(jobId: string): SessionJob['outputs'] {
+    return this.#session.jobs.get(jobId)?.outputs ?? [];
   }
-
-  function submit({ jobId, workflow: graph, ...more }: EventOf<'submit'>): void {
-    const number = jobs.size + 1;
-    const workflow = { path: `workflow-${number}.json`, ...workflowText(graph, sourceOf) };
-    const job = `job_${number}`;
-    jobs.set(jobId, job);
-    const needsPartnerKey = more.secrets.includes(PARTNER_KEY);
-    steps.push({ kind: 'submit', job, workflow, needsPartnerKey });
-    for (const name of more.secrets) if (name !== PARTNER_KEY) notes.add(secretLeftOut(name));
-    if (more.hasExtraPngInfo) notes.add(PNG_INFO_NOTE);
-  }
-
-  function save(assetId: string, filename: string): void {
-    const place = outputRefOf(assetId);
-    const key = `${assetId} ${filename}`;
-    if (!place || savedOutputs.has(key)) return;
-    wait(place.jobId);
-    // `wait` also saves the outputs that v1 sent over the socket.
-    if (savedOutputs.has(key)) return;
-    savedOutputs.add(key);
-    steps.push({ kind: 'download', place, path: outputNameOf(filename) });
-  }
-
-  function download({ assetId, filename, rendering }: EventOf<'download'>): void {
-    if (rendering !== undefined)
-      notes.add(`${commentSafe(filename)}, ${commentSafe(rendering)}: ${NOT_RENDERED}`);
-    if (!outputRefOf(assetId)) notes.add(`${commentSafe(filename)}: ${NO_JOB_MADE_IT}`);
-    save(assetId, filename);
-  }
-
-  function refused({ code, message }: EventOf<'refused'>): void {
-    notes.add(`A workflow was refused (${commentSafe(code)}): ${commentSafe(message)}`);
-  }
-
-  /** Plans a cancel when the job runs, if it had run in v1; after its end, if it had ended. */
-  function cancel({ jobId }: EventOf<'cancel'>): void {
-    const job = jobs.get(jobId);
-    const known = session.jobs.get(jobId);
-    if (job === undefined) return;
-    if (known !== undefined && known.status !== 'canceled') wait(jobId);
-    else if (known?.hasRun === true) steps.push({ kind: 'until-running', job });
-    steps.push({ kind: 'cancel', job });
-  }
-
-  function finish(): Plan {
-    for (const jobId of jobs.keys()) wait(jobId);
-    const { usedSocket } = session;
-    return { steps, files: [...files.values()], usedSocket, notes: [...notes] };
-  }
-
-  return { upload, submit, refused, download, cancel, finish };
 }
 
 const UNKNOWN_TYPE = 'application/octet-stream';
