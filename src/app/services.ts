@@ -118,7 +118,7 @@ export async function openServices(
     ...config.deprecationSettings,
     now,
     // The calls of a traced session prepare a migration, and do not count as use of v1.
-    countCall: sessionRecorder ? () => {} : usageCounter.count,
+    countCall: sessionRecorder ? () => {} : (call) => usageCounter.count(call),
   });
   const files = openFileServices(config, { store, ledger, auth, upstream, log, now });
   return {

@@ -8,7 +8,7 @@ import {
   effectOf,
 } from './brownout.ts';
 import type { NotifyClients } from '../sockets/hub.ts';
-import type { UsageCounter } from './usage-counter.ts';
+import type { CountedCall } from './usage-counter.ts';
 import { V1Error, plainError } from '../dialects/errors.ts';
 
 type DeprecationOptions = {
@@ -19,7 +19,7 @@ type DeprecationOptions = {
   readonly brownouts: readonly Brownout[];
   readonly now: () => number;
   /** Counts a call. Failed and refused calls also count. */
-  readonly countCall: UsageCounter['count'];
+  readonly countCall: (call: CountedCall) => void;
 };
 
 /** The headers that a page of another origin may read. */
@@ -27,7 +27,7 @@ export const DEPRECATION_HEADERS = 'Deprecation, Sunset, Link';
 
 /** Tells v1 clients that their API is deprecated: headers, notices and brownouts. */
 export class Deprecation {
-  readonly countCall: UsageCounter['count'];
+  readonly countCall: (call: CountedCall) => void;
   readonly #options: DeprecationOptions;
   readonly #commonHeaders: Readonly<Record<string, string>>;
 
