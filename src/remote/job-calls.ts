@@ -2,7 +2,6 @@ import { type JobCalls, isGone, ok } from '../protocol/job-api.ts';
 import { invalidAnswer } from './calls/errors.ts';
 import { readJob, readWorkflow } from './schemas.ts';
 import { submitJob } from './submit.ts';
-import { namesNoFile } from './files/file-references.ts';
 import type { RemoteServices } from './remote-services.ts';
 import type { RemoteClient } from './calls/calls.ts';
 
@@ -14,10 +13,10 @@ export function createJobCalls(services: RemoteServices): JobCalls {
   return {
     submit: (caller, request) =>
       accounts.with(caller, async (account) => {
-        if (namesNoFile(request)) return submitJob(services, account, request);
+        const workflow = uploadPaths.rewriteWorkflow(request.workflow, caller.user);
+        if (workflow === request.workflow) return submitJob(services, account, request);
         // The prepared JSON text is that of the old workflow, so it is left out.
         const { workflowJson: _, ...rest } = request;
-        const workflow = uploadPaths.rewriteWorkflow(request.workflow, caller.user);
         return submitJob(services, account, { ...rest, workflow });
       }),
     search: (caller, lost) =>

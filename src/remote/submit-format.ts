@@ -2,7 +2,7 @@ import { errorCodeOf } from '../protocol/error-codes.ts';
 import type { SubmitRequest, V2Error } from '../protocol/job-api.ts';
 import { isJsonObject, type Json, stringifyJson } from '../protocol/json.ts';
 import type { UpstreamCapabilities } from './capabilities.ts';
-import { hasFileRefs, inAssetMode, namesNoFile } from './files/file-references.ts';
+import { hasFileRefs, inAssetMode } from './files/file-references.ts';
 
 /** How one submission is written for one upstream. */
 export type SubmitFormat = Readonly<
@@ -21,7 +21,7 @@ const AUTH_TOKEN = 'auth_token_comfy_org';
 /** Returns the body of `POST /jobs`. */
 export function submitBody(request: SubmitRequest, format: SubmitFormat): string {
   const { workflow, extraData, metadata, order, provenance } = request;
-  const namedWorkflow = namesNoFile(request) ? workflow : inAssetMode(workflow, format.assetMode);
+  const namedWorkflow = inAssetMode(workflow, format.assetMode);
   const body: { [name: string]: Json } = {};
   const secrets = Object.entries(extraData).filter(
     ([name, secret]) => secret !== undefined && (name !== AUTH_TOKEN || format.authToken !== 'no'),

@@ -6,28 +6,22 @@ import type { AssetRef, Graph } from '../../protocol/v2.ts';
 import { type EngineFile, engineFileOf } from '../../protocol/engine-file.ts';
 import type { UpstreamCapabilities } from '../capabilities.ts';
 
-/**
- * True when a submission names no file, as most do. To search the prepared JSON text is faster than
- * a walk.
- */
-export function namesNoFile({ workflowJson }: SubmitRequest): boolean {
-  return workflowJson !== undefined && !workflowJson.includes('core/ASSET');
-}
-
 /** True when a submission has a file reference that could also be written as a path. */
-export function hasFileRefs(request: SubmitRequest): boolean {
-  if (namesNoFile(request)) return false;
-  return someRef(request.workflow, (ref) => filePathOf(ref) !== undefined);
+export function hasFileRefs({ workflow }: SubmitRequest): boolean {
+  return someRef(workflow, (ref) => filePathOf(ref) !== undefined);
 }
 
-/** Returns the workflow with its files named as an upstream of this kind requires. */
+/**
+ * Returns the workflow with its files named as an upstream of this kind requires; the same object if
+ * it names none.
+ */
 export function inAssetMode(workflow: Graph, mode: UpstreamCapabilities['assetMode']): Graph {
   const engineReferenceOf = (ref: Json) =>
     engineNameOf(ref) ?? (mode === 'string' ? filePathOf(ref) : undefined);
   return mapRefs(workflow, (ref) => engineReferenceOf(ref) ?? ref) as Graph;
 }
 
-/** Returns the workflow with `change` applied to the info of each file reference. */
+/** Returns the workflow with `change` applied to the info of each file reference, if it has any. */
 export function mapFileRefs(
   workflow: Graph,
   change: (info: AssetRef['info']) => AssetRef['info'],
