@@ -80,18 +80,22 @@ export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
   const isFirst = (body: ArrivingBody | undefined): boolean =>
     body !== undefined && body === arriving.values().next().value;
 
-  /** The memory that is kept free, so that any body can grow to its end when it is the first. */
-  function kept(): number {
+  /**
+   * The memory that is kept free once these bytes are reserved, so that any body can grow to its end
+   * when it is the first.
+   */
+  function kept(bytes: number, body: ArrivingBody | undefined): number {
     let most = 0;
-    for (const { rest } of arriving) most = Math.max(most, rest);
-    return most * MEMORY_PER_BODY_BYTE;
+    for (const one of arriving)
+      most = Math.max(most, one.rest * MEMORY_PER_BODY_BYTE - (one === body ? bytes : 0));
+    return most;
   }
 
   function hasRoom(bytes: number, body: ArrivingBody | undefined): boolean {
     const isSmall = bytes <= SMALL_BYTES * MEMORY_PER_BODY_BYTE;
     const queued = queuedBytes() * MEMORY_PER_QUEUED_BYTE;
     const free = limitBytes * (isSmall ? 1 + SMALL_RESERVE : 1) - reserved - queued - bytes;
-    return free >= 0 && (isSmall || isFirst(body) || free >= kept());
+    return free >= 0 && (isSmall || isFirst(body) || free >= kept(bytes, body));
   }
 
   function reserveNow(bytes: number, body: ArrivingBody | undefined): Release {

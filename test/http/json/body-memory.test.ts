@@ -55,3 +55,11 @@ test('of bodies that arrive the first can always grow to its end, then the next'
   release?.();
   await later;
 });
+
+test('a body that is not the first grows to its end where both have room', async () => {
+  const memory = createBodyMemory({ limitBytes: 40 * MB, waitMs: 20 });
+  const [first, second] = [{ rest: 4 * MB }, { rest: 5 * MB }];
+  for (const body of [first, second]) expect(await memory.reserve(MB, body)).toBeDefined();
+  expect(await memory.reserve(3 * MB, first)).toBeDefined();
+  expect(await memory.reserve(4 * MB, second)).toBeDefined();
+});
