@@ -12,10 +12,9 @@ import {
 } from '../protocol/json.ts';
 import {
   type ArrivingBody,
-  type BodyMemory,
+  BodyMemory,
   type Release,
   bodyMemoryBytes,
-  createBodyMemory,
 } from './json/body-memory.ts';
 import {
   type BodyRefusal,
@@ -65,7 +64,7 @@ export function createBodyReader(readerOptions: {
   readonly limits?: Omit<JsonLimits, 'maxDepth'>;
   readonly memory?: BodyMemory;
 }): BodyReader {
-  const { memory = createBodyMemory({ limitBytes: bodyMemoryBytes() }) } = readerOptions;
+  const { memory = new BodyMemory({ limitBytes: bodyMemoryBytes() }) } = readerOptions;
   const limits = { ...DEFAULT_LIMITS, ...readerOptions.limits, maxDepth: MAX_JSON_DEPTH };
   const readerMaxBytes = Math.min(readerOptions.maxBytes, memory.largestBody);
   return {
@@ -141,15 +140,7 @@ async function receive(
   if (!(await reserveMore(reserved))) return memoryFull();
   if (request.destroyed) return refusedBody(400, CUT_OFF);
   let size = 0;
-  const decoder = decoderFor(request.headers['content-type']);
-  const takeText = (bytes: Buffer | undefined): BodyRefusal | undefined => {
-    const text = decoded(decoder, bytes);
-    if (text === undefined) {
-      return refusedBody(400, `The body is not ${decoder.encoding.toUpperCase()} text.`);
-    }
-    const fault = reader.push(text);
-    return fault === undefined ? undefined : refusedBody(413, fault);
-  };
+  const takeText = createTextReader(reader, decoderFor(request.headers['content-type']));
   const body = unpackedBody(request);
   try {
     // The body is not destroyed at an early end: the answer needs its socket.
@@ -160,8 +151,7 @@ async function receive(
       const refusal = takeText(chunk);
       if (refusal) return refusal;
       if (size <= reserved) continue;
-      const rest = Math.min(announced - reserved, RESERVATION_GROWTH * reserved);
-      const more = Math.max(size - reserved, rest > 0 ? rest : reserved);
+      const more = growthOf({ size, reserved, announced });
       reserved += more;
       if (!(await reserveMore(more))) return memoryFull();
     }
@@ -172,6 +162,28 @@ async function receive(
     stopUnpacking(body, request);
   }
   return takeText(undefined);
+}
+
+/** Returns the size of the next reservation for a body that has outgrown those before it. */
+function growthOf({
+  size,
+  reserved,
+  announced,
+}: Readonly<Record<'size' | 'reserved' | 'announced', number>>): number {
+  const rest = Math.min(announced - reserved, RESERVATION_GROWTH * reserved);
+  return Math.max(size - reserved, rest > 0 ? rest : reserved);
+}
+
+/** Returns a function that parses the next bytes, or the end. It returns their refusal, if there is one. */
+function createTextReader(reader: JsonReader, decoder: TextDecoder) {
+  return (bytes: Buffer | undefined): BodyRefusal | undefined => {
+    const text = decoded(decoder, bytes);
+    if (text === undefined) {
+      return refusedBody(400, `The body is not ${decoder.encoding.toUpperCase()} text.`);
+    }
+    const fault = reader.push(text);
+    return fault === undefined ? undefined : refusedBody(413, fault);
+  };
 }
 
 /** Decodes the next bytes, or the end. `undefined` when they are no text. */
@@ -201,7 +213,7 @@ export function createBodies(
   queued: { readonly bytes: () => number },
   log: Logger,
 ): BodyReader {
-  const memory = createBodyMemory({
+  const memory = new BodyMemory({
     limitBytes: bodyMemoryBytes(),
     queuedBytes: () => queued.bytes(),
   });

@@ -1,19 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
 import { totalMemoryBytes } from '../../lib/memory.ts';
 
-/** The memory for bodies that this process has received and not finished. */
-export interface BodyMemory {
-  /** The size of the largest body that is ever accepted. */
-  readonly largestBody: number;
-  /**
-   * Waits for memory, for a limited time. `undefined` when there is none. The reservation of a
-   * body grows as it arrives: a client may announce much and send nothing.
-   */
-  reserve(bodyBytes: number, body?: ArrivingBody): Promise<Release | undefined>;
-  /** Called once when a body has arrived, or will not. */
-  ended(body: ArrivingBody): void;
-}
-
 /** A body that has not arrived as a whole. */
 export type ArrivingBody = {
   /** The announced bytes for which there is no reservation. */
@@ -23,7 +10,7 @@ export type ArrivingBody = {
 /** Releases a part of the memory. Called once. */
 export type Release = () => void;
 
-export type BodyMemoryOptions = {
+type BodyMemoryOptions = {
   readonly limitBytes: number;
   /** The bytes of accepted bodies that are kept until their prompts end. */
   readonly queuedBytes?: () => number;
@@ -67,58 +54,92 @@ type Waiting = {
 };
 
 /**
- * Serves callers in the order of their arrival. A single body is always accepted. Of several that
- * arrive, the first can always grow, and so they do not all wait for each other.
+ * The memory for bodies that this process has received and not finished. Serves callers in the order of their arrival.
+ * A single body is always accepted. Of several that arrive, the first can always grow, and so they do not all wait for
+ * each other.
  */
-export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
-  const { limitBytes, queuedBytes = () => 0, waitMs = WAIT_MS } = options;
-  const waiting: Waiting[] = [];
-  const arriving = new Set<ArrivingBody>();
-  let reserved = 0;
-  let timer: NodeJS.Timeout | undefined;
+export class BodyMemory {
+  /** The size of the largest body that is ever accepted. */
+  readonly largestBody: number;
+  readonly #limitBytes: number;
+  readonly #queuedBytes: () => number;
+  readonly #waitMs: number;
+  readonly #waiting: Waiting[] = [];
+  readonly #arriving = new Set<ArrivingBody>();
+  #reserved = 0;
+  #timer: NodeJS.Timeout | undefined;
 
-  const isFirst = (body: ArrivingBody | undefined): boolean =>
-    body !== undefined && body === arriving.values().next().value;
+  constructor({ limitBytes, queuedBytes = () => 0, waitMs = WAIT_MS }: BodyMemoryOptions) {
+    this.largestBody = Math.floor(limitBytes / MEMORY_PER_BODY_BYTE);
+    this.#limitBytes = limitBytes;
+    this.#queuedBytes = queuedBytes;
+    this.#waitMs = waitMs;
+  }
+
+  /**
+   * Waits for memory, for a limited time. `undefined` when there is none. The reservation of a
+   * body grows as it arrives: a client may announce much and send nothing.
+   */
+  async reserve(bodyBytes: number, body?: ArrivingBody): Promise<Release | undefined> {
+    const bytes = bodyBytes * MEMORY_PER_BODY_BYTE;
+    if (body) this.#arriving.add(body);
+    const isSmall = bodyBytes <= SMALL_BYTES;
+    const goesFirst = isSmall || this.#isFirst(body) || this.#waiting.length === 0;
+    if (goesFirst && this.#hasRoom(bytes, body)) return this.#reserveNow(bytes, body);
+    return await this.#wait(bytes, body);
+  }
+
+  /** Called once when a body has arrived, or will not. */
+  ended(body: ArrivingBody): void {
+    this.#arriving.delete(body);
+    this.#admitWaiting();
+  }
+
+  #isFirst(body: ArrivingBody | undefined): boolean {
+    return body !== undefined && body === this.#arriving.values().next().value;
+  }
 
   /**
    * The memory that is kept free once these bytes are reserved, so that any body can grow to its end
    * when it is the first.
    */
-  function kept(bytes: number, body: ArrivingBody | undefined): number {
+  #kept(bytes: number, body: ArrivingBody | undefined): number {
     let most = 0;
-    for (const one of arriving)
+    for (const one of this.#arriving)
       most = Math.max(most, one.rest * MEMORY_PER_BODY_BYTE - (one === body ? bytes : 0));
     return most;
   }
 
-  function hasRoom(bytes: number, body: ArrivingBody | undefined): boolean {
+  #hasRoom(bytes: number, body: ArrivingBody | undefined): boolean {
     const isSmall = bytes <= SMALL_BYTES * MEMORY_PER_BODY_BYTE;
-    const queued = queuedBytes() * MEMORY_PER_QUEUED_BYTE;
-    const free = limitBytes * (isSmall ? 1 + SMALL_RESERVE : 1) - reserved - queued - bytes;
-    return free >= 0 && (isSmall || isFirst(body) || free >= kept(bytes, body));
+    const limit = this.#limitBytes * (isSmall ? 1 + SMALL_RESERVE : 1);
+    const queued = this.#queuedBytes() * MEMORY_PER_QUEUED_BYTE;
+    const free = limit - this.#reserved - queued - bytes;
+    return free >= 0 && (isSmall || this.#isFirst(body) || free >= this.#kept(bytes, body));
   }
 
-  function reserveNow(bytes: number, body: ArrivingBody | undefined): Release {
-    reserved += bytes;
+  #reserveNow(bytes: number, body: ArrivingBody | undefined): Release {
+    this.#reserved += bytes;
     if (body) body.rest -= bytes / MEMORY_PER_BODY_BYTE;
     return () => {
-      reserved -= bytes;
-      admitWaiting();
+      this.#reserved -= bytes;
+      this.#admitWaiting();
     };
   }
 
-  function admitWaiting(): void {
+  #admitWaiting(): void {
     for (;;) {
-      const next = waiting.find(({ body }) => isFirst(body)) ?? waiting[0];
-      if (!next || !hasRoom(next.bytes, next.body)) break;
-      waiting.splice(waiting.indexOf(next), 1);
-      next.resolveWith(reserveNow(next.bytes, next.body));
+      const next = this.#waiting.find(({ body }) => this.#isFirst(body)) ?? this.#waiting[0];
+      if (!next || !this.#hasRoom(next.bytes, next.body)) break;
+      this.#waiting.splice(this.#waiting.indexOf(next), 1);
+      next.resolveWith(this.#reserveNow(next.bytes, next.body));
     }
-    clearInterval(timer);
-    if (waiting.length > 0) timer = setInterval(admitWaiting, RECHECK_MS).unref();
+    clearInterval(this.#timer);
+    if (this.#waiting.length > 0)
+      this.#timer = setInterval(() => this.#admitWaiting(), RECHECK_MS).unref();
   }
 
-  function wait(bytes: number, body: ArrivingBody | undefined): Promise<Release | undefined> {
+  #wait(bytes: number, body: ArrivingBody | undefined): Promise<Release | undefined> {
     return new Promise((resolve) => {
       const entry: Waiting = {
         bytes,
@@ -129,27 +150,12 @@ export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
         },
       };
       const timeout = setTimeout(() => {
-        waiting.splice(waiting.indexOf(entry), 1);
-        admitWaiting();
+        this.#waiting.splice(this.#waiting.indexOf(entry), 1);
+        this.#admitWaiting();
         resolve(undefined);
-      }, waitMs);
-      waiting.push(entry);
-      admitWaiting();
+      }, this.#waitMs);
+      this.#waiting.push(entry);
+      this.#admitWaiting();
     });
   }
-
-  return {
-    largestBody: Math.floor(limitBytes / MEMORY_PER_BODY_BYTE),
-    async reserve(bodyBytes, body) {
-      const bytes = bodyBytes * MEMORY_PER_BODY_BYTE;
-      if (body) arriving.add(body);
-      const goesFirst = bodyBytes <= SMALL_BYTES || isFirst(body) || waiting.length === 0;
-      if (goesFirst && hasRoom(bytes, body)) return reserveNow(bytes, body);
-      return await wait(bytes, body);
-    },
-    ended(body) {
-      arriving.delete(body);
-      admitWaiting();
-    },
-  };
 }

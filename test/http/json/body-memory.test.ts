@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { createBodyMemory } from '../../../src/http/json/body-memory.ts';
+import { BodyMemory } from '../../../src/http/json/body-memory.ts';
 
 const MB = 1024 * 1024;
 
 test('bodies wait for those before them, in their order, and are admitted as these end', async () => {
-  const memory = createBodyMemory({ limitBytes: 40 * MB, waitMs: 5000 });
+  const memory = new BodyMemory({ limitBytes: 40 * MB, waitMs: 5000 });
   const first = await memory.reserve(8 * MB);
   const order: number[] = [];
   const second = memory.reserve(6 * MB).then((hold) => order.push(2) && hold);
@@ -17,7 +17,7 @@ test('bodies wait for those before them, in their order, and are admitted as the
 });
 
 test('one for which there is no room in time learns so, and those behind it go on', async () => {
-  const memory = createBodyMemory({ limitBytes: 40 * MB, waitMs: 20 });
+  const memory = new BodyMemory({ limitBytes: 40 * MB, waitMs: 20 });
   const first = await memory.reserve(8 * MB);
   const tooLarge = memory.reserve(9 * MB);
   expect(await tooLarge).toBeUndefined();
@@ -27,7 +27,7 @@ test('one for which there is no room in time learns so, and those behind it go o
 });
 
 test('small bodies have a reserve', async () => {
-  const memory = createBodyMemory({ limitBytes: 40 * MB, waitMs: 20 });
+  const memory = new BodyMemory({ limitBytes: 40 * MB, waitMs: 20 });
   await memory.reserve(10 * MB);
   expect(await memory.reserve(MB)).toBeUndefined();
   expect(await memory.reserve(1000)).toBeDefined();
@@ -35,14 +35,14 @@ test('small bodies have a reserve', async () => {
 
 test('prompts that are kept count as well, until they end', async () => {
   let kept = 18 * MB;
-  const memory = createBodyMemory({ limitBytes: 40 * MB, queuedBytes: () => kept, waitMs: 2000 });
+  const memory = new BodyMemory({ limitBytes: 40 * MB, queuedBytes: () => kept, waitMs: 2000 });
   const held = memory.reserve(2 * MB);
   kept = 0;
   expect(await held).toBeDefined();
 });
 
 test('of bodies that arrive the first can always grow to its end, then the next', async () => {
-  const memory = createBodyMemory({ limitBytes: 40 * MB, waitMs: 5000 });
+  const memory = new BodyMemory({ limitBytes: 40 * MB, waitMs: 5000 });
   const bodies = [{ rest: 8 * MB }, { rest: 8 * MB }];
   const [first, second] = bodies;
   for (const body of bodies) expect(await memory.reserve(MB, body)).toBeDefined();
@@ -57,7 +57,7 @@ test('of bodies that arrive the first can always grow to its end, then the next'
 });
 
 test('a body that is not the first grows to its end where both have room', async () => {
-  const memory = createBodyMemory({ limitBytes: 40 * MB, waitMs: 20 });
+  const memory = new BodyMemory({ limitBytes: 40 * MB, waitMs: 20 });
   const [first, second] = [{ rest: 4 * MB }, { rest: 5 * MB }];
   for (const body of [first, second]) expect(await memory.reserve(MB, body)).toBeDefined();
   expect(await memory.reserve(3 * MB, first)).toBeDefined();
