@@ -65,7 +65,7 @@ export async function receiveMultipart(
   const filter = createBodyFilter(options.maxFileBytes, new HeaderRepair(boundary));
   const stopped = new AbortController();
   // The parser must not be destroyed inside its own events.
-  const form = createForm(options, (cause) => queueMicrotask(() => stopped.abort(cause)));
+  const form = new ArrivingForm(options, (cause) => queueMicrotask(() => stopped.abort(cause)));
   form.attach(parser);
   const body = unpackedBody(request);
   let failure: unknown;
@@ -219,54 +219,60 @@ function inUtf8(headers: Buffer): Buffer {
   return Buffer.from(headers.toString('latin1').replaceAll(/[\u0080-\u009f]/g, '_'));
 }
 
-function createForm(options: MultipartOptions, stop: (cause: Error) => void) {
-  const fields = new Map<string, string[]>();
-  const files: Promise<SpoolResult & { part: FilePart }>[] = [];
-  const limits = limitsOf(options);
-  const limit = (message: string) => (): void => stop(new LimitExceeded(message));
-  const limitField = limit(`Maximum size of a form field ${limits.fieldSize} exceeded.`);
+/** The parts of a form as they arrive. */
+class ArrivingForm {
+  readonly #options: MultipartOptions;
+  readonly #stop: (cause: Error) => void;
+  readonly #fields = new Map<string, string[]>();
+  readonly #files: Promise<SpoolResult & { part: FilePart }>[] = [];
 
-  async function spoolPart(stream: Readable, part: FilePart, encoding: string) {
-    // The parser reports an error for a cut-off part before the part is read.
-    stream.on('error', () => {});
-    stream.once('limit', limit(tooLargeText(limits.fileSize)));
-    const { dir, durability, maxFileBytes: maxBytes } = options;
-    const follow = (file: GrowingFile): void => options.follow?.(part, file);
-    const content = decodeFile(stream, encoding);
-    const spooled = await spoolStream(content, { dir, maxBytes, durability, follow });
-    if (!spooled.ok) stop(new NotStored());
-    return { ...spooled, part };
+  constructor(options: MultipartOptions, stop: (cause: Error) => void) {
+    this.#options = options;
+    this.#stop = stop;
   }
 
-  return {
-    attach(parser: busboy.Busboy): void {
-      parser.on('file', (field, stream, info) => {
-        const { filename, mimeType: contentType, encoding } = info;
-        // A part without a field name has no file name here, whatever its type.
-        const part = { field: field ?? '', filename: filename ?? '', contentType };
-        files.push(spoolPart(stream, part, encoding));
-      });
-      parser.on('field', (name, value, info) => {
-        if (info.valueTruncated || info.nameTruncated) limitField();
-        if (name === undefined) return;
-        fields.set(name, [...(fields.get(name) ?? []), decodeField(value, info.encoding)]);
-      });
-      parser.on('fieldsLimit', limit(`Maximum number of form fields ${limits.fields} exceeded.`));
-      parser.on('filesLimit', limit(`Maximum number of files ${limits.files} exceeded.`));
-      parser.on('partsLimit', limit(`Maximum number of form parts ${limits.parts} exceeded.`));
-    },
-    async finish(failure: unknown): Promise<ReceivedForm> {
-      const settled = await Promise.all(files);
-      const spooled = settled.flatMap((file) =>
-        file.ok ? [{ ...file.part, file: file.value }] : [],
-      );
-      const failed = settled.find((file) => !file.ok && file.status === 507);
-      const refusal = failed?.ok === false ? failed : refusalOf(failure);
-      if (refusal === undefined) return { ok: true, value: { fields, files: spooled } };
-      await Promise.all(spooled.map(({ file }) => rm(file.path, { force: true })));
-      return refusedBody(refusal.status, refusal.message);
-    },
-  };
+  attach(parser: busboy.Busboy): void {
+    const limits = limitsOf(this.#options);
+    const limit = (message: string) => (): void => this.#stop(new LimitExceeded(message));
+    const limitField = limit(`Maximum size of a form field ${limits.fieldSize} exceeded.`);
+    parser.on('file', (field, stream, info) => {
+      const { filename, mimeType: contentType, encoding } = info;
+      stream.once('limit', limit(tooLargeText(limits.fileSize)));
+      // A part without a field name has no file name here, whatever its type.
+      const part = { field: field ?? '', filename: filename ?? '', contentType };
+      this.#files.push(this.#spoolPart(stream, part, encoding));
+    });
+    parser.on('field', (name, value, info) => {
+      if (info.valueTruncated || info.nameTruncated) limitField();
+      if (name === undefined) return;
+      const earlier = this.#fields.get(name) ?? [];
+      this.#fields.set(name, [...earlier, decodeField(value, info.encoding)]);
+    });
+    parser.on('fieldsLimit', limit(`Maximum number of form fields ${limits.fields} exceeded.`));
+    parser.on('filesLimit', limit(`Maximum number of files ${limits.files} exceeded.`));
+    parser.on('partsLimit', limit(`Maximum number of form parts ${limits.parts} exceeded.`));
+  }
+
+  async finish(failure: unknown): Promise<ReceivedForm> {
+    const settled = await Promise.all(this.#files);
+    const files = settled.flatMap((file) => (file.ok ? [{ ...file.part, file: file.value }] : []));
+    const failed = settled.find((file) => !file.ok && file.status === 507);
+    const refusal = failed?.ok === false ? failed : refusalOf(failure);
+    if (refusal === undefined) return { ok: true, value: { fields: this.#fields, files } };
+    await Promise.all(files.map(({ file }) => rm(file.path, { force: true })));
+    return refusedBody(refusal.status, refusal.message);
+  }
+
+  async #spoolPart(stream: Readable, part: FilePart, encoding: string) {
+    // The parser reports an error for a cut-off part before the part is read.
+    stream.on('error', () => {});
+    const { dir, durability, maxFileBytes: maxBytes } = this.#options;
+    const follow = (file: GrowingFile): void => this.#options.follow?.(part, file);
+    const content = decodeFile(stream, encoding);
+    const spooled = await spoolStream(content, { dir, maxBytes, durability, follow });
+    if (!spooled.ok) this.#stop(new NotStored());
+    return { ...spooled, part };
+  }
 }
 
 function refusalOf(failure: unknown): BodyRefusal | undefined {
