@@ -13,7 +13,7 @@ import type { Ledger } from '../ledger/ledger.ts';
 import { Deprecation } from '../migration/deprecation.ts';
 import type { SessionRecorder } from '../migration/session-recorder.ts';
 import { openUsageCounter } from '../migration/usage-counter.ts';
-import { type MeteredServices, type Metrics, createMetrics } from '../observability/metrics.ts';
+import { type MeteredServices, Metrics } from '../observability/metrics.ts';
 import { LogPanel } from '../observability/log-panel.ts';
 import { CallCauses } from '../observability/call-causes.ts';
 import { SecretRedactor } from '../observability/secret-redactor.ts';
@@ -67,7 +67,7 @@ export async function openServices(
   const sockets = createSockets(config, { live, eventLog, log, trafficLog, trafficRecorder });
   await connectLogs(store, logPanel, log);
   const identify = createIdentify({ secret: store.dir.secret, localToken: config.localToken });
-  const metrics = createMetrics({
+  const metrics = new Metrics({
     version,
     upstreamKind: config.upstream.kind,
     identify,
@@ -244,7 +244,7 @@ function openPrompts(parts: PromptParts): Prompts {
       livePrompts: live,
       hub: sockets,
       showsAssetIds: config.assets,
-      onEnded: metrics.onPromptEnded,
+      onEnded: (outcome) => metrics.onPromptEnded(outcome),
       spans: parts.spans,
       log: parts.log,
     },

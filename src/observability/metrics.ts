@@ -13,9 +13,6 @@ export type MeteredServices = {
   readonly upstream: { openStreams(): number };
 };
 
-/** The counts of one server, for Prometheus. No label holds anything a client or an upstream chose. */
-export type Metrics = ReturnType<typeof createMetrics>;
-
 /** Totals since the start of the process. */
 export type MetricTotals = {
   readonly ended: number;
@@ -62,159 +59,179 @@ const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIO
 /** The interval at which the event loop's delay is measured, which wakes the process. */
 const EVENT_LOOP_RESOLUTION_MS = 20;
 
-export function createMetrics({ version, upstreamKind, identify }: MetricsOptions) {
+/** The counts of one server, for Prometheus. No label holds anything a client or an upstream chose. */
+export class Metrics {
+  readonly #identify: MetricsOptions['identify'];
+  readonly #registry = openRegistry();
+  readonly #registers = [this.#registry];
+  readonly #build = new Gauge({
+    name: 'holdover_build_info',
+    help: 'Always 1; which Holdover this is and what runs its jobs.',
+    labelNames: ['version', 'upstream'],
+    registers: this.#registers,
+  });
+  readonly #requests = new Counter({
+    name: 'holdover_http_requests_total',
+    help: 'Requests by method, route pattern and outcome: a class of status, or cut_off.',
+    labelNames: ['method', 'route', 'outcome'],
+    registers: this.#registers,
+  });
+  readonly #durations = new Histogram({
+    name: 'holdover_http_request_duration_seconds',
+    help: 'From the request headers to the last byte of the answer.',
+    labelNames: ['route'],
+    buckets: DURATION_BUCKETS,
+    registers: this.#registers,
+  });
+  readonly #calls = new Counter({
+    name: 'holdover_upstream_calls_total',
+    help: 'v2 calls that v1 calls became, by operation and outcome: ok, 4xx, 5xx, or broken.',
+    labelNames: ['operation', 'outcome'],
+    registers: this.#registers,
+  });
+  readonly #callDurations = new Histogram({
+    name: 'holdover_upstream_call_duration_seconds',
+    help: 'From a v2 call to its answer; of downloads and event streams, to their first byte.',
+    labelNames: ['operation'],
+    buckets: DURATION_BUCKETS,
+    registers: this.#registers,
+  });
+  readonly #ended = new Counter({
+    name: 'holdover_jobs_ended_total',
+    help: 'Prompts that have their history entry, by how they ended.',
+    labelNames: ['outcome'],
+    registers: this.#registers,
+  });
+
+  constructor({ version, upstreamKind, identify }: MetricsOptions) {
+    this.#identify = identify;
+    this.#build.set({ version, upstream: upstreamKind }, 1);
+  }
+
+  /** Counts requests by the route that answered them, when the answer is complete or cut off. */
+  readonly count: Koa.Middleware = (ctx, next) => {
+    const startedAt = performance.now();
+    const { req, res } = ctx;
+    const { method: given = '' } = req;
+    const method = METHODS.has(given) ? given : 'other';
+    res.once('close', () => {
+      const route = routeOf(ctx);
+      this.#requests.inc({ method, route, outcome: outcomeOf(res) });
+      this.#durations.observe({ route }, (performance.now() - startedAt) / 1000);
+    });
+    return next();
+  };
+
+  /** `GET /metrics` for authenticated callers; others fall through and get 401. */
+  readonly serve: Koa.Middleware = (ctx, next) => {
+    const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
+    if (ctx.path !== '/metrics' || !isRead || !this.#identify(ctx.req)) return next();
+    return this.#send(ctx);
+  };
+
+  async #send(ctx: Koa.Context): Promise<void> {
+    ctx.state.answeredBy = '/metrics';
+    ctx.body = await this.#registry.metrics();
+    ctx.set('Content-Type', this.#registry.contentType);
+  }
+
+  onUpgrade(status: number): void {
+    this.#requests.inc({ method: 'GET', route: '/ws', outcome: classOf(status) });
+  }
+
+  /** Counts the v2 calls, and how long they take. */
+  readonly countCall = ({ operation }: PortCall): CallHandlers => {
+    const note = (outcome: CallOutcome, ms: number): void => {
+      this.#calls.inc({ operation, outcome });
+      this.#callDurations.observe({ operation }, ms / 1000);
+    };
+    return {
+      onAnswer: (answer, ms) => note(callOutcomeOf(answer), ms),
+      onFailure: (ms) => note('broken', ms),
+    };
+  };
+
+  onPromptEnded(outcome: string): void {
+    this.#ended.inc({ outcome });
+  }
+
+  /**
+   * Everything that is exported.
+   * @internal
+   */
+  instruments(): readonly Instrument[] {
+    return this.#registry.getMetricsAsArray() as unknown as readonly Instrument[];
+  }
+
+  /** Totals since the start, for figures over a time. */
+  async totals(): Promise<MetricTotals> {
+    const [ended, observed] = await Promise.all([this.#ended.get(), this.#durations.get()]);
+    const endedTotal = ended.values.reduce((sum, { value }) => sum + value, 0);
+    return { ended: endedTotal, requests: bucketsOf(observed.values) };
+  }
+
+  /** Reads these services at each scrape. */
+  watch({ livePrompts, hub, prompts, upstream }: MeteredServices): void {
+    new Gauge({
+      name: 'holdover_jobs',
+      help: 'Prompts without a history entry yet that this process leads, by state.',
+      labelNames: ['state'],
+      registers: this.#registers,
+      collect() {
+        for (const [state, count] of Object.entries(livePrompts.countByState()))
+          this.set({ state }, count);
+      },
+    });
+    this.#gauge(
+      'holdover_outbox_depth',
+      'Accepted prompts that wait until the upstream has room.',
+      () => prompts.outboxDepth(),
+    );
+    this.#gauge(
+      'holdover_upstream_streams',
+      'Event streams open to the upstream; the embedded engine needs none.',
+      () => upstream.openStreams(),
+    );
+    this.#watchSockets(hub);
+  }
+
+  #watchSockets(hub: MeteredServices['hub']): void {
+    this.#gauge('holdover_websockets', 'Open WebSocket connections.', () => hub.count());
+    this.#gauge(
+      'holdover_websocket_backlog_bytes',
+      'Bytes that wait for WebSocket clients to read them.',
+      () => hub.pendingBytes(),
+    );
+    new Counter({
+      name: 'holdover_websocket_dropped_frames_total',
+      help: 'Previews a slow WebSocket client did not get because newer ones came first.',
+      registers: this.#registers,
+      collect() {
+        this.reset();
+        this.inc(hub.droppedFrames());
+      },
+    });
+  }
+
+  #gauge(name: string, help: string, read: () => number): void {
+    new Gauge({
+      name,
+      help,
+      registers: this.#registers,
+      collect() {
+        this.set(read());
+      },
+    });
+  }
+}
+
+function openRegistry(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({
     register: registry,
     eventLoopMonitoringPrecision: EVENT_LOOP_RESOLUTION_MS,
   });
-  const { build, requests, durations, calls, callDurations, ended } = createInstruments(registry);
-  build.set({ version, upstream: upstreamKind }, 1);
-  async function sendMetrics(ctx: Koa.Context): Promise<void> {
-    ctx.state.answeredBy = '/metrics';
-    ctx.body = await registry.metrics();
-    ctx.set('Content-Type', registry.contentType);
-  }
-
-  return {
-    /** Counts requests by the route that answered them, when the answer is complete or cut off. */
-    count(this: void, ctx: Koa.Context, next: Koa.Next) {
-      const startedAt = performance.now();
-      const { req, res } = ctx;
-      const { method: given = '' } = req;
-      const method = METHODS.has(given) ? given : 'other';
-      res.once('close', () => {
-        const route = routeOf(ctx);
-        requests.inc({ method, route, outcome: outcomeOf(res) });
-        durations.observe({ route }, (performance.now() - startedAt) / 1000);
-      });
-      return next();
-    },
-    /** `GET /metrics` for authenticated callers; others fall through and get 401. */
-    serve(this: void, ctx: Koa.Context, next: Koa.Next) {
-      const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
-      if (ctx.path !== '/metrics' || !isRead || !identify(ctx.req)) return next();
-      return sendMetrics(ctx);
-    },
-    onUpgrade: (status: number) =>
-      requests.inc({ method: 'GET', route: '/ws', outcome: classOf(status) }),
-    /** Counts the v2 calls, and how long they take. */
-    countCall(this: void, { operation }: PortCall): CallHandlers {
-      const note = (outcome: CallOutcome, ms: number): void => {
-        calls.inc({ operation, outcome });
-        callDurations.observe({ operation }, ms / 1000);
-      };
-      return {
-        onAnswer: (answer, ms) => note(callOutcomeOf(answer), ms),
-        onFailure: (ms) => note('broken', ms),
-      };
-    },
-    onPromptEnded: (outcome: string) => ended.inc({ outcome }),
-    /**
-     * Everything that is exported.
-     * @internal
-     */
-    instruments: () => registry.getMetricsAsArray() as unknown as readonly Instrument[],
-    /** Totals since the start, for figures over a time. */
-    async totals(): Promise<MetricTotals> {
-      const [endedCounts, observed] = await Promise.all([ended.get(), durations.get()]);
-      const endedTotal = endedCounts.values.reduce((sum, { value }) => sum + value, 0);
-      return { ended: endedTotal, requests: bucketsOf(observed.values) };
-    },
-    /** Reads these services at each scrape. */
-    watch: (services: MeteredServices) => watch(registry, services),
-  };
-}
-
-function createInstruments(registry: Registry) {
-  const registers = [registry];
-  return {
-    build: new Gauge({
-      name: 'holdover_build_info',
-      help: 'Always 1; which Holdover this is and what runs its jobs.',
-      labelNames: ['version', 'upstream'],
-      registers,
-    }),
-    requests: new Counter({
-      name: 'holdover_http_requests_total',
-      help: 'Requests by method, route pattern and outcome: a class of status, or cut_off.',
-      labelNames: ['method', 'route', 'outcome'],
-      registers,
-    }),
-    durations: new Histogram({
-      name: 'holdover_http_request_duration_seconds',
-      help: 'From the request headers to the last byte of the answer.',
-      labelNames: ['route'],
-      buckets: DURATION_BUCKETS,
-      registers,
-    }),
-    calls: new Counter({
-      name: 'holdover_upstream_calls_total',
-      help: 'v2 calls that v1 calls became, by operation and outcome: ok, 4xx, 5xx, or broken.',
-      labelNames: ['operation', 'outcome'],
-      registers,
-    }),
-    callDurations: new Histogram({
-      name: 'holdover_upstream_call_duration_seconds',
-      help: 'From a v2 call to its answer; of downloads and event streams, to their first byte.',
-      labelNames: ['operation'],
-      buckets: DURATION_BUCKETS,
-      registers,
-    }),
-    ended: new Counter({
-      name: 'holdover_jobs_ended_total',
-      help: 'Prompts that have their history entry, by how they ended.',
-      labelNames: ['outcome'],
-      registers,
-    }),
-  };
-}
-
-function watch(registry: Registry, { livePrompts, hub, prompts, upstream }: MeteredServices): void {
-  const registers = [registry];
-  const gauge = (name: string, help: string, read: () => number): void => {
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(read());
-      },
-    });
-  };
-  new Gauge({
-    name: 'holdover_jobs',
-    help: 'Prompts without a history entry yet that this process leads, by state.',
-    labelNames: ['state'],
-    registers,
-    collect() {
-      for (const [state, count] of Object.entries(livePrompts.countByState()))
-        this.set({ state }, count);
-    },
-  });
-  gauge('holdover_outbox_depth', 'Accepted prompts that wait until the upstream has room.', () =>
-    prompts.outboxDepth(),
-  );
-  gauge(
-    'holdover_upstream_streams',
-    'Event streams open to the upstream; the embedded engine needs none.',
-    () => upstream.openStreams(),
-  );
-  gauge('holdover_websockets', 'Open WebSocket connections.', () => hub.count());
-  gauge(
-    'holdover_websocket_backlog_bytes',
-    'Bytes that wait for WebSocket clients to read them.',
-    () => hub.pendingBytes(),
-  );
-  new Counter({
-    name: 'holdover_websocket_dropped_frames_total',
-    help: 'Previews a slow WebSocket client did not get because newer ones came first.',
-    registers,
-    collect() {
-      this.reset();
-      this.inc(hub.droppedFrames());
-    },
-  });
+  return registry;
 }
 
 /** Labels the metrics of a middleware that is not a router. */

@@ -4,7 +4,7 @@ import { parser } from '@prometheus-io/lezer-promql';
 import { parse } from 'yaml';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { StatusWord } from '../../src/protocol/v1.ts';
-import { createMetrics } from '../../src/observability/metrics.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
 
 const textOf = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
@@ -42,7 +42,7 @@ const rules = groups.flatMap((group) => group.rules);
 /** Series name → its labels, as a server exports them. */
 let exported: ReadonlyMap<string, ReadonlySet<string>>;
 beforeAll(async () => {
-  const metrics = createMetrics({ version: '1', upstreamKind: 'embedded', identify: () => ({}) });
+  const metrics = new Metrics({ version: '1', upstreamKind: 'embedded', identify: () => ({}) });
   const count = (): number => 0;
   metrics.watch({
     livePrompts: { countByState: () => ({ waiting: 0, queued: 0, running: 0, ending: 0 }) },
