@@ -11,26 +11,6 @@ import {
   writePendingFile,
 } from './pending-file.ts';
 
-/** Writes pending files to a folder. Failed writes are repeated, also after a restart. */
-export interface FolderWriter {
-  /** Returns true while a process has to write the file. After `false` it is in the folder, or was removed. */
-  readonly isPending: (row: FileRow) => Promise<boolean>;
-  /** Returns the keys of the pending files of all processes. */
-  readonly pendingKeys: () => Promise<ReadonlySet<string>>;
-  /**
-   * Records the name of a file with `record`, and writes the file. Returns false when `record` refused the name.
-   * Except with the rule `newer`, `record` may wait until it is known that no other process has a pending file of
-   * this name.
-   */
-  writeAfter(row: FileRow, rule: ConflictRule, record: RecordName): Promise<boolean>;
-  /** Makes files pending whose names are already recorded. */
-  readonly addPending: (rows: readonly FileRow[], rule: ConflictRule) => Promise<void>;
-  /** Starts writing the pending files of earlier processes. */
-  readonly start: () => void;
-  /** Stops all writes. Files that are not written stay pending. */
-  close(): Promise<void>;
-}
-
 type FolderWriterOptions = FolderWriteServices & { readonly files: FileStore };
 
 type RecordName = (isOurs: Promise<boolean>) => Promise<boolean>;
@@ -43,128 +23,162 @@ const RETRY_MS = { first: 5_000, last: 5 * 60_000 } as const;
  * Opens a writer. Its pending files are rows of a user that cannot exist, so that the ledger with the files also has
  * them.
  */
-export async function openFolderWriter(deps: FolderWriterOptions): Promise<FolderWriter> {
-  const { folder, files, log } = deps;
-  const folderOwner = folderUser(folder);
-  const stopController = new AbortController();
-  const pending = await loadPending(files, folderOwner);
-  const inKeyOrder = createKeyedMutex();
-  const writes = new Set<Promise<void>>();
-  let retryMs: number = RETRY_MS.first;
-  let timer: NodeJS.Timeout | undefined;
+export async function openFolderWriter(options: FolderWriterOptions): Promise<FolderWriter> {
+  return new FolderWriter(options, await loadPending(options.files, folderUser(options.folder)));
+}
 
-  /** Makes one write at a time for each name. A second one writes the file that is pending when it begins. */
-  function writeInOrder(key: string): Promise<void> {
-    const write = inKeyOrder(key, () => tryWrite(key));
-    writes.add(write);
-    return write.finally(() => writes.delete(write));
+/** Writes pending files to a folder. Failed writes are repeated, also after a restart. */
+export class FolderWriter {
+  readonly #options: FolderWriterOptions;
+  readonly #folderOwner: string;
+  readonly #pending: Map<string, PendingFile>;
+  readonly #stopController = new AbortController();
+  readonly #inKeyOrder = createKeyedMutex();
+  readonly #writes = new Set<Promise<void>>();
+  #retryMs: number = RETRY_MS.first;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: FolderWriterOptions, pending: Map<string, PendingFile>) {
+    this.#options = options;
+    this.#folderOwner = folderUser(options.folder);
+    this.#pending = pending;
   }
 
-  async function tryWrite(key: string): Promise<void> {
-    const pendingFile = pending.get(key);
-    if (pendingFile === undefined || stopController.signal.aborted) return;
+  /** Returns true while a process has to write the file. After `false` it is in the folder, or was removed. */
+  async isPending(row: FileRow): Promise<boolean> {
+    if (this.#pending.has(pathOf(row))) return true;
+    return (await this.#options.files.get(this.#folderOwner, row)) !== undefined;
+  }
+
+  /** Returns the keys of the pending files of all processes. */
+  async pendingKeys(): Promise<ReadonlySet<string>> {
+    const own = [...this.#pending.keys()];
+    const all = await loadPending(this.#options.files, this.#folderOwner);
+    return new Set([...own, ...all.keys()]);
+  }
+
+  /**
+   * Records the name of a file with `record`, and writes the file. Returns false when `record` refused the name.
+   * Except with the rule `newer`, `record` may wait until it is known that no other process has a pending file of
+   * this name.
+   */
+  async writeAfter(row: FileRow, rule: ConflictRule, record: RecordName): Promise<boolean> {
+    const key = pathOf(row);
+    const earlier = this.#pending.get(key);
+    if (earlier && rule !== 'newer') return false;
+    const pendingFile = { row, rule };
     try {
-      await writePendingFile(deps, pendingFile, stopController.signal);
-      await removePending(pendingFile);
+      if (!(await this.#recordBoth(pendingFile, record))) return false;
+      await completesWithin(MAX_WAIT_MS, this.#writeInOrder(key));
+      return true;
     } catch (error) {
-      if (stopController.signal.aborted) return;
-      // Move the file to the end, so that the next attempt starts with the others.
-      if (pending.get(key) === pendingFile && pending.delete(key)) pending.set(key, pendingFile);
-      const { code, message } = error as NodeJS.ErrnoException;
-      const file = { folder: pendingFile.row.type, file: key, pending: pending.size };
-      const fields = { event: 'shared_folder.write_failed', ...file, reason: code ?? message };
-      log.warn(fields, 'a file could not be written to its folder, trying again later');
-      retryLater();
+      if (this.#pending.get(key) === pendingFile) {
+        if (earlier) this.#pending.set(key, earlier);
+        else this.#pending.delete(key);
+      }
+      throw error;
     }
   }
 
-  function retryLater(): void {
-    timer ??= setTimeout(() => {
-      timer = undefined;
-      retryMs = Math.min(retryMs * 2, RETRY_MS.last);
-      void writeAll();
-    }, retryMs).unref();
+  /** Makes files pending whose names are already recorded. */
+  async addPending(rows: readonly FileRow[], rule: ConflictRule): Promise<void> {
+    await Promise.all(rows.map((row) => this.#savePending({ row, rule })));
   }
 
-  async function writeAll(): Promise<void> {
-    // Stop at the first failure: on a full disk all of them would fail.
-    for (const key of pending.keys()) {
-      await writeInOrder(key);
-      if (timer !== undefined) return;
-    }
-    retryMs = RETRY_MS.first;
+  /** Starts writing the pending files of earlier processes. */
+  start(): void {
+    void this.#writeAll();
   }
 
-  const pendingRow = ({ row, rule }: PendingFile): FileRow => ({
-    ...row,
-    user: folderOwner,
-    contentType: rule,
-  });
-
-  function savePending(pendingFile: PendingFile): Promise<void> {
-    pending.set(pathOf(pendingFile.row), pendingFile);
-    return files.put(pendingRow(pendingFile));
+  /** Stops all writes. Files that are not written stay pending. */
+  async close(): Promise<void> {
+    this.#stopController.abort();
+    clearTimeout(this.#timer);
+    await Promise.all(this.#writes);
   }
 
-  /** Removes a file from the pending ones, unless a newer file of this name is pending here or at another process. */
-  async function removePending(pendingFile: PendingFile): Promise<void> {
-    const { row } = pendingFile;
-    const savedRow = await files.get(folderOwner, row);
-    if (pending.get(pathOf(row)) !== pendingFile) return;
-    pending.delete(pathOf(row));
-    const isOurs = savedRow?.assetId === row.assetId && savedRow.modifiedAtMs === row.modifiedAtMs;
-    if (isOurs) await files.remove(folderOwner, row);
-  }
-
-  async function recordBoth(pendingFile: PendingFile, record: RecordName): Promise<boolean> {
-    pending.set(pathOf(pendingFile.row), pendingFile);
+  async #recordBoth(pendingFile: PendingFile, record: RecordName): Promise<boolean> {
+    const { files } = this.#options;
+    const key = pathOf(pendingFile.row);
+    this.#pending.set(key, pendingFile);
     // The claim fails when another process has a pending file of this name: one would overwrite the other.
     const saving =
       pendingFile.rule === 'newer'
-        ? files.put(pendingRow(pendingFile)).then(() => true)
-        : files.claim(pendingRow(pendingFile));
+        ? files.put(this.#pendingRow(pendingFile)).then(() => true)
+        : files.claim(this.#pendingRow(pendingFile));
     // Both writes begin in the same turn of the event loop if possible, and then are one transaction.
     const [isOurs, isRecorded] = await Promise.all([saving, record(saving)]);
     reached('folder-owed');
     // A file is pending exactly when its name was recorded.
-    if (isRecorded && !isOurs) await savePending(pendingFile);
-    else if (!isRecorded && isOurs) await removePending(pendingFile);
-    else if (!isRecorded && pending.get(pathOf(pendingFile.row)) === pendingFile)
-      pending.delete(pathOf(pendingFile.row));
+    if (isRecorded && !isOurs) await this.#savePending(pendingFile);
+    else if (!isRecorded && isOurs) await this.#removePending(pendingFile);
+    else if (!isRecorded && this.#pending.get(key) === pendingFile) this.#pending.delete(key);
     return isRecorded;
   }
 
-  return {
-    isPending: async (row) =>
-      pending.has(pathOf(row)) || (await files.get(folderOwner, row)) !== undefined,
-    pendingKeys: async () =>
-      new Set([...pending.keys(), ...(await loadPending(files, folderOwner)).keys()]),
-    async writeAfter(row, rule, record) {
-      const key = pathOf(row);
-      if (pending.has(key) && rule !== 'newer') return false;
-      const pendingFile = { row, rule };
-      const earlier = pending.get(key);
-      try {
-        if (!(await recordBoth(pendingFile, record))) return false;
-        await completesWithin(MAX_WAIT_MS, writeInOrder(key));
-        return true;
-      } catch (error) {
-        if (pending.get(key) === pendingFile) {
-          if (earlier) pending.set(key, earlier);
-          else pending.delete(key);
-        }
-        throw error;
-      }
-    },
-    addPending: async (rows, rule) =>
-      void (await Promise.all(rows.map((row) => savePending({ row, rule })))),
-    start: () => void writeAll(),
-    async close() {
-      stopController.abort();
-      clearTimeout(timer);
-      await Promise.all(writes);
-    },
-  };
+  #pendingRow({ row, rule }: PendingFile): FileRow {
+    return { ...row, user: this.#folderOwner, contentType: rule };
+  }
+
+  #savePending(pendingFile: PendingFile): Promise<void> {
+    this.#pending.set(pathOf(pendingFile.row), pendingFile);
+    return this.#options.files.put(this.#pendingRow(pendingFile));
+  }
+
+  /** Removes a file from the pending ones, unless a newer file of this name is pending here or at another process. */
+  async #removePending(pendingFile: PendingFile): Promise<void> {
+    const { files } = this.#options;
+    const { row } = pendingFile;
+    const savedRow = await files.get(this.#folderOwner, row);
+    if (this.#pending.get(pathOf(row)) !== pendingFile) return;
+    this.#pending.delete(pathOf(row));
+    const isOurs = savedRow?.assetId === row.assetId && savedRow.modifiedAtMs === row.modifiedAtMs;
+    if (isOurs) await files.remove(this.#folderOwner, row);
+  }
+
+  async #writeAll(): Promise<void> {
+    // Stop at the first failure: on a full disk all of them would fail.
+    for (const key of this.#pending.keys()) {
+      await this.#writeInOrder(key);
+      if (this.#timer !== undefined) return;
+    }
+    this.#retryMs = RETRY_MS.first;
+  }
+
+  /** Makes one write at a time for each name. A second one writes the file that is pending when it begins. */
+  #writeInOrder(key: string): Promise<void> {
+    const write = this.#inKeyOrder(key, () => this.#tryWrite(key));
+    this.#writes.add(write);
+    return write.finally(() => this.#writes.delete(write));
+  }
+
+  async #tryWrite(key: string): Promise<void> {
+    const pendingFile = this.#pending.get(key);
+    const { signal } = this.#stopController;
+    if (pendingFile === undefined || signal.aborted) return;
+    try {
+      await writePendingFile(this.#options, pendingFile, signal);
+      await this.#removePending(pendingFile);
+    } catch (error) {
+      if (!signal.aborted) this.#retryLater(pendingFile, error);
+    }
+  }
+
+  #retryLater(pendingFile: PendingFile, error: unknown): void {
+    const key = pathOf(pendingFile.row);
+    // Move the file to the end, so that the next attempt starts with the others.
+    if (this.#pending.get(key) === pendingFile && this.#pending.delete(key))
+      this.#pending.set(key, pendingFile);
+    const { code, message } = error as NodeJS.ErrnoException;
+    const file = { folder: pendingFile.row.type, file: key, pending: this.#pending.size };
+    const fields = { event: 'shared_folder.write_failed', ...file, reason: code ?? message };
+    this.#options.log.warn(fields, 'a file could not be written to its folder, trying again later');
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS.last);
+      void this.#writeAll();
+    }, this.#retryMs).unref();
+  }
 }
 
 /** Returns the user of the rows for a folder's pending files and notes. */
