@@ -9,14 +9,6 @@ import { type Folder, type FileName, matchesRow } from './folder.ts';
 import { type FolderWriter, folderUser } from './writer.ts';
 import { pathOf } from '../files/asset-catalog.ts';
 
-/** The inputs of the local user, read from the folder. */
-type Inputs = {
-  /** The functions that replace those of the ledger for this user. */
-  readonly store: Partial<FileStore>;
-  /** Uploads a file again that the upstream has lost. Returns the id of the new asset. */
-  reupload(name: FileName): Promise<string | undefined>;
-};
-
 type InputFolderOptions = {
   readonly folder: Folder;
   readonly writer: FolderWriter;
@@ -27,44 +19,56 @@ type InputFolderOptions = {
 };
 
 /**
- * Creates the inputs of a folder. The folder decides which files exist; the ledger caches their assets. A file is read
- * and stored when it is first requested by name, and again when it has changed.
+ * The inputs of the local user, read from a folder. The folder decides which files exist; the ledger caches their
+ * assets. A file is read and stored when it is first requested by name, and again when it has changed.
  */
-export function createInputs(options: InputFolderOptions): Inputs {
-  const { folder, writer, files, user } = options;
-  const reading = new Map<string, Promise<FileRow>>();
+export class FolderInputs {
+  /** The functions that replace those of the ledger for this user. */
+  readonly store: Partial<FileStore> = {
+    get: (_, name) => this.#get(name),
+    list: () => this.#list(),
+    put: (row) => this.#put(row),
+    claim: (row) => this.#claim(row),
+  };
+  readonly #options: InputFolderOptions;
+  readonly #reading = new Map<string, Promise<FileRow>>();
+
+  constructor(options: InputFolderOptions) {
+    this.#options = options;
+  }
+
+  /** Uploads a file again that the upstream has lost. Returns the id of the new asset. */
+  async reupload(name: FileName): Promise<string | undefined> {
+    if ((await this.#options.folder.look(name)) === undefined) return undefined;
+    return (await this.#readOnce(name)).assetId;
+  }
 
   /** Reads a file. Concurrent requests for one name get the same asset. */
-  function readOnce(name: FileName): Promise<FileRow> {
+  #readOnce(name: FileName): Promise<FileRow> {
     const key = `${name.subfolder}/${name.filename}`;
     const task =
-      reading.get(key) ?? readFile(options, name).finally(() => void reading.delete(key));
-    reading.set(key, task);
+      this.#reading.get(key) ??
+      readFile(this.#options, name).finally(() => void this.#reading.delete(key));
+    this.#reading.set(key, task);
     return task;
   }
 
-  async function get(requested: FileName): Promise<FileRow | undefined> {
+  async #get(requested: FileName): Promise<FileRow | undefined> {
+    const { folder, writer, files, user } = this.#options;
     const name = folder.nameOf(requested);
     const row = await files.get(user, inputName(name));
     const stats = await folder.look(name);
-    if (row === undefined) return stats && (await readOnce(name));
+    if (row === undefined) return stats && (await this.#readOnce(name));
     if (stats && matchesRow(row, stats)) return row;
     if (!(stats && isNewer(row, stats)) && (await writer.isPending(row))) return row;
     // The file may have been written between the two checks.
     const found = await folder.look(name);
-    if (found) return matchesRow(row, found) ? row : await readOnce(name);
+    if (found) return matchesRow(row, found) ? row : await this.#readOnce(name);
     return (await folder.isAvailable()) ? undefined : row;
   }
 
-  /** Records a name. Call it only when no other process has a pending file of this name. */
-  async function recordName(row: FileRow): Promise<boolean> {
-    if (await folder.exists(row)) return false;
-    if ((await files.get(user, row)) === undefined) return files.claim(row);
-    // Replace the record of a file that was removed from the folder.
-    return files.put(row).then(() => true);
-  }
-
-  async function list(): Promise<readonly FileRow[]> {
+  async #list(): Promise<readonly FileRow[]> {
+    const { folder, writer, files, user } = this.#options;
     const rows = await files.list(user, 'input');
     if (!(await folder.isAvailable())) return rows;
     // Read the pending keys before the folder: a file that is no longer pending is then found in the folder.
@@ -81,28 +85,32 @@ export function createInputs(options: InputFolderOptions): Inputs {
     return [...presentRows, ...pendingRows].toSorted((a, b) => b.modifiedAtMs - a.modifiedAtMs);
   }
 
-  const store: Partial<FileStore> = {
-    get: (_, name) => get(name),
-    list,
-    async put(row) {
-      const stats = await folder.look(row);
-      // The folder already has this file, so only its record changes.
-      if (stats && matchesRow(row, stats)) return files.put(row);
-      await writer.writeAfter(row, 'newer', () => files.put(row).then(() => true));
-    },
-    async claim(row) {
-      if (await folder.exists(row)) return false;
-      return writer.writeAfter(row, 'theirs', async (isOurs) => (await isOurs) && recordName(row));
-    },
-  };
+  async #put(row: FileRow): Promise<void> {
+    const { folder, writer, files } = this.#options;
+    const stats = await folder.look(row);
+    // The folder already has this file, so only its record changes.
+    if (stats && matchesRow(row, stats)) return files.put(row);
+    await writer.writeAfter(row, 'newer', () => files.put(row).then(() => true));
+  }
 
-  return {
-    store,
-    async reupload(name) {
-      if ((await folder.look(name)) === undefined) return undefined;
-      return (await readOnce(name)).assetId;
-    },
-  };
+  async #claim(row: FileRow): Promise<boolean> {
+    const { folder, writer } = this.#options;
+    if (await folder.exists(row)) return false;
+    return writer.writeAfter(
+      row,
+      'theirs',
+      async (isOurs) => (await isOurs) && this.#recordName(row),
+    );
+  }
+
+  /** Records a name. Call it only when no other process has a pending file of this name. */
+  async #recordName(row: FileRow): Promise<boolean> {
+    const { folder, files, user } = this.#options;
+    if (await folder.exists(row)) return false;
+    if ((await files.get(user, row)) === undefined) return files.claim(row);
+    // Replace the record of a file that was removed from the folder.
+    return files.put(row).then(() => true);
+  }
 }
 
 /** Adds the uploads from before the folder was configured to it, once for each folder. */

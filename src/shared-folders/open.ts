@@ -4,7 +4,7 @@ import type { FileStoringServices } from '../files/store-file.ts';
 import type { JobApi } from '../protocol/job-api.ts';
 import { type Folder, type FileName, openFolder } from './folder.ts';
 import { type NameSeries, counterIn } from '../translate/free-names.ts';
-import { createInputs, shareExisting } from './inputs.ts';
+import { FolderInputs, shareExisting } from './inputs.ts';
 import { type FolderWriter, openFolderWriter } from './writer.ts';
 
 /**
@@ -64,12 +64,12 @@ export async function openSharedFolders(deps: SharedFoldersOptions): Promise<Sha
   const { files } = ledger;
   const outputs = disks.output && (await openOutputs({ ...deps, folder: disks.output }));
   const inputs = disks.input && (await openInputs({ ...deps, folder: disks.input }));
-  const stores: StoresByType = { input: inputs?.store, output: outputs?.store };
+  const stores: StoresByType = { input: inputs?.files.store, output: outputs?.store };
   const writers = [outputs?.writer, inputs?.writer].filter((writer) => writer !== undefined);
   return {
     ledger: { ...ledger, files: withFolderStores(files, disks.user, stores) } satisfies Ledger,
     reupload: async (user, name) =>
-      user === disks.user && name.type === 'input' ? inputs?.reupload(name) : undefined,
+      user === disks.user && name.type === 'input' ? inputs?.files.reupload(name) : undefined,
     start: () => writers.forEach((writer) => writer.start()),
     close: async () => void (await Promise.all(writers.map((writer) => writer.close()))),
   };
@@ -82,7 +82,7 @@ async function openInputs({ disks, ledger, ...deps }: FolderOptions) {
   const common = { ...deps, user: disks.user, files: ledger.files };
   const writer = await openFolderWriter(common);
   await shareExisting({ ...common, writer });
-  return { writer, ...createInputs({ ...common, writer }) };
+  return { writer, files: new FolderInputs({ ...common, writer }) };
 }
 
 async function openOutputs({ disks, ledger, ...deps }: FolderOptions) {
