@@ -19,29 +19,39 @@ const MAX_SUGGESTIONS = 3;
 const MAX_DISTANCE_SHARE = 0.6;
 
 /** The models that can run here, in the order of their ids. */
-export function createCatalog(models: readonly ModelDef[]) {
-  const byId = new Map(models.map((model) => [modelId(model), model]));
-  const ids = [...byId.keys()].toSorted();
-  return {
-    find: (id: string): ModelDef | undefined => byId.get(id),
-    /** Returns one page of the models that the caller may see. */
-    page(query: URLSearchParams, mayUse: MayUse): RouterReply {
-      const parsedQuery = readQuery(query);
-      if ('bucket' in parsedQuery) return parsedQuery;
-      const rest = ids.filter((id) => mayUse(id) && (!parsedQuery.after || id > parsedQuery.after));
-      const shown = rest.slice(0, parsedQuery.limit);
-      const last = shown.at(-1);
-      const more = rest.length > shown.length && last !== undefined;
-      return replyJson({
-        data: shown.map((id) => modelEntry(byId.get(id) as ModelDef)),
-        has_more: more,
-        ...(more && { next_cursor: cursorOf(last) }),
-        limit: parsedQuery.limit,
-      } satisfies ModelPage);
-    },
-    notFound: (id: string, mayUse: MayUse): ReplyError =>
-      replyError('model_not_found', notFoundDetail(id, ids.filter(mayUse))),
-  };
+export class Catalog {
+  readonly #byId: ReadonlyMap<string, ModelDef>;
+  readonly #ids: readonly string[];
+
+  constructor(models: readonly ModelDef[]) {
+    this.#byId = new Map(models.map((model) => [modelId(model), model]));
+    this.#ids = [...this.#byId.keys()].toSorted();
+  }
+
+  find(id: string): ModelDef | undefined {
+    return this.#byId.get(id);
+  }
+
+  /** Returns one page of the models that the caller may see. */
+  page(query: URLSearchParams, mayUse: MayUse): RouterReply {
+    const parsedQuery = readQuery(query);
+    if ('bucket' in parsedQuery) return parsedQuery;
+    const { after, limit } = parsedQuery;
+    const rest = this.#ids.filter((id) => mayUse(id) && (!after || id > after));
+    const shown = rest.slice(0, limit);
+    const last = shown.at(-1);
+    const more = rest.length > shown.length && last !== undefined;
+    return replyJson({
+      data: shown.map((id) => modelEntry(this.#byId.get(id) as ModelDef)),
+      has_more: more,
+      ...(more && { next_cursor: cursorOf(last) }),
+      limit,
+    } satisfies ModelPage);
+  }
+
+  notFound(id: string, mayUse: MayUse): ReplyError {
+    return replyError('model_not_found', notFoundDetail(id, this.#ids.filter(mayUse)));
+  }
 }
 
 /** Returns a model as the catalogue lists it. */

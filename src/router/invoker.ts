@@ -7,7 +7,7 @@ import { type Json, isJsonObject, stringifyJson } from '../protocol/json.ts';
 import { isClientGone, type CallConnection } from '../http/client-connection.ts';
 import type { ModelLimits } from './limits.ts';
 import { type ModelDef, modelId } from './model-def.ts';
-import { type CallResult, DISCONNECTED, createModelRunner } from './runner.ts';
+import { type CallResult, DISCONNECTED, ModelRunner } from './runner.ts';
 import { type Replays, fingerprintOf, type KeyHold } from './replays.ts';
 import {
   type RouterReply,
@@ -45,71 +45,93 @@ const MAX_KEY_CHARS = 255;
  * Serves calls of models: runs a model once for each key, on validated input. The answer is stored
  * before it is sent.
  */
-export function createModelInvoker(options: InvokeOptions) {
-  const runner = createModelRunner({ ...options, ...options.limits });
-  const validators = new Map<ModelDef, Validate>(options.models.map((m) => [m, createValidate(m)]));
-  const calls = new Set<Promise<unknown>>();
+export class ModelInvoker {
+  readonly #options: InvokeOptions;
+  readonly #runner: ModelRunner;
+  readonly #validators: ReadonlyMap<ModelDef, Validate>;
+  readonly #calls = new Set<Promise<unknown>>();
 
-  const checkAndRun = async (call: ReadCall & { hold?: KeyHold }): Promise<RouterReply> => {
-    const record = (result: CallResult) => settle({ ...call, result }, options);
-    const checked = await (validators.get(call.def) as Validate)(call.body);
-    if (!checked.ok) return await record({ reply: replyInvalid(checked.detail), cents: 0 });
-    return await runner.run({ ...call, input: checked.input }, record);
-  };
-  const serveKeyed = async (call: ReadCall & { key: string }): Promise<RouterReply> => {
+  constructor(options: InvokeOptions) {
+    this.#options = options;
+    this.#runner = new ModelRunner({ ...options, ...options.limits });
+    this.#validators = new Map(options.models.map((model) => [model, createValidate(model)]));
+  }
+
+  call(invocation: Invocation): Promise<RouterReply> {
+    return this.#trackCall(this.#serve(invocation));
+  }
+
+  /** Records a call that is refused before its model is known. Returns the refusal. */
+  refuse(
+    request: ModelRequest & { readonly model: string },
+    refusal: ReplyError,
+  ): Promise<RouterReply> {
+    return this.#trackCall(this.#refuse(request, refusal));
+  }
+
+  /** Ends the running calls. Their keys are free again. */
+  async close(): Promise<void> {
+    this.#runner.stop();
+    await Promise.allSettled(this.#calls);
+  }
+
+  #trackCall(call: Promise<RouterReply>): Promise<RouterReply> {
+    this.#calls.add(call);
+    return call.finally(() => this.#calls.delete(call));
+  }
+
+  async #serve(invocation: Invocation): Promise<RouterReply> {
+    const { bodies, limits, now } = this.#options;
+    const { ctx, def } = invocation;
+    const startedCall = { ...invocation, model: modelId(def), startedAtMs: now() };
+    const key = ctx.req.headers['idempotency-key'] as string | undefined;
+    const fault = key === undefined ? undefined : faultOfKey(key);
+    if (fault) return await this.#refuse(startedCall, replyError('invalid_input', fault));
+    const input = await readInput(bodies, ctx, limits.maxInputBytes);
+    if ('bucket' in input) return await this.#refuse(startedCall, input);
+    if (def.input === undefined && !isJsonObject(input.body)) {
+      const detail = 'The body must be a JSON object.';
+      return await this.#refuse(startedCall, replyError('invalid_input', detail));
+    }
+    const call = { ...startedCall, ...input, key };
+    return key === undefined
+      ? await this.#checkAndRun(call)
+      : await this.#serveKeyed({ ...call, key });
+  }
+
+  async #refuse(request: RefusedCall, refusal: ReplyError): Promise<RouterReply> {
+    const result = { reply: isClientGone(request.ctx) ? DISCONNECTED : refusal, cents: 0 };
+    const startedAtMs = this.#options.now();
+    return await settle({ startedAtMs, ...request, result }, this.#options);
+  }
+
+  async #serveKeyed(call: ReadCall & { key: string }): Promise<RouterReply> {
     const { ctx, key, model, requestId, body, modelCaller } = call;
     const fingerprint = fingerprintOf([ctx.method, model, ctx.querystring, stringifyJson(body)]);
     // The specification says (2): "Keys belong to a workspace". Without a keys file each key is a
     // workspace of its own.
     const scope = modelCaller.workspace;
-    const hold = await options.replays.hold({ scope, key, fingerprint, requestId });
-    if ('status' in hold)
-      return await settle({ ...call, result: { reply: hold, cents: 0, replayed: true } }, options);
+    const hold = await this.#options.replays.hold({ scope, key, fingerprint, requestId });
+    if ('status' in hold) {
+      const result = { reply: hold, cents: 0, replayed: true };
+      return await settle({ ...call, result }, this.#options);
+    }
     try {
-      return await checkAndRun({ ...call, hold });
+      return await this.#checkAndRun({ ...call, hold });
     } catch (error) {
       await hold.release().catch(() => {});
       throw error;
     } finally {
       hold.end();
     }
-  };
-  const refuse = async (request: RefusedCall, refusal: ReplyError): Promise<RouterReply> => {
-    const result = { reply: isClientGone(request.ctx) ? DISCONNECTED : refusal, cents: 0 };
-    return await settle({ startedAtMs: options.now(), ...request, result }, options);
-  };
-  const serve = async (invocation: Invocation): Promise<RouterReply> => {
-    const { ctx, def } = invocation;
-    const startedCall = { ...invocation, model: modelId(def), startedAtMs: options.now() };
-    const key = ctx.req.headers['idempotency-key'] as string | undefined;
-    const fault = key === undefined ? undefined : faultOfKey(key);
-    if (fault) return await refuse(startedCall, replyError('invalid_input', fault));
-    const input = await readInput(options.bodies, ctx, options.limits.maxInputBytes);
-    if ('bucket' in input) return await refuse(startedCall, input);
-    if (def.input === undefined && !isJsonObject(input.body)) {
-      const detail = 'The body must be a JSON object.';
-      return await refuse(startedCall, replyError('invalid_input', detail));
-    }
-    const call = { ...startedCall, ...input, key };
-    return key === undefined ? await checkAndRun(call) : await serveKeyed({ ...call, key });
-  };
-  const trackCall = (call: Promise<RouterReply>): Promise<RouterReply> => {
-    calls.add(call);
-    return call.finally(() => calls.delete(call));
-  };
-  return {
-    call: (invocation: Invocation): Promise<RouterReply> => trackCall(serve(invocation)),
-    /** Records a call that is refused before its model is known. Returns the refusal. */
-    refuse: (
-      request: ModelRequest & { readonly model: string },
-      refusal: ReplyError,
-    ): Promise<RouterReply> => trackCall(refuse(request, refusal)),
-    /** Ends the running calls. Their keys are free again. */
-    async close(): Promise<void> {
-      runner.stop();
-      await Promise.allSettled(calls);
-    },
-  };
+  }
+
+  async #checkAndRun(call: ReadCall & { hold?: KeyHold }): Promise<RouterReply> {
+    const record = (result: CallResult) => settle({ ...call, result }, this.#options);
+    const checked = await (this.#validators.get(call.def) as Validate)(call.body);
+    if (!checked.ok) return await record({ reply: replyInvalid(checked.detail), cents: 0 });
+    return await this.#runner.run({ ...call, input: checked.input }, record);
+  }
 }
 
 function faultOfKey(key: string): string | undefined {

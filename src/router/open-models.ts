@@ -1,7 +1,7 @@
 import type { AssetCalls } from '../protocol/job-api.ts';
 import { DEFAULT_MODEL_LIMITS, type ModelLimits } from './limits.ts';
 import { localModels } from './local/local-models.ts';
-import { type ModelRouter, type ModelRouterOptions, createModelRouter } from './router.ts';
+import { type ModelRouter, type ModelRouterOptions, LocalModelRouter } from './router.ts';
 import { createModelThreads } from './local/threads.ts';
 
 type EmbeddedModelsOptions = Omit<ModelRouterOptions, 'models' | 'limits'> & {
@@ -14,7 +14,7 @@ export function openEmbeddedModels(options: EmbeddedModelsOptions): ModelRouter 
   const limits = { ...DEFAULT_MODEL_LIMITS, ...options.limits };
   const threads = createModelThreads({ limits, log: options.log });
   const models = localModels({ ...options.files, threads, maxFileBytes: limits.maxInputBytes });
-  const router = createModelRouter({ ...options, models, limits });
+  const router = new LocalModelRouter({ ...options, models, limits });
   return {
     middleware: router.middleware,
     async close() {

@@ -14,15 +14,6 @@ export type KeyHold = {
   end(): void;
 };
 
-/** The idempotency keys of all callers. */
-export interface Replays {
-  /** Reserves the key for this call, or returns the reply to a retry. */
-  hold(
-    request: Omit<ReplayHolder, 'requestId'> & { requestId: string; fingerprint: string },
-  ): Promise<KeyHold | RouterReply>;
-  readonly sweep: () => Promise<void>;
-}
-
 type ReplaysOptions = {
   readonly store: ReplayStore;
   readonly now: () => number;
@@ -48,53 +39,79 @@ const RELEASING_STATUSES: readonly number[] = [402, 408, 425, 429, 499];
 const AROUND_RUN_MS = 30_000;
 
 /**
- * Manages the lifetime of an `Idempotency-Key`. A call that no longer runs was ended by a kill, was
- * never answered, and holds no key. A call of another server counts as running until its deadline.
+ * The idempotency keys of all callers. A call that no longer runs was ended by a kill, was never
+ * answered, and holds no key. A call of another server counts as running until its deadline.
  */
-export function createReplays({ store, now, limits, isShared }: ReplaysOptions): Replays {
+export class Replays {
+  readonly #options: ReplaysOptions;
   /** The time at which each call that runs here took its key. */
-  const running = new Map<string, number>();
-  const othersRunMs = isShared ? limits.deadlineMs + AROUND_RUN_MS : 0;
-  const mayRun = ({ requestId, atMs }: ReplayRow): boolean =>
-    running.has(requestId) || now() - atMs < othersRunMs;
-  // A call outlives the time that answers are stored when the clock is set forward, or when calls
-  // may take long.
-  const freeBeforeMs = (): number => Math.min(now() - limits.replayMs, ...running.values());
-  const keyHoldFor = (holder: ReplayHolder): KeyHold => ({
-    release: () => orUnavailable(store.release(holder)),
-    consume: () => orUnavailable(store.settle(holder, consumedAt(now()))),
-    end: () => void running.delete(holder.requestId),
-    async settle(reply) {
-      if (reply.status >= 500 || RELEASING_STATUSES.includes(reply.status))
-        return await orUnavailable(store.release(holder));
-      const body = Buffer.from(reply.body ?? '');
-      const { status, contentType = '' } = reply;
-      const kept = body.length + (await store.recordedBytes());
-      const isKept = body.length <= limits.replayBytes && kept <= limits.replayBudgetBytes;
-      const recorded = { state: 'recorded', atMs: now(), status, contentType, body } as const;
-      await orUnavailable(store.settle(holder, isKept ? recorded : consumedAt(now())));
-    },
-  });
-  const reserve = async (row: Reserved): Promise<ReplayRow | undefined> => {
-    const found = await orUnavailable(store.reserve(row, freeBeforeMs()));
-    if (found?.state !== 'reserved' || mayRun(found)) return found;
+  readonly #running = new Map<string, number>();
+
+  constructor(options: ReplaysOptions) {
+    this.#options = options;
+  }
+
+  /** Reserves the key for this call, or returns the reply to a retry. */
+  async hold(
+    request: Omit<ReplayHolder, 'requestId'> & { requestId: string; fingerprint: string },
+  ): Promise<KeyHold | RouterReply> {
+    const row = { ...request, atMs: this.#options.now() };
+    this.#running.set(request.requestId, row.atMs);
+    const found = await this.#reserve(row).catch((error: unknown) => {
+      this.#running.delete(request.requestId);
+      throw error;
+    });
+    if (found === undefined) return this.#keyHoldFor(request);
+    this.#running.delete(request.requestId);
+    return replyToRetry(found, request.fingerprint);
+  }
+
+  sweep(): Promise<void> {
+    return this.#options.store.expire(this.#freeBeforeMs());
+  }
+
+  async #reserve(row: Reserved): Promise<ReplayRow | undefined> {
+    const { store } = this.#options;
+    const found = await orUnavailable(store.reserve(row, this.#freeBeforeMs()));
+    if (found?.state !== 'reserved' || this.#mayRun(found)) return found;
     await orUnavailable(store.release(found));
-    return await orUnavailable(store.reserve(row, freeBeforeMs()));
-  };
-  return {
-    async hold(request) {
-      const row = { ...request, atMs: now() };
-      running.set(request.requestId, row.atMs);
-      const found = await reserve(row).catch((error: unknown) => {
-        running.delete(request.requestId);
-        throw error;
-      });
-      if (found === undefined) return keyHoldFor(request);
-      running.delete(request.requestId);
-      return replyToRetry(found, request.fingerprint);
-    },
-    sweep: () => store.expire(freeBeforeMs()),
-  };
+    return await orUnavailable(store.reserve(row, this.#freeBeforeMs()));
+  }
+
+  #mayRun({ requestId, atMs }: ReplayRow): boolean {
+    const { now, limits, isShared } = this.#options;
+    const othersRunMs = isShared ? limits.deadlineMs + AROUND_RUN_MS : 0;
+    return this.#running.has(requestId) || now() - atMs < othersRunMs;
+  }
+
+  #freeBeforeMs(): number {
+    const { now, limits } = this.#options;
+    // A call outlives the time that answers are stored when the clock is set forward, or when calls
+    // may take long.
+    return Math.min(now() - limits.replayMs, ...this.#running.values());
+  }
+
+  #keyHoldFor(holder: ReplayHolder): KeyHold {
+    const { store, now } = this.#options;
+    return {
+      release: () => orUnavailable(store.release(holder)),
+      consume: () => orUnavailable(store.settle(holder, consumedAt(now()))),
+      end: () => void this.#running.delete(holder.requestId),
+      settle: (reply) => this.#settle(holder, reply),
+    };
+  }
+
+  async #settle(holder: ReplayHolder, reply: RouterReply): Promise<void> {
+    const { store, now, limits } = this.#options;
+    if (reply.status >= 500 || RELEASING_STATUSES.includes(reply.status))
+      return await orUnavailable(store.release(holder));
+    const body = Buffer.from(reply.body ?? '');
+    const { status, contentType = '' } = reply;
+    const kept = body.length + (await store.recordedBytes());
+    const isKept = body.length <= limits.replayBytes && kept <= limits.replayBudgetBytes;
+    const recorded = { state: 'recorded', atMs: now(), status, contentType, body } as const;
+    await orUnavailable(store.settle(holder, isKept ? recorded : consumedAt(now())));
+  }
 }
 
 function consumedAt(atMs: number): ReplayEnd {

@@ -5,17 +5,17 @@ import type { Ledger } from '../ledger/ledger.ts';
 import type { Logger } from '../observability/log.ts';
 import type { Caller } from '../protocol/job-api.ts';
 import { MAX_MODEL_CHARS, MAX_PROVIDER_CHARS, MODEL_PATHS } from '../protocol/router.ts';
-import { createCatalog, modelEntry } from './catalog.ts';
+import { Catalog, modelEntry } from './catalog.ts';
 import { replyDocument } from './schema-document.ts';
-import { createModelInvoker } from './invoker.ts';
+import { ModelInvoker } from './invoker.ts';
 import { type ModelRequest, type ModelCaller, authenticate } from './authentication.ts';
-import { readKeys } from './keys.ts';
+import { type ModelKeys, readKeys } from './keys.ts';
 import type { BodyReader } from '../http/json-body.ts';
 import type { PublicAddress, PublicAddresses } from '../http/public-address.ts';
 import type { ModelLimits } from './limits.ts';
 import type { ModelDef } from './model-def.ts';
 import { RateLimiter } from '../lib/rate-limiter.ts';
-import { createReplays } from './replays.ts';
+import { Replays } from './replays.ts';
 import {
   type RouterReply,
   type ReplyError,
@@ -58,73 +58,48 @@ export interface ModelRouter {
 
 const MAX_ID_CHARS = MAX_PROVIDER_CHARS + 1 + MAX_MODEL_CHARS;
 
-/** Creates the synchronous model router, over the models that run here. */
-export function createModelRouter(options: ModelRouterOptions): ModelRouter {
-  const { models, log, now, limits } = options;
-  const { ledger, isShared } = options.records;
-  const { callerOf, keysFile } = options.access;
-  const { bodies, addresses } = options.requests;
-  const catalog = createCatalog(models);
-  const keys = keysFile === undefined ? undefined : readKeys(keysFile);
-  const rates = new RateLimiter(now);
-  const replays = createReplays({ store: ledger.replays, now, limits, isShared });
-  const invoke = createModelInvoker({ ...options, bodies, modelCalls: ledger.modelCalls, replays });
+/** The synchronous model router, over the models that run here. */
+export class LocalModelRouter implements ModelRouter {
+  readonly #options: ModelRouterOptions;
+  readonly #catalog: Catalog;
+  readonly #keys: ModelKeys | undefined;
+  readonly #rates: RateLimiter;
+  readonly #replays: Replays;
+  readonly #invoker: ModelInvoker;
+  readonly #sweeping: NodeJS.Timeout;
 
-  const findModel = (id: string, { mayUse }: ModelCaller): ModelDef | ReplyError => {
-    const def = catalog.find(id);
-    if (def === undefined) return catalog.notFound(id, mayUse);
-    return mayUse(id) ? def : replyError('forbidden', 'Your key does not cover this model.');
-  };
-  const serveModel = async (
-    request: ModelRequest,
-    id: string,
-    subresource: string,
-  ): Promise<RouterReply> => {
-    const { ctx, modelCaller } = request;
-    const def = findModel(id, modelCaller);
-    if ('bucket' in def) {
-      const isCall = ctx.method === 'POST' && subresource === '';
-      return isCall
-        ? await invoke.refuse({ ...request, model: id.slice(0, MAX_ID_CHARS) }, def)
-        : def;
-    }
-    const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
-    if (subresource === 'openapi.json') {
-      return isRead ? replyDocument(def, ctx.req) : notAllowed('GET, HEAD');
-    }
-    if (ctx.method === 'POST') return await invoke.call({ ...request, def });
-    return isRead ? showModel(def, ctx.path, addresses.of(ctx.req)) : notAllowed('GET, HEAD, POST');
-  };
-  const serve = async (ctx: Koa.Context, requestId: string): Promise<RouterReply> => {
-    const modelCaller = authenticate(ctx.req, { callerOf, keys, limits });
-    if ('bucket' in modelCaller) return modelCaller;
-    ctx.state.modelWorkspace = modelCaller.workspace;
-    const waitSeconds = rates.take(modelCaller.caller.user, modelCaller.requestsPerMinute);
-    if (waitSeconds !== undefined) return tooMany(modelCaller, waitSeconds);
-    // The path is not decoded, since no id needs encoding.
-    const [, ...path] = ctx.path.replace(MODEL_PATHS, '').split('/');
-    if (path.length === 0) {
-      if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return notAllowed('GET, HEAD');
-      return catalog.page(new URLSearchParams(ctx.querystring), modelCaller.mayUse);
-    }
-    const subresource = path.length === 3 && path[2] === 'openapi.json' ? path[2] : '';
-    const id = path.slice(0, subresource ? 2 : undefined).join('/');
-    return await serveModel({ ctx, modelCaller, requestId }, id, subresource);
-  };
-  const sweep = async (): Promise<void> => {
-    await Promise.all([replays.sweep(), ledger.modelCalls.expire(now() - limits.auditMs)]);
-  };
-  const sweeping = setInterval(() => {
-    sweep().catch((error: unknown) =>
-      log.error({ event: 'models.sweep_failed', err: error }, 'could not remove old model calls'),
-    );
-  }, limits.sweepIntervalMs).unref();
+  readonly middleware: ModelRouter['middleware'] = (ctx, next) =>
+    MODEL_PATHS.test(ctx.path) ? this.#answer(ctx) : next();
 
-  const answer = async (ctx: Koa.Context): Promise<void> => {
+  constructor(options: ModelRouterOptions) {
+    const { models, now, limits } = options;
+    const { ledger, isShared } = options.records;
+    const { keysFile } = options.access;
+    this.#options = options;
+    this.#catalog = new Catalog(models);
+    this.#keys = keysFile === undefined ? undefined : readKeys(keysFile);
+    this.#rates = new RateLimiter(now);
+    this.#replays = new Replays({ store: ledger.replays, now, limits, isShared });
+    this.#invoker = new ModelInvoker({
+      ...options,
+      bodies: options.requests.bodies,
+      modelCalls: ledger.modelCalls,
+      replays: this.#replays,
+    });
+    this.#sweeping = setInterval(() => void this.#sweep(), limits.sweepIntervalMs).unref();
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#sweeping);
+    await this.#invoker.close();
+  }
+
+  async #answer(ctx: Koa.Context): Promise<void> {
+    const { log, now } = this.#options;
     // Always generated here, since it names the audit record.
     const requestId = randomUUID();
     const startedAtMs = now();
-    const reply = await serve(ctx, requestId).catch((error: unknown) =>
+    const reply = await this.#serve(ctx, requestId).catch((error: unknown) =>
       failureReply(log, requestId, error),
     );
     log.info(
@@ -141,15 +116,62 @@ export function createModelRouter(options: ModelRouterOptions): ModelRouter {
       'model call answered',
     );
     writeReply(ctx, requestId, reply);
-  };
+  }
 
-  return {
-    middleware: (ctx, next) => (MODEL_PATHS.test(ctx.path) ? answer(ctx) : next()),
-    async close() {
-      clearInterval(sweeping);
-      await invoke.close();
-    },
-  };
+  async #serve(ctx: Koa.Context, requestId: string): Promise<RouterReply> {
+    const { limits, access } = this.#options;
+    const { callerOf } = access;
+    const modelCaller = authenticate(ctx.req, { callerOf, keys: this.#keys, limits });
+    if ('bucket' in modelCaller) return modelCaller;
+    ctx.state.modelWorkspace = modelCaller.workspace;
+    const waitSeconds = this.#rates.take(modelCaller.caller.user, modelCaller.requestsPerMinute);
+    if (waitSeconds !== undefined) return tooMany(modelCaller, waitSeconds);
+    // The path is not decoded, since no id needs encoding.
+    const [, ...path] = ctx.path.replace(MODEL_PATHS, '').split('/');
+    if (path.length === 0) {
+      if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return notAllowed('GET, HEAD');
+      return this.#catalog.page(new URLSearchParams(ctx.querystring), modelCaller.mayUse);
+    }
+    const subresource = path.length === 3 && path[2] === 'openapi.json' ? path[2] : '';
+    const id = path.slice(0, subresource ? 2 : undefined).join('/');
+    return await this.#serveModel({ ctx, modelCaller, requestId }, id, subresource);
+  }
+
+  async #serveModel(request: ModelRequest, id: string, subresource: string): Promise<RouterReply> {
+    const { ctx, modelCaller } = request;
+    const def = this.#findModel(id, modelCaller);
+    if ('bucket' in def) {
+      const isCall = ctx.method === 'POST' && subresource === '';
+      return isCall
+        ? await this.#invoker.refuse({ ...request, model: id.slice(0, MAX_ID_CHARS) }, def)
+        : def;
+    }
+    const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
+    if (subresource === 'openapi.json') {
+      return isRead ? replyDocument(def, ctx.req) : notAllowed('GET, HEAD');
+    }
+    if (ctx.method === 'POST') return await this.#invoker.call({ ...request, def });
+    const address = this.#options.requests.addresses.of(ctx.req);
+    return isRead ? showModel(def, ctx.path, address) : notAllowed('GET, HEAD, POST');
+  }
+
+  #findModel(id: string, { mayUse }: ModelCaller): ModelDef | ReplyError {
+    const def = this.#catalog.find(id);
+    if (def === undefined) return this.#catalog.notFound(id, mayUse);
+    return mayUse(id) ? def : replyError('forbidden', 'Your key does not cover this model.');
+  }
+
+  async #sweep(): Promise<void> {
+    const { records, limits, log, now } = this.#options;
+    try {
+      await Promise.all([
+        this.#replays.sweep(),
+        records.ledger.modelCalls.expire(now() - limits.auditMs),
+      ]);
+    } catch (error) {
+      log.error({ event: 'models.sweep_failed', err: error }, 'could not remove old model calls');
+    }
+  }
 }
 
 /**

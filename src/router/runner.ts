@@ -33,27 +33,64 @@ type PricedCall = CheckedCall & { readonly cents: number };
  * Runs validated calls within the credits and the deadlines of their callers, while the client is
  * connected.
  */
-export function createModelRunner(options: ModelRunnerOptions) {
-  const { deadlineMs } = options;
-  const workspaces = new Map<string, Running>();
-  const runningOf = (workspace: string): Running =>
-    workspaces.get(workspace) ?? { calls: 0, cents: 0 };
-  const count = (workspace: string, calls: number, cents: number): void => {
-    const before = runningOf(workspace);
+export class ModelRunner {
+  readonly #options: ModelRunnerOptions;
+  readonly #workspaces = new Map<string, Running>();
+  readonly #stops = new Set<AbortController>();
+
+  constructor(options: ModelRunnerOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Reserves a running call, runs the model on its validated input and records the result. The
+   * cost counts as committed until it is recorded.
+   */
+  async run(
+    call: CheckedCall,
+    record: (result: CallResult) => Promise<RouterReply>,
+  ): Promise<RouterReply> {
+    const pricedCall = { ...call, cents: call.def.priceCents?.(call.input) ?? 0 };
+    const { cents, modelCaller } = pricedCall;
+    const { workspace } = modelCaller;
+    const refusal =
+      (await refuseCredits(pricedCall, () => this.#runningOf(workspace), this.#options)) ??
+      refuse(this.#runningOf(workspace), cents, modelCaller);
+    if (refusal) return await record({ reply: refusal, cents: 0 });
+    this.#count(workspace, 1, cents);
+    try {
+      const end = await this.#runUntilEnd(pricedCall);
+      return await record(resultOf(pricedCall, end, this.#options));
+    } finally {
+      this.#count(workspace, -1, -cents);
+    }
+  }
+
+  /** Ends the running calls. */
+  stop(): void {
+    for (const stop of this.#stops) stop.abort(CLOSING);
+  }
+
+  #runningOf(workspace: string): Running {
+    return this.#workspaces.get(workspace) ?? { calls: 0, cents: 0 };
+  }
+
+  #count(workspace: string, calls: number, cents: number): void {
+    const before = this.#runningOf(workspace);
     const running = { calls: before.calls + calls, cents: before.cents + cents };
-    if (running.calls === 0) workspaces.delete(workspace);
-    else workspaces.set(workspace, running);
-  };
-  const stops = new Set<AbortController>();
+    if (running.calls === 0) this.#workspaces.delete(workspace);
+    else this.#workspaces.set(workspace, running);
+  }
+
   /**
    * Runs a model until it answers or is stopped. An answer that is ready at that moment still counts.
    */
-  const runUntilEnd = async (pricedCall: PricedCall): Promise<RunEnd> => {
-    const { ctx, def, modelCaller, input, body } = pricedCall;
+  async #runUntilEnd({ ctx, def, modelCaller, input, body }: PricedCall): Promise<RunEnd> {
+    const { deadlineMs } = this.#options;
     const stop = new AbortController();
     const { signal } = stop;
     const disconnect = (): void => stop.abort(DISCONNECTED);
-    stops.add(stop);
+    this.#stops.add(stop);
     ctx.res.once('close', disconnect);
     if (isClientGone(ctx)) disconnect();
     const timer = setTimeout(() => stop.abort(tooSlow(deadlineMs)), deadlineMs);
@@ -69,37 +106,9 @@ export function createModelRunner(options: ModelRunnerOptions) {
     } finally {
       clearTimeout(timer);
       ctx.res.off('close', disconnect);
-      stops.delete(stop);
+      this.#stops.delete(stop);
     }
-  };
-  return {
-    /**
-     * Reserves a running call, runs the model on its validated input and records the result. The
-     * cost counts as committed until it is recorded.
-     */
-    async run(
-      call: CheckedCall,
-      record: (result: CallResult) => Promise<RouterReply>,
-    ): Promise<RouterReply> {
-      const pricedCall = { ...call, cents: call.def.priceCents?.(call.input) ?? 0 };
-      const { cents, modelCaller } = pricedCall;
-      const { workspace } = modelCaller;
-      const refusal =
-        (await refuseCredits(pricedCall, () => runningOf(workspace), options)) ??
-        refuse(runningOf(workspace), cents, modelCaller);
-      if (refusal) return await record({ reply: refusal, cents: 0 });
-      count(workspace, 1, cents);
-      try {
-        return await record(resultOf(pricedCall, await runUntilEnd(pricedCall), options));
-      } finally {
-        count(workspace, -1, -cents);
-      }
-    },
-    /** Ends the running calls. */
-    stop(): void {
-      for (const stop of stops) stop.abort(CLOSING);
-    },
-  };
+  }
 }
 
 /** Refuses a call that costs more than its workspace has. Comes first: waiting does not add credits. */

@@ -45,39 +45,11 @@ export function replyDocument(def: ModelDef, request: IncomingMessage): RouterRe
 }
 
 function openApi(def: ModelDef): JsonObject {
-  const refused = (description: string, name: string): JsonObject => ({
-    description,
-    content: { 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } },
-  });
   return {
     openapi: '3.1.0',
     info: { title: def.title, version: '1', description: def.description },
     jsonSchemaDialect: 'https://json-schema.org/draft/2020-12/schema',
-    paths: {
-      [`/v1/models/${modelId(def)}`]: {
-        post: {
-          operationId: 'run',
-          summary: def.title,
-          parameters: [
-            { name: 'Idempotency-Key', in: 'header', schema: { type: 'string', maxLength: 255 } },
-          ],
-          requestBody: {
-            required: true,
-            content: { 'application/json': { schema: { $ref: '#/components/schemas/Input' } } },
-          },
-          responses: {
-            200: {
-              description: 'What the model made.',
-              content: Object.fromEntries(
-                Object.entries(def.output).map(([type, schema]) => [type, { schema }]),
-              ),
-            },
-            422: refused('The input does not fit; nothing ran.', 'Invalid'),
-            default: refused('Any other error.', 'Error'),
-          },
-        },
-      },
-    },
+    paths: { [`/v1/models/${modelId(def)}`]: { post: operation(def) } },
     components: {
       schemas: { Input: def.input ?? OPEN_INPUT, Error: ERROR_SCHEMA, Invalid: INVALID_SCHEMA },
       securitySchemes: {
@@ -88,4 +60,26 @@ function openApi(def: ModelDef): JsonObject {
     security: [{ key: [] }, { bearer: [] }],
     ...(def.input === undefined && { 'x-comfy-input-schema-authored': false }),
   };
+}
+
+function operation(def: ModelDef): JsonObject {
+  const output = Object.entries(def.output).map(([type, schema]) => [type, { schema }]);
+  return {
+    operationId: 'run',
+    summary: def.title,
+    parameters: [
+      { name: 'Idempotency-Key', in: 'header', schema: { type: 'string', maxLength: 255 } },
+    ],
+    requestBody: { required: true, content: jsonOf('Input') },
+    responses: {
+      200: { description: 'What the model made.', content: Object.fromEntries(output) },
+      422: { description: 'The input does not fit; nothing ran.', content: jsonOf('Invalid') },
+      default: { description: 'Any other error.', content: jsonOf('Error') },
+    },
+  };
+}
+
+/** A JSON body with a schema of the document. */
+function jsonOf(name: 'Input' | 'Invalid' | 'Error'): JsonObject {
+  return { 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } };
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createCatalog } from '../../src/router/catalog.ts';
+import { Catalog } from '../../src/router/catalog.ts';
 import { model } from './open.ts';
 
 test('a walk sees each model that stays exactly once, however the catalogue changes on the way', () => {
@@ -16,7 +16,7 @@ test('a walk sees each model that stays exactly once, however the catalogue chan
       for (let step = 0; step < 60; step++) {
         // The last version stays: the walk comes to an end.
         const names = catalogues[Math.min(step, catalogues.length - 1)] ?? [];
-        const catalog = createCatalog(names.map((each) => model({ model: each })));
+        const catalog = new Catalog(names.map((each) => model({ model: each })));
         const query = new URLSearchParams({ limit: String(limit), ...(cursor && { cursor }) });
         const page = JSON.parse(String(catalog.page(query, () => true).body));
         seen.push(...page.data.map((entry: { model: string }) => entry.model));

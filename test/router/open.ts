@@ -10,7 +10,7 @@ import type { Ledger } from '../../src/ledger/ledger.ts';
 import { createMemoryLedger } from '../support/app/memory-ledger.ts';
 import { DEFAULT_MODEL_LIMITS, type ModelLimits } from '../../src/router/limits.ts';
 import { type ModelDef, answerJson } from '../../src/router/model-def.ts';
-import { type ModelRouterOptions, createModelRouter } from '../../src/router/router.ts';
+import { type ModelRouterOptions, LocalModelRouter } from '../../src/router/router.ts';
 
 /** A router on a real socket, with models that do what a test wants. */
 export type OpenRouter = {
@@ -106,7 +106,7 @@ export async function openRouter(
   );
   let shiftMs = 0;
   const ledger = options.ledger ?? createMemoryLedger();
-  const router = createModelRouter({
+  const router = new LocalModelRouter({
     models: options.models ?? [model({ model: 'echo' })],
     records: { ledger, isShared: options.isLedgerShared ?? false },
     log,
