@@ -3,7 +3,7 @@ import { createTurnQueue } from '../lib/rate-limiter.ts';
 import type { Logger } from '../observability/log.ts';
 import { Accounts } from './calls/accounts.ts';
 import { createCredentialCheck } from './calls/credential-check.ts';
-import { createAssets } from './files/assets.ts';
+import { RemoteAssets } from './files/assets.ts';
 import { type RemoteClient, createCalls } from './calls/calls.ts';
 import type { RedirectHost } from '../config/upstream.ts';
 import { createForeignLinks } from './files/foreign-links.ts';
@@ -71,7 +71,7 @@ export function createRemoteServices(options: RemoteOptions) {
     files: {
       readOutput,
       foreignLinks: createForeignLinks(links.origin, limits, service.redirectHosts),
-      assets: createAssets(client, readOutput),
+      assets: new RemoteAssets(client, readOutput),
       uploadPaths: createUploadPaths(options.uploadPathSecret),
     },
     events: {

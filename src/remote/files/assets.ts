@@ -42,15 +42,26 @@ type UploadForm = MultipartBody & {
 };
 
 /** The assets of one upstream, by account. */
-export function createAssets(client: RemoteClient, readOutput: ReadOutput) {
-  const { calls, links, limits, clock, capabilities } = client;
+export class RemoteAssets {
+  readonly #client: RemoteClient;
+  readonly #readOutput: ReadOutput;
 
-  async function read(account: Account, assetId: string): Promise<Result<Asset>> {
-    const path = links.target('assets', assetId);
-    return assetOf(await calls.callIdempotent(account, { method: 'GET', path }));
+  constructor(client: RemoteClient, readOutput: ReadOutput) {
+    this.#client = client;
+    this.#readOutput = readOutput;
   }
 
-  async function hasBlob(account: Account, hash: string): Promise<Result<boolean>> {
+  /** Returns the record, under another id if the upstream has given the same file a new one. */
+  get(account: Account, assetId: string): Promise<Result<Asset>> {
+    const { calls, links } = this.#client;
+    return this.#readOutput(account, assetId, async (currentId) => {
+      const path = links.target('assets', currentId);
+      return assetOf(await calls.callIdempotent(account, { method: 'GET', path }));
+    });
+  }
+
+  async hasBlob(account: Account, hash: string): Promise<Result<boolean>> {
+    const { calls, links } = this.#client;
     // Look-ups compare exact texts, and hashes are in lower case.
     const path = links.target('assets', 'by-hash', hash.toLowerCase());
     const answer = await calls.callIdempotent(account, { method: 'HEAD', path });
@@ -58,7 +69,8 @@ export function createAssets(client: RemoteClient, readOutput: ReadOutput) {
     return answer.error.status === 404 ? ok(false) : answer;
   }
 
-  async function fromHash(account: Account, request: FromHash): Promise<Result<Asset>> {
+  async fromHash(account: Account, request: FromHash): Promise<Result<Asset>> {
+    const { calls, links } = this.#client;
     const { hash, filePath, tags, expiresInSeconds, idempotencyKey } = request;
     const body = JSON.stringify({
       hash: hash.toLowerCase(),
@@ -72,24 +84,84 @@ export function createAssets(client: RemoteClient, readOutput: ReadOutput) {
     return assetOf(await calls.callIdempotent(account, call));
   }
 
+  /** Sends a file while it arrives; `undefined` when it has to be complete first. */
+  start(account: Account, upload: UploadStart): StartedUpload | undefined {
+    const { capabilities } = this.#client;
+    const mustWait = account.gate.waitMs() > 0 || account.credentialRefusal !== undefined;
+    if (mustWait || capabilities.failedUploadStarts >= MAX_FAILED_STARTS) return undefined;
+    const { atMostBytes: sizeBytes } = upload;
+    return startUpload(upload, (body, signal) =>
+      this.#post(account, { ...body, signal, sizeBytes, idempotencyKey: randomUUID() }),
+    );
+  }
+
+  /** Finishes an upload. One whose start was of no use is sent like one that was never started. */
+  async create(account: Account, upload: AssetUpload): Promise<Result<Asset>> {
+    const { capabilities } = this.#client;
+    if (!hasExpectedHash(upload)) return mismatch();
+    const first = await upload.started?.finish(upload);
+    if (first?.ok) {
+      capabilities.failedUploadStarts = 0;
+      return first;
+    }
+    const sent = await this.#sendWhole(account, upload);
+    if (first && sent.ok && !isAccountWide(first.error)) capabilities.failedUploadStarts += 1;
+    return sent;
+  }
+
+  async remove(account: Account, assetId: string): Promise<Result<null>> {
+    const { calls, links } = this.#client;
+    const path = links.target('assets', assetId);
+    const answer = await calls.callIdempotent(account, { method: 'DELETE', path });
+    return answer.ok ? ok(null) : answer;
+  }
+
+  /** Sends a whole file. Waits while the account is paused, and repeats a lost attempt once. */
+  async #sendWhole(account: Account, given: AssetUpload): Promise<Result<Asset>> {
+    const { limits, clock } = this.#client;
+    let upload = given;
+    const deadlineMs = clock.now() + limits.uploadBudgetMs;
+    const mayCall = () => account.gate.waitUntilOpen({ budgetMs: deadlineMs - clock.now() });
+    let error: V2Error | undefined;
+    for (let failures = 0; ;) {
+      if (!(await mayCall())) break;
+      const sent = await this.#send(account, upload);
+      if (sent.ok) return sent;
+      ({ error } = sent);
+      if (isAccountWide(error)) continue;
+      failures += 1;
+      if (failures >= ATTEMPTS) return sent;
+      const { code } = error;
+      if (code !== 'hash_mismatch' && code !== 'upstream_unreachable') return sent;
+      // Damaged in transfer, or on this disk: the present bytes are sent.
+      if (code === 'hash_mismatch') upload = await rehashed(upload);
+      if (!hasExpectedHash(upload)) return mismatch();
+      const arrived =
+        code === 'upstream_unreachable' && (await this.#arrivedBytes(account, upload));
+      if (arrived) return ok(arrived);
+    }
+    return { ok: false, error: error ?? pausedError(account) };
+  }
+
+  #send(account: Account, upload: AssetUpload): Promise<Result<Asset>> {
+    const { file, idempotencyKey = randomUUID() } = upload;
+    const { sizeBytes } = file;
+    return this.#post(account, { ...uploadBody(upload, file.hash), idempotencyKey, sizeBytes });
+  }
+
   /** Makes an asset of bytes that have arrived although the answer was lost. */
-  async function arrivedBytes(account: Account, upload: AssetUpload): Promise<Asset | undefined> {
+  async #arrivedBytes(account: Account, upload: AssetUpload): Promise<Asset | undefined> {
     // A key belongs to exactly the request that it comes with.
     if (upload.idempotencyKey !== undefined) return undefined;
     const { hash } = upload.file;
-    const known = await hasBlob(account, hash);
+    const known = await this.hasBlob(account, hash);
     if (!known.ok || !known.value) return undefined;
-    const created = await fromHash(account, { ...upload, hash });
+    const created = await this.fromHash(account, { ...upload, hash });
     return created.ok ? created.value : undefined;
   }
 
-  function send(account: Account, upload: AssetUpload): Promise<Result<Asset>> {
-    const { file, idempotencyKey = randomUUID() } = upload;
-    const { sizeBytes } = file;
-    return post(account, { ...uploadBody(upload, file.hash), idempotencyKey, sizeBytes });
-  }
-
-  async function post(account: Account, form: UploadForm): Promise<Result<Asset>> {
+  async #post(account: Account, form: UploadForm): Promise<Result<Asset>> {
+    const { calls, links, limits } = this.#client;
     const { headers, body, idempotencyKey, sizeBytes, signal } = form;
     const exchange = await calls.once(account, {
       method: 'POST',
@@ -103,68 +175,6 @@ export function createAssets(client: RemoteClient, readOutput: ReadOutput) {
     if (exchange.reply.status < 300) return assetOf(ok(exchange.reply));
     return { ok: false, error: calls.recordRefusal(account, exchange.reply) };
   }
-
-  function start(account: Account, upload: UploadStart): StartedUpload | undefined {
-    const mustWait = account.gate.waitMs() > 0 || account.credentialRefusal !== undefined;
-    if (mustWait || capabilities.failedUploadStarts >= MAX_FAILED_STARTS) return undefined;
-    const { atMostBytes: sizeBytes } = upload;
-    return startUpload(upload, (body, signal) =>
-      post(account, { ...body, signal, sizeBytes, idempotencyKey: randomUUID() }),
-    );
-  }
-
-  /** Finishes an upload. One whose start was of no use is sent like one that was never started. */
-  async function finishOrCreate(account: Account, upload: AssetUpload): Promise<Result<Asset>> {
-    const first = await upload.started?.finish(upload);
-    if (first?.ok) {
-      capabilities.failedUploadStarts = 0;
-      return first;
-    }
-    const sent = await create(account, upload);
-    if (first && sent.ok && !isAccountWide(first.error)) capabilities.failedUploadStarts += 1;
-    return sent;
-  }
-
-  async function create(account: Account, given: AssetUpload): Promise<Result<Asset>> {
-    let upload = given;
-    const deadlineMs = clock.now() + limits.uploadBudgetMs;
-    const mayCall = () => account.gate.waitUntilOpen({ budgetMs: deadlineMs - clock.now() });
-    let error: V2Error | undefined;
-    for (let failures = 0; ;) {
-      if (!(await mayCall())) break;
-      const sent = await send(account, upload);
-      if (sent.ok) return sent;
-      ({ error } = sent);
-      if (isAccountWide(error)) continue;
-      failures += 1;
-      if (failures >= ATTEMPTS) return sent;
-      const { code } = error;
-      if (code !== 'hash_mismatch' && code !== 'upstream_unreachable') return sent;
-      // Damaged in transfer, or on this disk: the present bytes are sent.
-      if (code === 'hash_mismatch') upload = await rehashed(upload);
-      if (!hasExpectedHash(upload)) return mismatch();
-      const arrived = code === 'upstream_unreachable' && (await arrivedBytes(account, upload));
-      if (arrived) return ok(arrived);
-    }
-    return { ok: false, error: error ?? pausedError(account) };
-  }
-
-  return {
-    hasBlob,
-    fromHash,
-    /** Sends a file while it arrives; `undefined` when it has to be complete first. */
-    start,
-    create: async (account: Account, upload: AssetUpload): Promise<Result<Asset>> =>
-      hasExpectedHash(upload) ? finishOrCreate(account, upload) : mismatch(),
-    /** Returns the record, under another id if the upstream has given the same file a new one. */
-    get: (account: Account, assetId: string): Promise<Result<Asset>> =>
-      readOutput(account, assetId, (currentId) => read(account, currentId)),
-    async remove(account: Account, assetId: string): Promise<Result<null>> {
-      const path = links.target('assets', assetId);
-      const answer = await calls.callIdempotent(account, { method: 'DELETE', path });
-      return answer.ok ? ok(null) : answer;
-    },
-  };
 }
 
 function hasExpectedHash({ expectedHash, file }: AssetUpload): boolean {
