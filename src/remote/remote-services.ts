@@ -13,7 +13,7 @@ import { createLinks } from './calls/upstream-links.ts';
 import { createUploadPaths } from './files/upload-paths.ts';
 import { Connections } from './calls/connections.ts';
 import type { RequestHeaders } from './calls/exchange.ts';
-import { createJobSearch } from './job-search.ts';
+import { RemoteJobSearch } from './job-search.ts';
 import { createOutputReader } from './files/output-ids.ts';
 import { StreamSlots } from './events/stream-slots.ts';
 import { Snapshots } from './events/snapshots.ts';
@@ -67,7 +67,7 @@ export function createRemoteServices(options: RemoteOptions) {
       key: service.key,
     }),
     isAccepted: createCredentialCheck(client),
-    jobSearch: createJobSearch(client, snapshots),
+    jobSearch: new RemoteJobSearch(client, snapshots),
     files: {
       readOutput,
       foreignLinks: createForeignLinks(links.origin, limits, service.redirectHosts),
