@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { lacksDatabase, setAside, setWalAside } from '../data-folder/set-aside.ts';
 import { LedgerLacksFiles, newLedgerText } from '../data-folder/bind-ledger.ts';
-import { watchDataDir } from '../data-folder/watch.ts';
+import { DataDirWatch } from '../data-folder/watch.ts';
 import type { Config } from '../config/config.ts';
 import type { OpenedBucket } from '../blobs/bucket/open-bucket.ts';
 import { type StoredFiles, openBucketOf, watchFiles } from './stored-files.ts';
@@ -89,13 +89,13 @@ type OpenedLedger = Pick<Store, 'ledger' | 'dir' | 'links' | 'useWriteTokens' | 
 function watched(opened: OpenedLedger, bucket: OpenedBucket | undefined): Store {
   const { dir, openFiles, lost, ...more } = opened;
   const files = watchFiles(dir, bucket);
-  const folder = watchDataDir(dir.root, { openFiles, hasId: dir.bucketId === undefined });
+  const folder = new DataDirWatch(dir.root, { openFiles, hasId: dir.bucketId === undefined });
   return {
     ...more,
     dir,
     files,
     lost: Promise.race([...lost, folder.lost, files.lost]),
-    checkDataDir: folder.check,
+    checkDataDir: () => folder.check(),
     async close() {
       folder.close();
       await opened.close();

@@ -2,6 +2,7 @@ import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 type Identity = { readonly dev: number; readonly ino: number };
+type WatchedFile = Identity & { readonly path: string };
 
 const CHECK_INTERVAL_MS = 1000;
 /** The errors that mean that a file is gone. Others are ignored: a network disk may not answer for a moment. */
@@ -14,52 +15,60 @@ type WatchOptions = { readonly openFiles?: readonly string[]; readonly hasId?: b
  * so that the system cannot give its inode number to another one. Set `hasId` to false when the files are in a
  * bucket: then there is no `folder.id`.
  */
-export function watchDataDir(root: string, { openFiles = [], hasId = true }: WatchOptions = {}) {
-  const handle = openSync(root, 'r');
-  const watchedFiles = [root, ...openFiles].map((path) => ({ path, ...identityOf(path) }));
-  const idFile = join(root, 'folder.id');
-  const openedId = hasId ? readFileSync(idFile, 'utf8') : undefined;
-  let reportLoss: (error: Error) => void = () => {};
-  const lost = new Promise<Error>((resolve) => (reportLoss = resolve));
+export class DataDirWatch {
+  /** Resolves when the directory is gone or was replaced. Never rejects. */
+  readonly lost: Promise<Error>;
+  readonly #root: string;
+  readonly #handle: number;
+  readonly #watchedFiles: readonly WatchedFile[];
+  readonly #idFile: string;
+  readonly #openedId: string | undefined;
+  readonly #timer: NodeJS.Timeout;
+  #resolveLost: (error: Error) => void = () => {};
 
-  function reportLossOf(path: string): Error {
-    const error = new Error(
-      `--data-dir ${root} is gone or was replaced while in use (${path} is not the one that was ` +
-        'opened): nothing can be kept any more, so this process stops; start it again once the ' +
-        'directory is back',
-    );
-    reportLoss(error);
-    return error;
+  constructor(root: string, { openFiles = [], hasId = true }: WatchOptions = {}) {
+    this.#root = root;
+    this.#handle = openSync(root, 'r');
+    this.#watchedFiles = [root, ...openFiles].map((path) => ({ path, ...identityOf(path) }));
+    this.#idFile = join(root, 'folder.id');
+    this.#openedId = hasId ? readFileSync(this.#idFile, 'utf8') : undefined;
+    this.lost = new Promise((resolve) => (this.#resolveLost = resolve));
+    this.#timer = setInterval(() => this.#checkAll(), CHECK_INTERVAL_MS).unref();
   }
 
-  function check(): void {
-    const replaced = watchedFiles.find((file) => !isSame(file));
-    if (replaced) throw reportLossOf(replaced.path);
+  /**
+   * Throws when the directory is gone or was replaced. Call it before a change is acknowledged; it takes
+   * microseconds.
+   */
+  check(): void {
+    const replaced = this.#watchedFiles.find((file) => !isSame(file));
+    if (replaced) throw this.#reportLossOf(replaced.path);
   }
 
-  function checkAll(): void {
+  close(): void {
+    clearInterval(this.#timer);
+    closeSync(this.#handle);
+  }
+
+  #checkAll(): void {
     try {
-      check();
-      if (hasId && readFileSync(idFile, 'utf8') !== openedId) reportLossOf(idFile);
+      this.check();
+      if (this.#openedId === undefined) return;
+      if (readFileSync(this.#idFile, 'utf8') !== this.#openedId) this.#reportLossOf(this.#idFile);
     } catch (error) {
-      if (isAbsent(error)) reportLossOf(idFile);
+      if (isAbsent(error)) this.#reportLossOf(this.#idFile);
     }
   }
 
-  const timer = setInterval(checkAll, CHECK_INTERVAL_MS).unref();
-  return {
-    /** Resolves when the directory is gone or was replaced. Never rejects. */
-    lost,
-    /**
-     * Throws when the directory is gone or was replaced. Call it before a change is acknowledged; it takes
-     * microseconds.
-     */
-    check,
-    close(this: void): void {
-      clearInterval(timer);
-      closeSync(handle);
-    },
-  };
+  #reportLossOf(path: string): Error {
+    const error = new Error(
+      `--data-dir ${this.#root} is gone or was replaced while in use (${path} is not the one that was ` +
+        'opened): nothing can be kept any more, so this process stops; start it again once the ' +
+        'directory is back',
+    );
+    this.#resolveLost(error);
+    return error;
+  }
 }
 
 /**
@@ -71,7 +80,7 @@ function identityOf(path: string): Identity {
   return { dev, ino };
 }
 
-function isSame({ path, dev, ino }: Identity & { readonly path: string }): boolean {
+function isSame({ path, dev, ino }: WatchedFile): boolean {
   try {
     const found = statSync(path);
     return found.dev === dev && found.ino === ino;

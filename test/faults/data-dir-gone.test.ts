@@ -2,7 +2,7 @@
 import { cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { watchDataDir } from '../../src/data-folder/watch.ts';
+import { DataDirWatch } from '../../src/data-folder/watch.ts';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type RedisServer, redisMissing, startRedis } from '../support/processes/redis.ts';
 import { tempFolder } from '../support/graphs/v1-folders.ts';
@@ -109,7 +109,7 @@ describe('the watch', () => {
     await writeFile(database(), '1');
   });
   const open = () => {
-    const watch = watchDataDir(dataDir, { openFiles: [database()] });
+    const watch = new DataDirWatch(dataDir, { openFiles: [database()] });
     onTestFinished(() => watch.close());
     return watch;
   };
