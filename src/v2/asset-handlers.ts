@@ -3,7 +3,7 @@ import { type Result, type V2Error, ok, refuse } from '../protocol/job-api.ts';
 import type { Asset } from '../protocol/v2.ts';
 import { readIdempotencyKey, readObject, refuseBody } from './read-body.ts';
 import { sendContent } from './send-content.ts';
-import { type Handlers, type V2RouteOptions, replyWith } from './reply.ts';
+import { type Handler, type Handlers, type V2RouteOptions, replyWith } from './reply.ts';
 import { readFromHash, readUpload } from './read-upload.ts';
 
 /** The maximum number of form fields. Tags are sent as repeated fields. */
@@ -13,28 +13,7 @@ const MAX_FORM_FIELDS = 64;
 export function createAssetHandlers(options: V2RouteOptions): Handlers {
   const { jobs, bodies } = options;
   return {
-    async 'POST /assets'({ ctx, caller, links }) {
-      const key = readIdempotencyKey(ctx);
-      if (!key.ok) return key;
-      const created = await withReceivedForm<Result<Asset>>(
-        options.uploads,
-        { ctx, caller },
-        {
-          maxFields: MAX_FORM_FIELDS,
-          onRefused(refusal) {
-            ctx.set('Connection', 'close');
-            return refuseBody(refusal);
-          },
-          async work(form) {
-            const upload = readUpload(form);
-            if (!upload.ok) return upload;
-            return await jobs.createAsset(caller, { ...upload.value, ...key.value });
-          },
-        },
-      );
-      const isKnown = created.ok && created.value.created_new === false;
-      return replyWith(created, links.asset, isKnown ? 200 : 201);
-    },
+    'POST /assets': createUploadHandler(options),
     async 'POST /assets/from-hash'({ ctx, caller, links }) {
       const key = readIdempotencyKey(ctx);
       if (!key.ok) return key;
@@ -58,6 +37,31 @@ export function createAssetHandlers(options: V2RouteOptions): Handlers {
       return removed.ok ? ok({ status: 204 }) : removed;
     },
     'GET /assets/:id/content': (request) => sendContent(jobs, request),
+  };
+}
+
+function createUploadHandler({ jobs, uploads }: V2RouteOptions): Handler {
+  return async ({ ctx, caller, links }) => {
+    const key = readIdempotencyKey(ctx);
+    if (!key.ok) return key;
+    const created = await withReceivedForm<Result<Asset>>(
+      uploads,
+      { ctx, caller },
+      {
+        maxFields: MAX_FORM_FIELDS,
+        onRefused(refusal) {
+          ctx.set('Connection', 'close');
+          return refuseBody(refusal);
+        },
+        async work(form) {
+          const upload = readUpload(form);
+          if (!upload.ok) return upload;
+          return await jobs.createAsset(caller, { ...upload.value, ...key.value });
+        },
+      },
+    );
+    const isKnown = created.ok && created.value.created_new === false;
+    return replyWith(created, links.asset, isKnown ? 200 : 201);
   };
 }
 

@@ -25,29 +25,10 @@ const STREAM_HEADERS = {
 
 /** The handlers of the job operations, by the names of their routes. */
 export function createJobHandlers(options: V2RouteOptions): Handlers {
-  const { jobs, bodies } = options;
+  const { jobs } = options;
   const earlyEvents = new EarlyEvents(jobs, options.streams?.clock);
   return {
-    async 'POST /jobs'({ ctx, caller, links }) {
-      const key = readIdempotencyKey(ctx);
-      if (!key.ok) return key;
-      const body = await readObject(ctx, bodies, 'workflow');
-      if (!body.ok) return body;
-      const request = readJobSubmission(body.value, key.value.idempotencyKey);
-      if (!request.ok) return request;
-      const submitted = await jobs.submit(caller, request.value);
-      const { res: response } = ctx;
-      if (submitted.ok) {
-        await earlyEvents.open(caller, submitted.value.id);
-        await options.observer?.onSubmit({
-          caller,
-          request: request.value,
-          job: submitted.value,
-          response,
-        });
-      }
-      return replyWith(submitted, links.job, 201);
-    },
+    'POST /jobs': createSubmitHandler(options, earlyEvents),
     async 'GET /jobs'({ ctx, caller, links }) {
       const query = readListQuery(ctx.querystring);
       if (!query.ok) return query;
@@ -76,6 +57,25 @@ export function createJobHandlers(options: V2RouteOptions): Handlers {
       return job.ok ? ok({ status: 204 }) : job;
     },
     'GET /jobs/:id/events': createEventsHandler(options, earlyEvents),
+  };
+}
+
+function createSubmitHandler(options: V2RouteOptions, earlyEvents: EarlyEvents): Handler {
+  const { jobs, bodies, observer } = options;
+  return async ({ ctx, caller, links }) => {
+    const key = readIdempotencyKey(ctx);
+    if (!key.ok) return key;
+    const body = await readObject(ctx, bodies, 'workflow');
+    if (!body.ok) return body;
+    const request = readJobSubmission(body.value, key.value.idempotencyKey);
+    if (!request.ok) return request;
+    const submitted = await jobs.submit(caller, request.value);
+    if (submitted.ok) {
+      const { value: job } = submitted;
+      await earlyEvents.open(caller, job.id);
+      await observer?.onSubmit({ caller, request: request.value, job, response: ctx.res });
+    }
+    return replyWith(submitted, links.job, 201);
   };
 }
 
