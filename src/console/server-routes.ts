@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import type { Config } from '../config/config.ts';
 import type { AssetStore, CallStore } from '../ledger/ledger.ts';
-import type { JobApi } from '../protocol/job-api.ts';
+import type { JobApi, Result } from '../protocol/job-api.ts';
 import type { ServerAnswer, ServerFacts, ClientsAnswer } from './api-types.ts';
 import { type ConsoleHandlers, requireOperator, scopeOf } from './console-routes.ts';
 import { type Figures, STARTED_AT_MS } from './figures.ts';
@@ -52,10 +52,7 @@ export function serverHandlers(services: ServerServices): ConsoleHandlers {
         ...facts,
         host: hostname(),
         node: process.version,
-        health: {
-          is_good: health.ok,
-          reason: health.ok ? null : `${health.error.code}: ${health.error.message}`,
-        },
+        health: shownHealth(health),
         started_at_ms: STARTED_AT_MS,
         servers: await services.processes.countServers(),
         workers: workers ?? null,
@@ -74,6 +71,11 @@ export function serverHandlers(services: ServerServices): ConsoleHandlers {
       };
     },
   };
+}
+
+function shownHealth(health: Result<unknown>): ServerAnswer['health'] {
+  if (health.ok) return { is_good: true, reason: null };
+  return { is_good: false, reason: `${health.error.code}: ${health.error.message}` };
 }
 
 type ClientsServices = {

@@ -56,18 +56,19 @@ export function trafficHandlers(services: TrafficServices): ConsoleHandlers {
     },
     'GET traffic/entry': async (request) =>
       send(request, detailOf(find(request), request.caller.user, showText)),
-    async 'GET traffic/picture'(request) {
-      const picture = pictureIn(find(request), showText);
-      if (picture === undefined) {
-        throw new V1Error(404, plainError('not_found', 'There is no picture.'));
-      }
-      request.ctx.status = 200;
-      // The page knows the type of the bytes. The general type keeps other programs from showing them.
-      request.ctx.set('Content-Type', 'application/octet-stream');
-      request.ctx.body = picture;
-      return undefined;
-    },
+    'GET traffic/picture': async (request) =>
+      sendPicture(request, pictureIn(find(request), showText)),
   };
+}
+
+function sendPicture({ ctx }: ConsoleRequest, picture: Buffer | undefined): undefined {
+  if (picture === undefined)
+    throw new V1Error(404, plainError('not_found', 'There is no picture.'));
+  ctx.status = 200;
+  // The page knows the type of the bytes. The general type keeps other programs from showing them.
+  ctx.set('Content-Type', 'application/octet-stream');
+  ctx.body = picture;
+  return undefined;
 }
 
 /**
