@@ -70,6 +70,16 @@ test('a preview that comes while a socket is new is not sent before the frames t
   expect(heard()).toEqual(['executing:1', 'binary:1']);
 });
 
+test('a socket that is new when a client fetches the result gets the frames that are kept', () => {
+  hub.channels.open({ user: 'u', clientId: 'c', promptId: 'p' }).send(NODE, 1);
+  const { connection, heard } = fakeSocket();
+  const delayed = { ...connection, firstFrameDelayMs: 20 };
+  hub.addConnection(delayed, { user: 'u', clientId: 'c', dialect: 'local' });
+  hub.channels.discardFetched('u', ['p']);
+  vi.advanceTimersByTime(21);
+  expect(heard()).toEqual(['executing:1']);
+});
+
 /** A socket, and the number of `status` messages it got. */
 function openCounting() {
   const socket = fakeSocket();
