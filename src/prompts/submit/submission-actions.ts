@@ -123,7 +123,8 @@ export class SubmissionActions {
     );
     if (state !== 'done' && !this.#ports.records.eventLog.isLeader(key)) throw new LeadershipLost();
     if (submission.isCancelRequested && state !== 'done') return 'cancelled';
-    if (!facts.mayHaveJob) return this.#calls.send(submission);
+    // Where the client was told an error, the job is only searched for.
+    if (!facts.mayHaveJob && state !== 'unknown') return this.#calls.send(submission);
     if (!this.#outbox.has(submission)) await this.#showSearch(submission);
     return this.#calls.search(submission);
   }

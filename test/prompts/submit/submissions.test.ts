@@ -337,6 +337,15 @@ test('another client’s job is not cancelled for a prompt that has ended', asyn
   expect(world.events).toEqual(['canceled k']);
 });
 
+test('a prompt of unknown outcome is not sent again when it certainly has no job', async () => {
+  const { world, server } = open({ answers: ['lose'] });
+  world.search = async () => ({ ok: true, value: { kind: 'none' } });
+  void server.post('k');
+  await world.clock.advance(MINUTE_MS);
+  expect([world.told.get('k'), world.faults]).toEqual(['500', []]);
+  expect(world.events.slice(-2)).toEqual(['record k unknown k', 'lost k']);
+});
+
 test('nothing more is done after the close', async () => {
   const { world, server } = open({ answers: ['full'] });
   void server.post('k');
