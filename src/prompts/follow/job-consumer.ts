@@ -145,7 +145,8 @@ export class JobConsumer {
   async #comesBeforeIdle(next: Promise<unknown>): Promise<boolean> {
     const dueMs = this.#entryApplier.nextDueMs();
     if (dueMs === null) return true;
-    return completesWithin(Math.min(dueMs - this.#ports.policy.clock.now(), MAX_IDLE_MS), next);
+    const waitMs = Math.max(0, dueMs - this.#ports.policy.clock.now());
+    return completesWithin(Math.min(waitMs, MAX_IDLE_MS), next);
   }
 
   async #receiveEvent(event: JobEvent): Promise<void> {

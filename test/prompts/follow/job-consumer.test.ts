@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { initialProgress } from '../../../src/translate/progress/progress-state.ts';
 import { reduceProgress } from '../../../src/translate/progress/progress.ts';
 import type { EntryApplier } from '../../../src/prompts/follow/apply-entry.ts';
@@ -12,7 +12,7 @@ import type { JobEvent } from '../../../src/protocol/job-api.ts';
 import { fakePorts } from '../fake-ports.ts';
 import { chain } from '../../translate/script.ts';
 
-function open() {
+function open(nextDueMs: () => number | null = () => null) {
   let state = initialProgress('p', chain(['1', 'A'], ['2', 'B']));
   const entries: PromptLogEntry[] = [];
   const eventLog = {
@@ -29,7 +29,7 @@ function open() {
     pruner: new HistoryPruner(ports.records.prompts, ports.policy.history),
   };
   const prompt = { key: 'k', caller: { user: 'u' }, status: 'running' } as LivePrompt;
-  const applied = { state: () => state, nextDueMs: () => null };
+  const applied = { state: () => state, nextDueMs };
   const jobConsumer = new JobConsumer(
     new FollowedPrompt(prompt, applied as unknown as EntryApplier),
     options,
@@ -85,4 +85,14 @@ test('a long stream gives others their turn', async () => {
   await jobConsumer.consume(streamOf(Array.from({ length: 3200 }, (_, i) => progress('1', i % 9))));
   isOver = true;
   expect(turns).toBeGreaterThanOrEqual(100);
+});
+
+test('an input that is overdue is not waited for', async () => {
+  const delays = vi.spyOn(globalThis, 'setTimeout');
+  onTestFinished(() => delays.mockRestore());
+  let reads = 0;
+  const { jobConsumer } = open(() => (++reads === 1 ? -5 : null));
+  await jobConsumer.consume(streamOf([node('1')]));
+  // Node.js warns of a negative one.
+  expect(delays.mock.calls.map(([, ms]) => ms)).toEqual([0]);
 });
