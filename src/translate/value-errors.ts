@@ -1,7 +1,7 @@
 import { type Json, type JsonObject } from '../protocol/json.ts';
 import { errorEntry, notInListError } from '../protocol/node-errors.ts';
 import { pythonFloat } from '../protocol/python-json.ts';
-import { pythonStr } from '../protocol/python-text.ts';
+import { pythonStr, readPythonFloat } from '../protocol/python-text.ts';
 import { comboOptions, type NodeErrorEntry } from '../protocol/v1.ts';
 import { shownValue } from './shown-value.ts';
 
@@ -54,10 +54,10 @@ function compareNumbers(a: Json, b: Json): number {
 
 function exactNumber(value: Json): number | bigint {
   const text = pythonStr(value);
-  return /^-?\d+$/.test(text) ? BigInt(text) : Number(text);
+  return /^-?\d+$/.test(text) ? BigInt(text) : (readPythonFloat(text) ?? Number.NaN);
 }
 
 /** Returns a limit or value as v1 prints it: floats keep their decimal point. */
 function numberText(type: 'INT' | 'FLOAT', value: Json): string {
-  return type === 'FLOAT' ? pythonFloat(Number(pythonStr(value))) : pythonStr(value);
+  return type === 'FLOAT' ? pythonFloat(Number(exactNumber(value))) : pythonStr(value);
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { partialNodeErrors } from '../../src/translate/definition-errors.ts';
+import { LosslessNumber } from '../../src/protocol/json.ts';
 import type { ObjectInfo } from '../../src/protocol/v1.ts';
 import type { Graph } from '../../src/protocol/v2.ts';
 
@@ -24,6 +25,7 @@ test.each([
   ['value_not_in_list', { steps: 3, mode: 'odd' }, "mode: 'odd' not in ['fast', 'slow']"],
   ['value_smaller_than_min', { steps: 0, mode: 'fast' }, 'steps'],
   ['value_bigger_than_max', { steps: 10, mode: 'fast' }, 'steps'],
+  ['value_bigger_than_max', { steps: new LosslessNumber('1e400'), mode: 'fast' }, 'steps'],
 ])('%s is reported at its node, with the outputs that fail for it', (type, inputs, details) => {
   const { '2': node, ...others } = errorsOf({ class_type: 'Make', inputs });
   expect(others).toEqual({});
