@@ -59,18 +59,18 @@ test('ends of jobs share one delayed sync; an earlier sync covers them, too', as
   expect(syncs).toHaveLength(2);
 });
 
-test('no sync begins before the files that a write names are on the disk', async () => {
+test('no sync begins before the files that a write names are on the disk, also at the end', async () => {
   const { log } = open();
   let whenOnDisk: () => void = () => {};
   log.waitFor(() => undefined);
   log.waitFor(() => new Promise((resolve) => (whenOnDisk = resolve)));
-  const synced = log.sync();
+  const ended = Promise.all([log.sync(), log.close()]);
   await new Promise(setImmediate);
   expect(syncs).toHaveLength(0);
   whenOnDisk();
   await begun(1);
   syncs[0]?.(null);
-  await synced;
+  await ended;
 });
 
 test('a failed sync fails those that wait for it, not those that wait for the next', async () => {

@@ -60,7 +60,8 @@ export function createLogSync(
     waitFor: (more) => void files.push(more),
     async close() {
       cancelTimer?.();
-      await Promise.allSettled([...filesAreOnDisk(), last]);
+      await Promise.allSettled([last]);
+      await Promise.allSettled(filesAreOnDisk());
       if (file !== undefined) closeSync(file);
       file = undefined;
     },
