@@ -2,11 +2,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { join, resolve } from 'node:path';
 import { Command, CommanderError } from 'commander';
-import { engineLimits, readLimits } from './limits.ts';
+import { type Limits, engineLimits, readLimits } from './limits.ts';
 import { MEBIBYTE, parseUrl } from './parse-values.ts';
 import { type Flags, OPTIONS, parseFlags } from './flags.ts';
 import { sharedDirectories } from './shared-folders.ts';
-import { ledgerSource } from './ledger.ts';
+import { type LedgerSource, ledgerSource } from './ledger.ts';
 import { deprecationSettings } from './deprecation.ts';
 import { proxySettings } from './proxy.ts';
 import { filesSource } from './files.ts';
@@ -73,17 +73,8 @@ export function isLoopback(address: string): boolean {
 }
 
 function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
-  const listen = flags.listen === true ? '0.0.0.0' : flags.listen;
-  requireListenAddress(listen);
-  refuseInsecureBind(listen, flags);
-  if (flags.dataDir === '')
-    throw new InvalidSetting("option '--data-dir' needs the name of a folder");
-  const ledger = ledgerSource(flags.ledger);
-  // Without a shared queue no other process could run the jobs.
-  if (flags.concurrency === 0 && ledger.kind === 'sqlite')
-    throw new InvalidSetting(
-      "option '--concurrency' may be 0 only with '--ledger redis://…' and workers",
-    );
+  const listen = listenAddress(flags);
+  const ledger = ledgerOf(flags);
   const origin = corsOrigin(flags.enableCorsHeader);
   const limits = readLimits(flags.limits);
   return Object.freeze({
@@ -92,20 +83,15 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
     upstream: upstreamOf(flags, limits, env),
     /** Where node definitions come from; `auto`: the upstream's own, else the embedded library's. */
     objectInfo: objectInfoSource(flags.objectInfo),
-    /** Prompts of one user that may wait until the upstream has capacity. */
-    outboxLimit: limits.outboxPrompts,
-    /** The assets API of v1. */
-    assets: limits.assets,
     dataDir: flags.dataDir,
     ledger,
     files: filesSource(flags, env),
     /** Files that no ledger knows are moved aside instead of being refused. */
     startAnew: flags.startAnew ?? false,
     workerLimits: limits.workers,
-    maxUploadBytes: Math.round(flags.maxUploadSize * MEBIBYTE),
-    maxJsonValues: limits.jsonValues,
-    /** Of one graph. */
-    maxNodes: limits.graphNodes,
+    ...clientLimits(flags, limits),
+    /** The assets API of v1. */
+    assets: limits.assets,
     /** `undefined`: the origin check is on; else the value of `Access-Control-Allow-Origin`. */
     corsOrigin: origin,
     logLevel: flags.logLevel,
@@ -114,15 +100,9 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
     dialect: flags.dialect,
     previewMethod: flags.previewMethod,
     engine: { ...engineLimits(flags), maxQueued: flags.queueLimit },
-    /** Of each user: entries, their bytes, and the bytes of one entry's graph. */
-    history: limits.history,
-    maxSockets: flags.maxSockets,
-    maxSocketsPerUser: limits.socketsPerUser ?? Math.ceil(flags.maxSockets / 2),
-    v2RequestsPerMinute: limits.v2RequestsPerMinute,
     shutdownDelayMs: flags.shutdownDelay * 1000,
     /** Folder of the browser front end served at `/`; `undefined`: Holdover's own page is there. */
     frontEndRoot: readFrontendRoot(flags.frontEndRoot),
-    userdataQuotaBytes: limits.userdataBytes,
     folders: sharedDirectories(flags),
     models: { keysFile: modelKeysFile(flags.modelKeys), limits: limits.models },
     deprecationSettings: deprecationSettings(flags),
@@ -131,6 +111,43 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
     tls: readTls(flags),
     tracing: tracingSettings(env),
   });
+}
+
+/** What clients may send, keep and open. */
+function clientLimits(flags: Flags, limits: Limits) {
+  return {
+    /** Prompts of one user that may wait until the upstream has capacity. */
+    outboxLimit: limits.outboxPrompts,
+    maxUploadBytes: Math.round(flags.maxUploadSize * MEBIBYTE),
+    maxJsonValues: limits.jsonValues,
+    /** Of one graph. */
+    maxNodes: limits.graphNodes,
+    /** Of each user: entries, their bytes, and the bytes of one entry's graph. */
+    history: limits.history,
+    maxSockets: flags.maxSockets,
+    maxSocketsPerUser: limits.socketsPerUser ?? Math.ceil(flags.maxSockets / 2),
+    v2RequestsPerMinute: limits.v2RequestsPerMinute,
+    userdataQuotaBytes: limits.userdataBytes,
+  };
+}
+
+function listenAddress(flags: Flags): string {
+  const listen = flags.listen === true ? '0.0.0.0' : flags.listen;
+  requireListenAddress(listen);
+  refuseInsecureBind(listen, flags);
+  return listen;
+}
+
+function ledgerOf(flags: Flags): LedgerSource {
+  if (flags.dataDir === '')
+    throw new InvalidSetting("option '--data-dir' needs the name of a folder");
+  const ledger = ledgerSource(flags.ledger);
+  // Without a shared queue no other process could run the jobs.
+  if (flags.concurrency === 0 && ledger.kind === 'sqlite')
+    throw new InvalidSetting(
+      "option '--concurrency' may be 0 only with '--ledger redis://…' and workers",
+    );
+  return ledger;
 }
 
 /**
