@@ -2,7 +2,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import { isDark, onResize } from '../lib/screen.ts';
 
-export type Series = {
+type Series = {
   readonly name: string;
   /** A custom property of the style sheet. */
   readonly color: string;
@@ -15,26 +15,9 @@ const WHOLE_STEPS = [1, 2, 5]
 
 /** A server that has just started shows an axis of some minutes. */
 const LEAST_SPAN_S = 600;
+const HEIGHT_PX = 120;
 
-function spanOf(times: ArrayLike<number>): [number, number] {
-  const last = times[times.length - 1] ?? 0;
-  return [Math.min(times[0] ?? 0, last - LEAST_SPAN_S), last];
-}
-
-function isMeasured(value: number | null | undefined): boolean {
-  return value !== null && value !== undefined;
-}
-
-/** A small plot over time. */
-export function Plot({
-  title,
-  atMs,
-  series,
-  format,
-  isWhole = false,
-  leastMax = 1,
-}: {
-  readonly title: string;
+type LinesProps = {
   readonly atMs: readonly number[];
   readonly series: readonly Series[];
   readonly format: (value: number) => string;
@@ -42,80 +25,11 @@ export function Plot({
   readonly isWhole?: boolean;
   /** The vertical axis reaches at least as far. */
   readonly leastMax?: number;
-}) {
-  const place = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot>(undefined);
-  const data = [
-    atMs.map((ms) => ms / 1000),
-    ...series.map(({ values }) => [...values]),
-  ] as uPlot.AlignedData;
+};
 
-  useEffect(() => {
-    const element = place.current;
-    if (element === null) return undefined;
-    const style = getComputedStyle(document.documentElement);
-    const color = (name: string) => style.getPropertyValue(name).trim();
-    const axis = { stroke: color('--text-2'), font: '11px system-ui', ticks: { show: false } };
-    const made = new uPlot(
-      {
-        width: element.clientWidth,
-        height: 120,
-        legend: { show: false },
-        cursor: { drag: { x: false, y: false }, points: { size: 6 } },
-        scales: {
-          x: { range: ({ data: [times = []] }) => spanOf(times) },
-          y: { range: (_plot, _min, max) => [0, Math.max(leastMax, max * 1.15)] },
-        },
-        axes: [
-          {
-            ...axis,
-            grid: { show: false },
-            size: 24,
-            space: 70,
-            values: (_plot, values) =>
-              values.map((value) =>
-                new Date(value * 1000).toLocaleTimeString(undefined, { timeStyle: 'short' }),
-              ),
-          },
-          {
-            ...axis,
-            size: 52,
-            space: 32,
-            ...(isWhole && { incrs: WHOLE_STEPS }),
-            grid: { stroke: color('--line'), width: 1 },
-            values: (_plot, values) => values.map((value) => format(value)),
-          },
-        ],
-        series: [
-          {},
-          ...series.map(({ name, color: line }) => ({
-            label: name,
-            stroke: color(line),
-            width: 2,
-            spanGaps: true,
-            // One measurement is no line.
-            points: {
-              show: ({ data: shown }: uPlot, at: number) =>
-                [...(shown[at] ?? [])].filter(isMeasured).length < 2,
-            },
-          })),
-        ],
-      },
-      data,
-      element,
-    );
-    plot.current = made;
-    const endResize = onResize(element, ({ clientWidth: width }) =>
-      made.setSize({ width, height: 120 }),
-    );
-    return () => {
-      endResize();
-      made.destroy();
-    };
-  }, [series.map(({ name }) => name).join(), isDark.value]);
-
-  useEffect(() => plot.current?.setData(data), [atMs]);
-
+/** A small plot over time. */
+export function Plot({ title, ...lines }: LinesProps & { readonly title: string }) {
+  const { series, format } = lines;
   const latest = series.map(({ name, values }) => ({
     name,
     value: values.findLast((value) => value !== null) ?? null,
@@ -134,7 +48,106 @@ export function Plot({
           </span>
         ))}
       </figcaption>
-      <div ref={place} aria-hidden="true" />
+      <Lines {...lines} />
     </figure>
   );
+}
+
+/** The lines with their axes, made anew for other lines or colours. */
+function Lines(props: LinesProps) {
+  const { atMs, series } = props;
+  const place = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot>(undefined);
+  const data = [
+    atMs.map((ms) => ms / 1000),
+    ...series.map(({ values }) => [...values]),
+  ] as uPlot.AlignedData;
+
+  useEffect(() => {
+    const element = place.current;
+    if (element === null) return undefined;
+    const made = new uPlot(optionsOf(props, element.clientWidth), data, element);
+    plot.current = made;
+    const endResize = onResize(element, ({ clientWidth: width }) =>
+      made.setSize({ width, height: HEIGHT_PX }),
+    );
+    return () => {
+      endResize();
+      made.destroy();
+    };
+  }, [series.map(({ name }) => name).join(), isDark.value]);
+
+  useEffect(() => plot.current?.setData(data), [atMs]);
+  return <div ref={place} aria-hidden="true" />;
+}
+
+function optionsOf(props: LinesProps, width: number): uPlot.Options {
+  const { series, leastMax = 1 } = props;
+  return {
+    width,
+    height: HEIGHT_PX,
+    legend: { show: false },
+    cursor: { drag: { x: false, y: false }, points: { size: 6 } },
+    scales: {
+      x: { range: ({ data: [times = []] }) => spanOf(times) },
+      y: { range: (_plot, _min, max) => [0, Math.max(leastMax, max * 1.15)] },
+    },
+    axes: [timeAxis(), valueAxis(props)],
+    series: [{}, ...series.map(lineOf)],
+  };
+}
+
+function spanOf(times: ArrayLike<number>): [number, number] {
+  const last = times[times.length - 1] ?? 0;
+  return [Math.min(times[0] ?? 0, last - LEAST_SPAN_S), last];
+}
+
+function timeAxis(): uPlot.Axis {
+  return {
+    ...plainAxis(),
+    grid: { show: false },
+    size: 24,
+    space: 70,
+    values: (_plot, values) =>
+      values.map((value) =>
+        new Date(value * 1000).toLocaleTimeString(undefined, { timeStyle: 'short' }),
+      ),
+  };
+}
+
+function valueAxis({ format, isWhole = false }: LinesProps): uPlot.Axis {
+  return {
+    ...plainAxis(),
+    size: 52,
+    space: 32,
+    ...(isWhole && { incrs: WHOLE_STEPS }),
+    grid: { stroke: shownColor('--line'), width: 1 },
+    values: (_plot, values) => values.map((value) => format(value)),
+  };
+}
+
+function plainAxis(): uPlot.Axis {
+  return { stroke: shownColor('--text-2'), font: '11px system-ui', ticks: { show: false } };
+}
+
+function lineOf({ name, color }: Series): uPlot.Series {
+  return {
+    label: name,
+    stroke: shownColor(color),
+    width: 2,
+    spanGaps: true,
+    // One measurement is no line.
+    points: {
+      show: ({ data }, at) => [...(data[at] ?? [])].filter(isMeasured).length < 2,
+    },
+  };
+}
+
+function isMeasured(value: number | null | undefined): boolean {
+  return value !== null && value !== undefined;
+}
+
+/** The value of a custom property: a canvas takes no `var()`. */
+function shownColor(property: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(property).trim();
 }

@@ -25,6 +25,7 @@ export function ServerView() {
   return <NoAnswer what="figures" level={1} fault={fault} onRetry={read} />;
 }
 
+type AnswerProps = { readonly answer: ServerAnswer };
 type SampleName = keyof ServerAnswer['samples'][number];
 type PlotDef = Pick<ComponentProps<typeof Plot>, 'title' | 'format' | 'isWhole' | 'leastMax'> & {
   /** Name, colour and figure of each line. */
@@ -80,89 +81,116 @@ const PLOTS: readonly PlotDef[] = [
   },
 ];
 
-function Figures({ answer }: { readonly answer: ServerAnswer }) {
-  const { limits, warnings, health, samples } = answer;
+function Figures({ answer }: AnswerProps) {
+  const { servers, host, samples } = answer;
+  const measuredAtMs = samples.at(-1)?.at_ms;
+  const ofHost = servers > 1 && <small>of {host}</small>;
+  return (
+    <div class="view page server-view">
+      <h1 tabIndex={-1}>Server</h1>
+      <Warnings warnings={answer.warnings} />
+      <Facts answer={answer} />
+      <h2>
+        The last hour {ofHost}
+        {measuredAtMs !== undefined && <small> as of {dateTime(measuredAtMs)}</small>}
+      </h2>
+      <Plots answer={answer} />
+      <h2>Limits {ofHost}</h2>
+      <ul class="limits">
+        {answer.limits.map((limit) => (
+          <Limit key={limit.name} limit={limit} />
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function Warnings({ warnings }: Pick<ServerAnswer, 'warnings'>) {
+  return (
+    <ul class="warnings">
+      {warnings.length === 0 && (
+        <li class="is-good">
+          <Icon shapes={check} />
+          <span>Nothing wants action.</span>
+        </li>
+      )}
+      {warnings.map(({ code, text, action }, at) => (
+        <li key={`${code} ${at}`}>
+          <Icon shapes={warning} />
+          <span>
+            {text} <strong>{action}</strong>
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Facts({ answer }: AnswerProps) {
+  const { health, started_at_ms: startedAtMs } = answer;
+  return (
+    <dl class="facts">
+      <Fact name="Upstream">{answer.upstream}</Fact>
+      <Fact name="Health">{health.is_good ? 'healthy' : (health.reason ?? 'not healthy')}</Fact>
+      <Fact name="Version">{answer.version}</Fact>
+      <Fact name="Node.js">{answer.node}</Fact>
+      {answer.servers > 1 && <Fact name="Servers">{count(answer.servers)}</Fact>}
+      {answer.workers !== null && <Fact name="Workers">{count(answer.workers)}</Fact>}
+      <Fact name="Up since" title={dateTime(startedAtMs)}>
+        {duration(now.value - startedAtMs)}
+      </Fact>
+    </dl>
+  );
+}
+
+function Plots({ answer }: AnswerProps) {
+  const { samples } = answer;
   const atMs = samples.map(({ at_ms: at }) => at);
-  const measuredAtMs = atMs.at(-1);
   const plots = PLOTS.filter(
     ({ isOfUpstream }) => !isOfUpstream || answer.upstream_kind === 'remote',
   );
   return (
-    <div class="view page server-view">
-      <h1 tabIndex={-1}>Server</h1>
-      <ul class="warnings">
-        {warnings.length === 0 && (
-          <li class="is-good">
-            <Icon shapes={check} />
-            <span>Nothing wants action.</span>
-          </li>
-        )}
-        {warnings.map(({ code, text, action }, at) => (
-          <li key={`${code} ${at}`}>
-            <Icon shapes={warning} />
-            <span>
-              {text} <strong>{action}</strong>
-            </span>
-          </li>
-        ))}
-      </ul>
-      <dl class="facts">
-        <Fact name="Upstream">{answer.upstream}</Fact>
-        <Fact name="Health">{health.is_good ? 'healthy' : (health.reason ?? 'not healthy')}</Fact>
-        <Fact name="Version">{answer.version}</Fact>
-        <Fact name="Node.js">{answer.node}</Fact>
-        {answer.servers > 1 && <Fact name="Servers">{count(answer.servers)}</Fact>}
-        {answer.workers !== null && <Fact name="Workers">{count(answer.workers)}</Fact>}
-        <Fact name="Up since" title={dateTime(answer.started_at_ms)}>
-          {duration(now.value - answer.started_at_ms)}
-        </Fact>
-      </dl>
-      <h2>
-        The last hour {answer.servers > 1 && <small>of {answer.host}</small>}
-        {measuredAtMs !== undefined && <small> as of {dateTime(measuredAtMs)}</small>}
-      </h2>
-      <div class="plots">
-        {plots.map(({ lines, ...plot }) => (
-          <Plot
-            key={plot.title}
-            {...plot}
-            atMs={atMs}
-            series={lines.map(([name, color, figure]) => ({
-              name,
-              color,
-              values: samples.map((sample) => sample[figure]),
-            }))}
-          />
-        ))}
-      </div>
-      <h2>Limits {answer.servers > 1 && <small>of {answer.host}</small>}</h2>
-      <ul class="limits">
-        {limits.map(({ name, flag, used, limit, unit }) => {
-          const words = unit === 'bytes' ? size : count;
-          const share = limit === 0 ? 0 : (used / limit) * 100;
-          return (
-            <li key={name}>
-              <span>{name}</span>
-              <span
-                class={`meter ${share > 85 ? 'is-full' : share > 60 ? 'is-half' : ''}`}
-                role="meter"
-                aria-label={name}
-                aria-valuemin={0}
-                aria-valuemax={100}
-                aria-valuenow={Math.round(share)}
-                aria-valuetext={`${words(used)} of ${words(limit)}`}
-              >
-                <span style={{ width: `${Math.min(100, share)}%` }} />
-              </span>
-              <span class="is-number">
-                {words(used)} of {words(limit)} · {percent(share)}
-              </span>
-              {flag === '' ? <span class="muted">of the machine</span> : <code>{flag}</code>}
-            </li>
-          );
-        })}
-      </ul>
+    <div class="plots">
+      {plots.map(({ lines, ...plot }) => (
+        <Plot
+          key={plot.title}
+          {...plot}
+          atMs={atMs}
+          series={lines.map(([name, color, figure]) => ({
+            name,
+            color,
+            values: samples.map((sample) => sample[figure]),
+          }))}
+        />
+      ))}
     </div>
+  );
+}
+
+function Limit({ limit }: { readonly limit: ServerAnswer['limits'][number] }) {
+  const { name, flag, used, unit } = limit;
+  const words = unit === 'bytes' ? size : count;
+  const share = limit.limit === 0 ? 0 : (used / limit.limit) * 100;
+  const usage = `${words(used)} of ${words(limit.limit)}`;
+  return (
+    <li>
+      <span>{name}</span>
+      <span
+        class={`meter ${share > 85 ? 'is-full' : share > 60 ? 'is-half' : ''}`}
+        role="meter"
+        aria-label={name}
+        aria-valuemin={0}
+        aria-valuemax={100}
+        aria-valuenow={Math.round(share)}
+        aria-valuetext={usage}
+      >
+        <span style={{ width: `${Math.min(100, share)}%` }} />
+      </span>
+      <span class="is-number">
+        {usage} · {percent(share)}
+      </span>
+      {flag === '' ? <span class="muted">of the machine</span> : <code>{flag}</code>}
+    </li>
   );
 }
 
