@@ -5,39 +5,25 @@ import { clockTime, duration, size } from '../lib/format.ts';
 import { linkTo } from '../lib/route.ts';
 import { Button, CodeText, Fact } from '../lib/ui.tsx';
 import { type NamedEntry, entryDetail } from './store.ts';
-import { EntryTitle } from './entry.tsx';
+import { EntryTitle, isCall } from './entry.tsx';
 import { Picture } from './picture.tsx';
 
-/** One entry with its headers and bodies, and the entries it became. */
-export function Detail({
-  entry,
-  became,
-  cause,
-  joined,
-  onChoose,
-  onClose,
-}: {
+type RelationsProps = {
   readonly entry: NamedEntry;
   readonly became: readonly NamedEntry[];
   readonly cause: NamedEntry | undefined;
   /** The entries that share its row; only itself where there is no other. */
   readonly joined: readonly NamedEntry[];
   readonly onChoose: (name: string) => void;
-  readonly onClose: () => void;
-}) {
-  const [detail, setDetail] = useState<TrafficDetail>();
-  const [isGone, setGone] = useState(false);
-  useEffect(() => {
-    let isCurrent = true;
-    setGone(false);
-    entryDetail(entry).then(
-      (found) => isCurrent && setDetail(found),
-      () => isCurrent && setGone(true),
-    );
-    return () => void (isCurrent = false);
-  }, [entry.name, entry.revision]);
-  const shown = detail?.entry.id === entry.id ? detail : undefined;
-  const bytes = entry.bytes ?? entry.response_bytes;
+};
+
+/** One entry with its headers and bodies, and the entries it became. */
+export function Detail({
+  onClose,
+  ...relations
+}: RelationsProps & { readonly onClose: () => void }) {
+  const { entry } = relations;
+  const { detail, isGone } = useDetail(entry);
   return (
     <aside class="detail" aria-label="Details">
       <header>
@@ -52,20 +38,54 @@ export function Detail({
           onClick={onClose}
         />
       </header>
-      <dl class="detail-facts">
-        <Fact name="Time">{clockTime(entry.at_ms)}</Fact>
-        {entry.ms !== null && entry.ms > 0 && <Fact name="Took">{duration(entry.ms)}</Fact>}
-        {entry.status !== undefined && <Fact name="Status">{entry.status}</Fact>}
-        {bytes !== undefined && <Fact name="Size">{size(bytes)}</Fact>}
-        {entry.agent !== undefined && <Fact name="Client">{entry.agent}</Fact>}
-        {entry.sid !== undefined && <Fact name="Socket">{entry.sid}</Fact>}
-        {entry.job_id !== null && <Fact name="v2 job">{entry.job_id}</Fact>}
-        {entry.prompt_id !== null && (
-          <Fact name="Prompt">
-            <a href={linkTo('jobs', entry.prompt_id)}>{entry.prompt_id}</a>
-          </Fact>
-        )}
-      </dl>
+      <Facts entry={entry} />
+      <Relations {...relations} />
+      {isGone && <p class="muted">Its bodies are gone: newer entries took their memory.</p>}
+      {entry.picture !== undefined && <Picture entry={entry} />}
+      {detail !== undefined && <Bodies detail={detail} />}
+    </aside>
+  );
+}
+
+/** Reads the headers and bodies of an entry; `isGone`: the server has them no more. */
+function useDetail(entry: NamedEntry) {
+  const [last, setLast] = useState<TrafficDetail>();
+  const [isGone, setGone] = useState(false);
+  useEffect(() => {
+    let isCurrent = true;
+    setGone(false);
+    entryDetail(entry).then(
+      (found) => isCurrent && setLast(found),
+      () => isCurrent && setGone(true),
+    );
+    return () => void (isCurrent = false);
+  }, [entry.name, entry.revision]);
+  return { detail: last?.entry.id === entry.id ? last : undefined, isGone };
+}
+
+function Facts({ entry }: { readonly entry: NamedEntry }) {
+  const bytes = entry.bytes ?? entry.response_bytes;
+  return (
+    <dl class="detail-facts">
+      <Fact name="Time">{clockTime(entry.at_ms)}</Fact>
+      {entry.ms !== null && entry.ms > 0 && <Fact name="Took">{duration(entry.ms)}</Fact>}
+      {entry.status !== undefined && <Fact name="Status">{entry.status}</Fact>}
+      {bytes !== undefined && <Fact name="Size">{size(bytes)}</Fact>}
+      {entry.agent !== undefined && <Fact name="Client">{entry.agent}</Fact>}
+      {entry.sid !== undefined && <Fact name="Socket">{entry.sid}</Fact>}
+      {entry.job_id !== null && <Fact name="v2 job">{entry.job_id}</Fact>}
+      {entry.prompt_id !== null && (
+        <Fact name="Prompt">
+          <a href={linkTo('jobs', entry.prompt_id)}>{entry.prompt_id}</a>
+        </Fact>
+      )}
+    </dl>
+  );
+}
+
+function Relations({ entry, became, cause, joined, onChoose }: RelationsProps) {
+  return (
+    <>
       {cause !== undefined && (
         <Related
           title={entry.kind === 'frame' ? 'Comes from' : 'Asked for by'}
@@ -81,10 +101,7 @@ export function Detail({
         />
       )}
       {joined.length > 1 && <Joined list={joined} shown={entry} onChoose={onChoose} />}
-      {isGone && <p class="muted">Its bodies are gone: newer entries took their memory.</p>}
-      {entry.picture !== undefined && <Picture entry={entry} />}
-      {shown !== undefined && <Bodies detail={shown} />}
-    </aside>
+    </>
   );
 }
 
@@ -154,13 +171,16 @@ function Joined({
 
 function Bodies({ detail }: { readonly detail: TrafficDetail }) {
   const { entry } = detail;
-  const isCall = entry.kind === 'call' || entry.kind === 'v2_call';
   const hasPicture = entry.picture !== undefined;
   return (
     <>
-      <Body title={isCall ? 'Request' : 'Frame'} body={detail.request} hasPicture={hasPicture} />
       <Body
-        title={isCall ? 'Answer' : entry.kind === 'frame' ? 'Frame' : 'Event'}
+        title={isCall(entry) ? 'Request' : 'Frame'}
+        body={detail.request}
+        hasPicture={hasPicture}
+      />
+      <Body
+        title={isCall(entry) ? 'Answer' : entry.kind === 'frame' ? 'Frame' : 'Event'}
         body={detail.response}
         hasPicture={hasPicture}
       />
