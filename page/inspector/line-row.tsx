@@ -19,16 +19,7 @@ export function LineRow({ line, index }: { readonly line: Row; readonly index: n
     >
       <span class="mono at" role="cell">
         <span class="prompt-mark" style={{ background: colorOf(promptId) }} aria-hidden="true" />
-        <button
-          type="button"
-          class="line-button"
-          data-name={first.name}
-          aria-pressed={isChosen}
-          onClick={() => (chosen.value = isChosen ? undefined : first.name)}
-        >
-          {clockTime(first.at_ms).slice(0, 8)}
-          <span class="at-ms">{clockTime(first.at_ms).slice(8)}</span>
-        </button>
+        <LineButton entry={first} isChosen={isChosen} />
       </span>
       <span class="at-v1" role="cell">
         {side === 'v1' ? own : other}
@@ -46,6 +37,28 @@ export function LineRow({ line, index }: { readonly line: Row; readonly index: n
         {first.ms !== null && first.kind !== 'frame' ? duration(first.ms) : ''}
       </span>
     </div>
+  );
+}
+
+/** Its time; it opens the details. */
+function LineButton({
+  entry: { name, at_ms: atMs },
+  isChosen,
+}: {
+  readonly entry: Row['first'];
+  readonly isChosen: boolean;
+}) {
+  return (
+    <button
+      type="button"
+      class="line-button"
+      data-name={name}
+      aria-pressed={isChosen}
+      onClick={() => (chosen.value = isChosen ? undefined : name)}
+    >
+      {clockTime(atMs).slice(0, 8)}
+      <span class="at-ms">{clockTime(atMs).slice(8)}</span>
+    </button>
   );
 }
 

@@ -6,26 +6,9 @@ import { noteScroll } from '../lib/scrolling.ts';
 /** Rows beyond the visible ones on each side. */
 const OVERSCAN = 8;
 
-type ElementRef = { readonly current: HTMLElement | null };
+export type ElementRef = { readonly current: HTMLElement | null };
 
-type Range = { readonly first: number; readonly last: number };
-type Drawn<T> = { readonly item: T; readonly index: number; readonly row: VNode };
-
-/**
- * Renders only the rows that can be seen, all of the same height, in columns of the same width.
- * `onEnd` is called when the last row comes near. A row is drawn anew when its item is another
- * object: `render` uses nothing else, but for signals.
- */
-export function VirtualList<T>({
-  items,
-  rowHeight,
-  columns = 1,
-  scroller,
-  container,
-  keyOf,
-  render,
-  onEnd,
-}: {
+type VirtualListProps<T> = {
   readonly items: readonly T[];
   readonly rowHeight: number;
   readonly columns?: number;
@@ -34,13 +17,40 @@ export function VirtualList<T>({
   readonly keyOf: (item: T) => string;
   readonly render: (item: T, index: number) => ComponentChildren;
   readonly onEnd: () => void;
-}) {
-  const [range, setRange] = useState<Range>({ first: 0, last: 30 });
-  const drawn = useRef(new Map<string, Drawn<T>>());
-  const layout = `${rowHeight} ${columns}`;
-  const drawnFor = useRef(layout);
-  const rows = Math.ceil(items.length / columns);
+};
 
+/**
+ * Renders only the rows that can be seen, all of the same height, in columns of the same width.
+ * `onEnd` is called when the last row comes near. A row is drawn anew when its item is another
+ * object: `render` uses nothing else, but for signals.
+ */
+export function VirtualList<T>(props: VirtualListProps<T>) {
+  const { items, rowHeight, columns = 1, onEnd } = props;
+  const rows = Math.ceil(items.length / columns);
+  const { first, last } = useVisibleRows(props);
+
+  useEffect(() => {
+    if (last >= rows) onEnd();
+  }, [last, rows]);
+
+  const from = Math.min(first, Math.max(0, rows - 1)) * columns;
+  const shown = useDrawnItems(props, { from, to: (last + 1) * columns });
+  return (
+    <div class="virtual" style={{ height: `${rows * rowHeight}px` }} role="presentation">
+      {shown}
+    </div>
+  );
+}
+
+type Range = { readonly first: number; readonly last: number };
+
+/** The first and last row to render; it follows the scroller. */
+function useVisibleRows({
+  rowHeight,
+  scroller,
+  container,
+}: Pick<VirtualListProps<never>, 'rowHeight' | 'scroller' | 'container'>): Range {
+  const [range, setRange] = useState<Range>({ first: 0, last: 30 });
   useLayoutEffect(() => {
     const element = scroller.current;
     if (element === null) return undefined;
@@ -63,32 +73,34 @@ export function VirtualList<T>({
       endResize();
     };
   }, [rowHeight]);
+  return range;
+}
 
-  useEffect(() => {
-    if (range.last >= rows) onEnd();
-  }, [range.last, rows]);
+type Drawn<T> = { readonly item: T; readonly index: number; readonly element: VNode };
 
-  const from = Math.min(range.first, Math.max(0, rows - 1)) * columns;
+/** The items of this range, in their places. */
+function useDrawnItems<T>(
+  { items, rowHeight, columns = 1, keyOf, render }: VirtualListProps<T>,
+  { from, to }: { readonly from: number; readonly to: number },
+): VNode[] {
+  const drawn = useRef(new Map<string, Drawn<T>>());
+  const layout = `${rowHeight} ${columns}`;
+  const drawnFor = useRef(layout);
   const known = drawnFor.current === layout ? drawn.current : new Map<string, Drawn<T>>();
   drawnFor.current = layout;
   drawn.current = new Map();
-  const shown = items.slice(from, (range.last + 1) * columns).map((item, at) => {
+  return items.slice(from, to).map((item, at) => {
     const index = from + at;
     const key = keyOf(item);
     const before = known.get(key);
     // An equal element is not looked at again: of a row that stays, nothing is done.
-    const row =
+    const element =
       before?.item === item && before.index === index
-        ? before.row
+        ? before.element
         : placed({ key, index, columns, rowHeight, content: render(item, index) });
-    drawn.current.set(key, { item, index, row });
-    return row;
+    drawn.current.set(key, { item, index, element });
+    return element;
   });
-  return (
-    <div class="virtual" style={{ height: `${rows * rowHeight}px` }} role="presentation">
-      {shown}
-    </div>
-  );
 }
 
 function placed({
