@@ -15,6 +15,8 @@ import { fractionOf, liveJob } from './live.ts';
 import { runAgain } from './run.ts';
 import { cancel, refresh, selection, toggleSelected } from './store.ts';
 
+type JobProps = { readonly job: JobSummary };
+
 export function isLive({ status }: Pick<JobSummary, 'status'>): boolean {
   return status === 'pending' || status === 'in_progress';
 }
@@ -29,7 +31,7 @@ export function times(job: JobSummary, nowMs: number) {
   };
 }
 
-function JobPicture({ job }: { readonly job: JobSummary }) {
+function JobPicture({ job }: JobProps) {
   const { preview } = isLive(job) ? liveJob(job.id).value : {};
   if (preview !== undefined) {
     return (
@@ -49,7 +51,7 @@ function JobPicture({ job }: { readonly job: JobSummary }) {
 }
 
 /** A bar with the node at work and the time that is left. */
-export function Progress({ job }: { readonly job: JobSummary }) {
+export function Progress({ job }: JobProps) {
   const live = liveJob(job.id).value;
   const fraction = fractionOf(live, job.node_count);
   const ranMs = job.started_at_ms === null ? 0 : now.value - job.started_at_ms;
@@ -73,7 +75,7 @@ export function Progress({ job }: { readonly job: JobSummary }) {
   );
 }
 
-function JobState({ job }: { readonly job: JobSummary }) {
+function JobState({ job }: JobProps) {
   if (job.status === 'in_progress') {
     return (
       <span class="state">
@@ -96,7 +98,7 @@ function JobState({ job }: { readonly job: JobSummary }) {
   );
 }
 
-function JobActions({ job }: { readonly job: JobSummary }) {
+function JobActions({ job }: JobProps) {
   if (isLive(job)) {
     return (
       <Button
@@ -138,8 +140,7 @@ function Ago({ atMs }: { readonly atMs: number }) {
   return <>{text}</>;
 }
 
-export function JobRow({ job, index }: { readonly job: JobSummary; readonly index: number }) {
-  const { waitedMs, ranMs } = times(job, isLive(job) ? now.value : 0);
+export function JobRow({ job, index }: JobProps & { readonly index: number }) {
   const isSelected = selection.value.has(job.key);
   const isWhole = useIsWhole();
   return (
@@ -161,6 +162,21 @@ export function JobRow({ job, index }: { readonly job: JobSummary; readonly inde
       <span class="cell is-picture" role="cell">
         {isWhole ? <JobPicture job={job} /> : <span class="thumbnail" />}
       </span>
+      <NameCells job={job} />
+      <span class="cell is-state" role="cell">
+        <JobState job={job} />
+      </span>
+      <TimeCells job={job} />
+      <span class="cell is-actions" role="cell">
+        {isWhole && <JobActions job={job} />}
+      </span>
+    </div>
+  );
+}
+
+function NameCells({ job }: JobProps) {
+  return (
+    <>
       <span class="cell is-name" role="cell">
         <a href={linkTo('jobs', job.id)} class="job-link">
           <bdi>{job.name}</bdi>
@@ -173,9 +189,14 @@ export function JobRow({ job, index }: { readonly job: JobSummary; readonly inde
         <bdi>{job.client_id ?? '–'}</bdi>
         <span class="tag">{job.api}</span>
       </span>
-      <span class="cell is-state" role="cell">
-        <JobState job={job} />
-      </span>
+    </>
+  );
+}
+
+function TimeCells({ job }: JobProps) {
+  const { waitedMs, ranMs } = times(job, isLive(job) ? now.value : 0);
+  return (
+    <>
       <span class="cell is-time" role="cell" title={dateTime(job.created_at_ms)}>
         <Ago atMs={job.created_at_ms} />
       </span>
@@ -185,14 +206,11 @@ export function JobRow({ job, index }: { readonly job: JobSummary; readonly inde
       <span class="cell is-number" role="cell" data-label="ran">
         {ranMs === null ? '–' : duration(ranMs)}
       </span>
-      <span class="cell is-actions" role="cell">
-        {isWhole && <JobActions job={job} />}
-      </span>
-    </div>
+    </>
   );
 }
 
-export function JobTile({ job }: { readonly job: JobSummary }) {
+export function JobTile({ job }: JobProps) {
   const { ranMs } = times(job, isLive(job) ? now.value : 0);
   const isWhole = useIsWhole();
   return (

@@ -22,7 +22,7 @@ import {
   refresh,
 } from './store.ts';
 import { SampleButton, Toolbar, layout } from './toolbar.tsx';
-import { VirtualList } from './virtual-list.tsx';
+import { type ElementRef, VirtualList } from './virtual-list.tsx';
 
 /** Class and name of each column; a hidden name is only read aloud. */
 const COLUMNS: readonly (readonly [kind: string, name: ComponentChildren])[] = [
@@ -50,68 +50,79 @@ export function JobsView() {
   );
 }
 
-function JobList({ scroller }: { readonly scroller: { readonly current: HTMLDivElement | null } }) {
-  const container = useRef<HTMLDivElement>(null);
+function JobList({ scroller }: { readonly scroller: ElementRef }) {
   const [width, setWidth] = useState(1000);
   useEffect(() => onResize(scroller.current, ({ clientWidth }) => setWidth(clientWidth)), []);
   const list = jobs.value;
   if (list.length === 0) return <NoJobs />;
-  const columns = Math.max(2, Math.floor(width / 210));
-  const common = {
-    items: list,
-    scroller,
-    container,
-    keyOf: ({ key }: JobSummary) => key,
-    onEnd: () => void loadMore(),
-  };
-  const end = (
-    <p class="list-end">
-      {hasMore.value ? 'Loading more …' : `${plural(list.length, 'job')}, that is all.`}
-    </p>
-  );
-  if (layout.value === 'gallery') {
-    return (
-      <>
-        <div class="gallery" ref={container}>
-          <VirtualList
-            {...common}
-            key="gallery"
-            columns={columns}
-            rowHeight={width / columns + 58}
-            render={(job) => <JobTile job={job} />}
-          />
-        </div>
-        {end}
-      </>
-    );
-  }
   return (
     <>
-      <div
-        class="table"
-        role="table"
-        aria-label="Jobs"
-        aria-rowcount={list.length + 1}
-        onKeyDown={(event) => elementByArrow(event, '.job-link')}
-      >
-        <div class="row head" role="row" aria-rowindex={1}>
-          {COLUMNS.map(([kind, name], at) => (
-            <span key={at} class={`cell is-${kind}`} role="columnheader">
-              {name}
-            </span>
-          ))}
-        </div>
-        <div ref={container} role="rowgroup">
-          <VirtualList
-            {...common}
-            key={`table${isNarrow.value}`}
-            rowHeight={isNarrow.value ? 96 : 60}
-            render={(job, index) => <JobRow job={job} index={index} />}
-          />
-        </div>
-      </div>
-      {end}
+      {layout.value === 'gallery' ? (
+        <Gallery list={list} scroller={scroller} width={width} />
+      ) : (
+        <JobTable list={list} scroller={scroller} />
+      )}
+      <p class="list-end">
+        {hasMore.value ? 'Loading more …' : `${plural(list.length, 'job')}, that is all.`}
+      </p>
     </>
+  );
+}
+
+type ListProps = { readonly list: readonly JobSummary[]; readonly scroller: ElementRef };
+
+const keyOf = ({ key }: JobSummary): string => key;
+const onEnd = (): void => void loadMore();
+
+function Gallery({ list, scroller, width }: ListProps & { readonly width: number }) {
+  const container = useRef<HTMLDivElement>(null);
+  const columns = Math.max(2, Math.floor(width / 210));
+  return (
+    <div class="gallery" ref={container}>
+      <VirtualList
+        items={list}
+        columns={columns}
+        rowHeight={width / columns + 58}
+        scroller={scroller}
+        container={container}
+        keyOf={keyOf}
+        onEnd={onEnd}
+        render={(job) => <JobTile job={job} />}
+      />
+    </div>
+  );
+}
+
+function JobTable({ list, scroller }: ListProps) {
+  const container = useRef<HTMLDivElement>(null);
+  return (
+    <div
+      class="table"
+      role="table"
+      aria-label="Jobs"
+      aria-rowcount={list.length + 1}
+      onKeyDown={(event) => elementByArrow(event, '.job-link')}
+    >
+      <div class="row head" role="row" aria-rowindex={1}>
+        {COLUMNS.map(([kind, name], at) => (
+          <span key={at} class={`cell is-${kind}`} role="columnheader">
+            {name}
+          </span>
+        ))}
+      </div>
+      <div ref={container} role="rowgroup">
+        <VirtualList
+          key={String(isNarrow.value)}
+          items={list}
+          rowHeight={isNarrow.value ? 96 : 60}
+          scroller={scroller}
+          container={container}
+          keyOf={keyOf}
+          onEnd={onEnd}
+          render={(job, index) => <JobRow job={job} index={index} />}
+        />
+      </div>
+    </div>
   );
 }
 

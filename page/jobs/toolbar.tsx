@@ -18,18 +18,6 @@ const TYPING_MS = 250;
 
 /** Search, layout and filters of the list. */
 export function Toolbar() {
-  const known = counts.value;
-  const all =
-    known === undefined ? undefined : Object.values(known).reduce((sum, value) => sum + value, 0);
-  const { status, api, client } = filter.value;
-  const chips = [
-    { value: '', word: 'All', total: all },
-    ...Object.entries(STATUS_WORDS).map(([value, word]) => ({
-      value,
-      word,
-      total: known?.[value as Status],
-    })),
-  ];
   return (
     <header class="toolbar">
       <div class="toolbar-row">
@@ -50,44 +38,76 @@ export function Toolbar() {
         />
       </div>
       <div class="toolbar-row is-filters">
-        <div class="chips" role="group" aria-label="State">
-          {chips.map(({ value, word, total }) => (
-            <button
-              key={value}
-              type="button"
-              class="chip"
-              aria-pressed={status === value}
-              onClick={() => setFilter({ status: value })}
-            >
-              {word}
-              {total !== undefined && <span class="chip-count">{count(total)}</span>}
-            </button>
-          ))}
-        </div>
-        <label class="field">
-          <span>Client</span>
-          <select
-            value={client}
-            onChange={(event) => setFilter({ client: event.currentTarget.value })}
-          >
-            <option value="">all</option>
-            {[...clients.value].toSorted().map((name) => (
-              <option key={name} value={name}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label class="field">
-          <span>API</span>
-          <select value={api} onChange={(event) => setFilter({ api: event.currentTarget.value })}>
-            <option value="">all</option>
-            <option value="v1">v1</option>
-            <option value="v2">v2</option>
-          </select>
-        </label>
+        <StatusChips />
+        <ClientFilter />
+        <ApiFilter />
       </div>
     </header>
+  );
+}
+
+/** The states of jobs with the number of jobs in each; one of them filters the list. */
+function StatusChips() {
+  const known = counts.value;
+  const all = known && Object.values(known).reduce((sum, value) => sum + value, 0);
+  const chips = [
+    { value: '', word: 'All', total: all },
+    ...Object.entries(STATUS_WORDS).map(([value, word]) => ({
+      value,
+      word,
+      total: known?.[value as Status],
+    })),
+  ];
+  return (
+    <div class="chips" role="group" aria-label="State">
+      {chips.map(({ value, word, total }) => (
+        <button
+          key={value}
+          type="button"
+          class="chip"
+          aria-pressed={filter.value.status === value}
+          onClick={() => setFilter({ status: value })}
+        >
+          {word}
+          {total !== undefined && <span class="chip-count">{count(total)}</span>}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function ClientFilter() {
+  return (
+    <label class="field">
+      <span>Client</span>
+      <select
+        value={filter.value.client}
+        onChange={(event) => setFilter({ client: event.currentTarget.value })}
+      >
+        <option value="">all</option>
+        {[...clients.value].toSorted().map((name) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function ApiFilter() {
+  return (
+    <label class="field">
+      <span>API</span>
+      <select
+        value={filter.value.api}
+        onChange={(event) => setFilter({ api: event.currentTarget.value })}
+      >
+        <option value="">all</option>
+        <option value="v1">v1</option>
+        <option value="v2">v2</option>
+      </select>
+    </label>
   );
 }
 
