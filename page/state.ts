@@ -1,7 +1,7 @@
 import { effect, signal } from '@preact/signals';
 import type { SessionAnswer } from '../src/console/api-types.ts';
 import { KeyNeeded, getJson, messageOf, storeKey, storedKey } from './lib/server.ts';
-import { type SocketMessage, keepConnected } from './lib/socket.ts';
+import { type SocketMessage, WatchingSocket } from './lib/socket.ts';
 
 /** State of the connection to the server. */
 export type Connection =
@@ -62,10 +62,10 @@ export function onPicture(listener: PictureListener): () => void {
   return () => void pictureListeners.delete(listener);
 }
 
-let socket: ReturnType<typeof keepConnected> | undefined;
+let socket: WatchingSocket | undefined;
 
 export function start(): void {
-  socket = keepConnected({
+  socket = new WatchingSocket({
     async prepare() {
       try {
         session.value = await getJson<SessionAnswer>('holdover/api/session');

@@ -25,33 +25,47 @@ export type SocketHandlers = {
   onPicture(promptId: string | undefined, picture: () => Blob): void;
 };
 
-/** Keeps a watching WebSocket open. A lost one is opened again, after longer and longer pauses. */
-export function keepConnected(handlers: SocketHandlers) {
-  let failures = 0;
-  let attempt = 0;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let socket: WebSocket | undefined;
+/** A watching WebSocket. A lost one is opened again, after longer and longer pauses. */
+export class WatchingSocket {
+  readonly #handlers: SocketHandlers;
+  #failures = 0;
+  #attempt = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #socket: WebSocket | undefined;
 
-  async function connect(): Promise<void> {
-    clearTimeout(timer);
-    const current = ++attempt;
-    socket?.close();
-    socket = undefined;
+  constructor(handlers: SocketHandlers) {
+    this.#handlers = handlers;
+    addEventListener('online', () => {
+      if (this.#socket?.readyState !== WebSocket.OPEN) this.restart();
+    });
+    this.restart();
+  }
+
+  restart(): void {
+    void this.#connect();
+  }
+
+  async #connect(): Promise<void> {
+    clearTimeout(this.#timer);
+    const current = ++this.#attempt;
+    this.#socket?.close();
+    this.#socket = undefined;
     try {
-      const mayConnect = await handlers.prepare();
-      if (current !== attempt) return;
-      if (mayConnect) open(current);
-      else handlers.onStopped();
+      const mayConnect = await this.#handlers.prepare();
+      if (current !== this.#attempt) return;
+      if (mayConnect) this.#open(current);
+      else this.#handlers.onStopped();
     } catch {
-      if (current === attempt) retry();
+      if (current === this.#attempt) this.#retry();
     }
   }
 
-  function open(current: number): void {
+  #open(current: number): void {
+    const handlers = this.#handlers;
     const opened = openSocket({ watch: '1' });
-    socket = opened;
+    this.#socket = opened;
     opened.onopen = () => {
-      failures = 0;
+      this.#failures = 0;
       // Pictures then name their prompt.
       opened.send(
         JSON.stringify({ type: 'feature_flags', data: { supports_preview_metadata: true } }),
@@ -59,25 +73,21 @@ export function keepConnected(handlers: SocketHandlers) {
       handlers.onOpen();
     };
     opened.onmessage = ({ data }) => {
-      if (current !== attempt) return;
+      if (current !== this.#attempt) return;
       if (typeof data !== 'string') return readPicture(data as ArrayBuffer, handlers.onPicture);
       const message = readJson(data) as SocketMessage | undefined;
       if (typeof message?.type === 'string') handlers.onMessage(message);
     };
-    opened.onclose = () => current === attempt && retry();
+    opened.onclose = () => current === this.#attempt && this.#retry();
   }
 
-  function retry(): void {
-    const longestMs = Math.min(LONGEST_WAIT_MS, SHORTEST_WAIT_MS * 2 ** failures++);
+  #retry(): void {
+    const longestMs = Math.min(LONGEST_WAIT_MS, SHORTEST_WAIT_MS * 2 ** this.#failures++);
     // Not all pages at the same moment.
     const retryInMs = longestMs * (0.75 + Math.random() / 4);
-    timer = setTimeout(() => void connect(), retryInMs);
-    handlers.onLost(retryInMs);
+    this.#timer = setTimeout(() => this.restart(), retryInMs);
+    this.#handlers.onLost(retryInMs);
   }
-
-  addEventListener('online', () => socket?.readyState !== WebSocket.OPEN && void connect());
-  void connect();
-  return { restart: () => void connect() };
 }
 
 /** Opens `/ws` with this query; a browser cannot send a header with it. */
