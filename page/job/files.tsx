@@ -1,3 +1,4 @@
+import type { RefObject } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import type { JobFile, JobInput } from '../../src/console/api-types.ts';
 import chevronLeft from 'icon:chevron-left';
@@ -37,26 +38,7 @@ export function FileList({ files }: { readonly files: readonly AnyFile[] }) {
           />
         ))}
       </ul>
-      <dialog
-        ref={dialog}
-        class="viewer"
-        aria-label="Picture"
-        onClose={() => setShown(undefined)}
-        onKeyDown={(event) => {
-          const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
-          const next = (shown ?? 0) + step;
-          if (step !== 0 && pictures[next] !== undefined) setShown(next);
-        }}
-      >
-        {shown !== undefined && (
-          <Viewer
-            files={pictures}
-            shown={shown}
-            onShow={setShown}
-            onClose={() => dialog.current?.close()}
-          />
-        )}
-      </dialog>
+      <ViewerDialog dialog={dialog} files={pictures} shown={shown} onShow={setShown} />
     </>
   );
 }
@@ -125,18 +107,51 @@ function FileLink({
   );
 }
 
-/** One picture in its full size. */
-function Viewer({
+/** Shows one picture at a time; the arrow keys go to the one before and after. */
+function ViewerDialog({
+  dialog,
   files,
   shown,
   onShow,
-  onClose,
 }: {
+  readonly dialog: RefObject<HTMLDialogElement | null>;
+  readonly files: readonly AnyFile[];
+  readonly shown: number | undefined;
+  readonly onShow: (at: number | undefined) => void;
+}) {
+  return (
+    <dialog
+      ref={dialog}
+      class="viewer"
+      aria-label="Picture"
+      onClose={() => onShow(undefined)}
+      onKeyDown={(event) => {
+        const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
+        const next = (shown ?? 0) + step;
+        if (step !== 0 && files[next] !== undefined) onShow(next);
+      }}
+    >
+      {shown !== undefined && (
+        <Viewer
+          files={files}
+          shown={shown}
+          onShow={onShow}
+          onClose={() => dialog.current?.close()}
+        />
+      )}
+    </dialog>
+  );
+}
+
+type StepsProps = {
   readonly files: readonly AnyFile[];
   readonly shown: number;
   readonly onShow: (at: number) => void;
-  readonly onClose: () => void;
-}) {
+};
+
+/** One picture in its full size. */
+function Viewer({ onClose, ...steps }: StepsProps & { readonly onClose: () => void }) {
+  const { files, shown } = steps;
   const file = files[shown];
   if (file === undefined) return null;
   return (
@@ -150,35 +165,8 @@ function Viewer({
             </small>
           )}
         </span>
-        {files.length > 1 && (
-          <>
-            <Button
-              icon={chevronLeft}
-              look="is-icon"
-              label="Previous picture"
-              disabled={shown === 0}
-              onClick={() => onShow(shown - 1)}
-            />
-            <Button
-              icon={chevronRight}
-              look="is-icon"
-              label="Next picture"
-              disabled={shown === files.length - 1}
-              onClick={() => onShow(shown + 1)}
-            />
-          </>
-        )}
-        {storedKey() === null && (
-          <a
-            class="button is-icon"
-            href={address(viewPath(file))}
-            target="_blank"
-            rel="noopener"
-            aria-label="Open in a new tab"
-          >
-            <Icon shapes={external} />
-          </a>
-        )}
+        {files.length > 1 && <Steps {...steps} />}
+        {storedKey() === null && <TabLink file={file} />}
         <Button
           icon={download}
           look="is-icon"
@@ -191,5 +179,40 @@ function Viewer({
       </header>
       <Thumbnail key={shown} of={file} full />
     </>
+  );
+}
+
+function Steps({ files, shown, onShow }: StepsProps) {
+  return (
+    <>
+      <Button
+        icon={chevronLeft}
+        look="is-icon"
+        label="Previous picture"
+        disabled={shown === 0}
+        onClick={() => onShow(shown - 1)}
+      />
+      <Button
+        icon={chevronRight}
+        look="is-icon"
+        label="Next picture"
+        disabled={shown === files.length - 1}
+        onClick={() => onShow(shown + 1)}
+      />
+    </>
+  );
+}
+
+function TabLink({ file }: { readonly file: AnyFile }) {
+  return (
+    <a
+      class="button is-icon"
+      href={address(viewPath(file))}
+      target="_blank"
+      rel="noopener"
+      aria-label="Open in a new tab"
+    >
+      <Icon shapes={external} />
+    </a>
   );
 }

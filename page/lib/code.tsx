@@ -45,23 +45,29 @@ export function CodeBlock({
       {answer === undefined ? (
         fault === undefined && <p class="muted">Writing …</p>
       ) : (
-        <>
-          {answer.files.length > 0 && (
-            <p>
-              It reads these files beside it: <code>{answer.files.join(', ')}</code>.
-            </p>
-          )}
-          <CodeText text={answer.code} label="Copy the code">
-            <Button
-              icon={download}
-              look="is-small"
-              label={`Save ${answer.file}`}
-              title={`Save ${answer.file}`}
-              onClick={() => saveBlob(new Blob([answer.code]), answer.file)}
-            />
-          </CodeText>
-        </>
+        <Code answer={answer} />
       )}
+    </>
+  );
+}
+
+function Code({ answer: { code, file, files } }: { readonly answer: CodeAnswer }) {
+  return (
+    <>
+      {files.length > 0 && (
+        <p>
+          It reads these files beside it: <code>{files.join(', ')}</code>.
+        </p>
+      )}
+      <CodeText text={code} label="Copy the code">
+        <Button
+          icon={download}
+          look="is-small"
+          label={`Save ${file}`}
+          title={`Save ${file}`}
+          onClick={() => saveBlob(new Blob([code]), file)}
+        />
+      </CodeText>
     </>
   );
 }

@@ -35,7 +35,7 @@ function sourceOf(file: FileRef): string {
   return address(viewPath(file, PAGE));
 }
 
-/** Plays a file in parts as they are needed. An address carries no key: with one, it is loaded first. */
+/** Plays a file in parts as they are needed. */
 export function Player({
   of,
   poster,
@@ -43,25 +43,9 @@ export function Player({
   readonly of: FileRef;
   readonly poster?: FileRef | undefined;
 }) {
-  const kind = mediaKind(of);
-  const [url, setUrl] = useState(() => (storedKey() === null ? sourceOf(of) : undefined));
-  const [state, setState] = useState<'ready' | 'loading' | 'failed'>('ready');
-  useEffect(
-    () => () => {
-      if (url?.startsWith('blob:') === true) URL.revokeObjectURL(url);
-    },
-    [url],
-  );
-  const load = async (): Promise<void> => {
-    setState('loading');
-    try {
-      setUrl(URL.createObjectURL(await getBlob(viewPath(of), LOAD_TIMEOUT_MS)));
-    } catch (error) {
-      tellError(error);
-    }
-    setState('ready');
-  };
-  if (state === 'failed') {
+  const { url, isLoading, load } = useSource(of);
+  const [hasFailed, setFailed] = useState(false);
+  if (hasFailed) {
     return (
       <span class="player is-message">
         <MediaIcon of={of} />
@@ -69,21 +53,9 @@ export function Player({
       </span>
     );
   }
-  if (url === undefined) {
-    return (
-      <button
-        type="button"
-        class="player is-message"
-        disabled={state === 'loading'}
-        onClick={() => void load()}
-      >
-        <Icon shapes={play} size={20} />
-        {state === 'loading' ? 'Loading …' : `Play ${of.filename}`}
-      </button>
-    );
-  }
-  const common = { src: url, controls: true, onError: () => setState('failed') };
-  if (kind === 'audio') {
+  if (url === undefined) return <LoadButton of={of} isLoading={isLoading} onClick={load} />;
+  const common = { src: url, controls: true, onError: () => setFailed(true) };
+  if (mediaKind(of) === 'audio') {
     return <audio class="player" preload="metadata" aria-label={of.filename} {...common} />;
   }
   return (
@@ -92,9 +64,48 @@ export function Player({
       preload="metadata"
       playsInline
       aria-label={of.filename}
-      {...(poster && url !== undefined && storedKey() === null && { poster: sourceOf(poster) })}
+      {...(poster && storedKey() === null && { poster: sourceOf(poster) })}
       {...common}
     />
+  );
+}
+
+/** What a player reads. An address carries no key: with one, the file is loaded first. */
+function useSource(of: FileRef) {
+  const [url, setUrl] = useState(() => (storedKey() === null ? sourceOf(of) : undefined));
+  const [isLoading, setLoading] = useState(false);
+  useEffect(
+    () => () => {
+      if (url?.startsWith('blob:') === true) URL.revokeObjectURL(url);
+    },
+    [url],
+  );
+  const load = async (): Promise<void> => {
+    setLoading(true);
+    try {
+      setUrl(URL.createObjectURL(await getBlob(viewPath(of), LOAD_TIMEOUT_MS)));
+    } catch (error) {
+      tellError(error);
+    }
+    setLoading(false);
+  };
+  return { url, isLoading, load: () => void load() };
+}
+
+function LoadButton({
+  of,
+  isLoading,
+  onClick,
+}: {
+  readonly of: FileRef;
+  readonly isLoading: boolean;
+  readonly onClick: () => void;
+}) {
+  return (
+    <button type="button" class="player is-message" disabled={isLoading} onClick={onClick}>
+      <Icon shapes={play} size={20} />
+      {isLoading ? 'Loading …' : `Play ${of.filename}`}
+    </button>
   );
 }
 
