@@ -22,16 +22,7 @@ function KeyForm({ id, onDone }: { readonly id: string; readonly onDone?: () => 
     <form class="key-form" autocomplete="off" onSubmit={onSubmit}>
       <label for={id}>API key or token</label>
       <div class="key-row">
-        <input
-          id={id}
-          type="password"
-          autocomplete="off"
-          spellcheck={false}
-          required
-          value={text}
-          aria-describedby={`${id}-note`}
-          onInput={(event) => setText(event.currentTarget.value)}
-        />
+        <KeyField id={id} text={text} onInput={setText} />
         <button type="submit" class="button is-primary">
           Use this key
         </button>
@@ -45,6 +36,29 @@ function KeyForm({ id, onDone }: { readonly id: string; readonly onDone?: () => 
         Kept in this tab until it is closed, and sent to this server only.
       </p>
     </form>
+  );
+}
+
+function KeyField({
+  id,
+  text,
+  onInput,
+}: {
+  readonly id: string;
+  readonly text: string;
+  readonly onInput: (text: string) => void;
+}) {
+  return (
+    <input
+      id={id}
+      type="password"
+      autocomplete="off"
+      spellcheck={false}
+      required
+      value={text}
+      aria-describedby={`${id}-note`}
+      onInput={(event) => onInput(event.currentTarget.value)}
+    />
   );
 }
 

@@ -1,4 +1,4 @@
-import { render } from 'preact';
+import { type RefObject, render } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import activity from 'icon:activity';
 import arrows from 'icon:arrow-left-right';
@@ -60,16 +60,7 @@ function App() {
   });
   return (
     <>
-      <a
-        class="skip"
-        href="#main"
-        onClick={(event) => {
-          event.preventDefault();
-          main.current?.querySelector<HTMLElement>('h1, h2')?.focus();
-        }}
-      >
-        Skip to the content
-      </a>
+      <SkipLink main={main} />
       <div class="shell">
         <Navigation part={part} />
         <main id="main" ref={main}>
@@ -87,6 +78,21 @@ function App() {
       </p>
       <KeyDialog />
     </>
+  );
+}
+
+function SkipLink({ main }: { readonly main: RefObject<HTMLElement | null> }) {
+  return (
+    <a
+      class="skip"
+      href="#main"
+      onClick={(event) => {
+        event.preventDefault();
+        main.current?.querySelector<HTMLElement>('h1, h2')?.focus();
+      }}
+    >
+      Skip to the content
+    </a>
   );
 }
 

@@ -25,7 +25,6 @@ export function ClientsView() {
   const path = `holdover/api/clients?scope=${whose}`;
   const { answer, fault, read } = useAnswer<ClientsAnswer>(path);
   const clients = answer?.clients ?? [];
-  const ready = clients.filter(({ verdict }) => verdict === 'ready').length;
   return (
     <div class="view page">
       <div class="title-row">
@@ -38,31 +37,39 @@ export function ClientsView() {
           />
         )}
       </div>
-      {answer !== undefined && clients.length > 0 && (
-        <p>
-          {plural(clients.length, 'client')} called v1 in the last 90 days;{' '}
-          {ready === 0 ? 'none' : count(ready)} of them {ready < 2 ? 'is' : 'are'} ready to leave
-          it. Each bar shows how many of the calls v2 has too. The page of a job writes its v2 code.
-        </p>
-      )}
+      {clients.length > 0 && <Summary clients={clients} />}
       {answer === undefined && <NoAnswer what="report" fault={fault} onRetry={read} />}
-      {answer !== undefined && clients.length === 0 && (
-        <Empty icon={check} title="No client calls v1">
-          <p>
-            Every program that calls a v1 route appears here, with the v2 call for each of its
-            calls.
-          </p>
-          <a class="button" href={linkTo('connect')}>
-            Connect a client
-          </a>
-        </Empty>
-      )}
+      {answer !== undefined && clients.length === 0 && <NoClients />}
       <div class="clients">
         {clients.map((client) => (
           <ClientCard key={`${client.user} ${client.agent}`} client={client} />
         ))}
       </div>
     </div>
+  );
+}
+
+function Summary({ clients }: { readonly clients: readonly Client[] }) {
+  const ready = clients.filter(({ verdict }) => verdict === 'ready').length;
+  return (
+    <p>
+      {plural(clients.length, 'client')} called v1 in the last 90 days;{' '}
+      {ready === 0 ? 'none' : count(ready)} of them {ready < 2 ? 'is' : 'are'} ready to leave it.
+      Each bar shows how many of the calls v2 has too. The page of a job writes its v2 code.
+    </p>
+  );
+}
+
+function NoClients() {
+  return (
+    <Empty icon={check} title="No client calls v1">
+      <p>
+        Every program that calls a v1 route appears here, with the v2 call for each of its calls.
+      </p>
+      <a class="button" href={linkTo('connect')}>
+        Connect a client
+      </a>
+    </Empty>
   );
 }
 

@@ -117,9 +117,8 @@ function useRecording(): void {
 
 const POLL_MS = 3000;
 
-/** The client that called last, with the ways to see its calls; read anew while the page is open. */
-function LastClient() {
-  useRecording();
+/** The client that called last, `null`: none has. The first one is read aloud. */
+function useLastClient() {
   const { answer } = useAnswer<ClientsAnswer>('holdover/api/clients?scope=own', POLL_MS);
   const last = answer && (answer.clients[0] ?? null);
   const wasNone = useRef(false);
@@ -127,6 +126,13 @@ function LastClient() {
     if (last && wasNone.current) announcement.value = `${nameOf(last.agent)} has called.`;
     wasNone.current = last === null;
   }, [last]);
+  return last;
+}
+
+/** The client that called last, with the ways to see its calls; read anew while the page is open. */
+function LastClient() {
+  useRecording();
+  const last = useLastClient();
   if (last === undefined) return null;
   if (last === null) {
     return (

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { JobNode, NodeStateWord } from '../../src/console/api-types.ts';
 import { duration, plural } from '../lib/format.ts';
@@ -59,6 +60,43 @@ function Picture({ nodes, runs, step, chosen, onChoose }: PictureProps) {
     .join(';');
   const { width, height, places, links } = useMemo(() => placeNodes(nodes), [shape]);
   const isLit = (id: string): boolean => id === hovered || id === chosen;
+  return (
+    <ScrolledSvg {...{ nodes, runs, width, height }}>
+      {links.map(({ key, path, from, to }) => (
+        <path key={key} d={path} class={`link ${isLit(from) || isLit(to) ? 'is-chosen' : ''}`} />
+      ))}
+      {nodes.map((node) => {
+        const { x, y } = places.get(node.id) ?? { x: 0, y: 0 };
+        const isChosen = node.id === chosen;
+        return (
+          <g
+            key={node.id}
+            class={`node is-${(runs.get(node.id) ?? UNKNOWN).state} ${isChosen ? 'is-chosen' : ''}`}
+            transform={`translate(${x} ${y})`}
+            onPointerEnter={() => setHovered(node.id)}
+            onPointerLeave={() => setHovered(undefined)}
+            onClick={() => onChoose(isChosen ? undefined : node.id)}
+          >
+            <NodeShape node={node} run={runs.get(node.id) ?? UNKNOWN} step={step} />
+          </g>
+        );
+      })}
+    </ScrolledSvg>
+  );
+}
+
+/** Its label has the state of each node. */
+function ScrolledSvg({
+  nodes,
+  runs,
+  width,
+  height,
+  children,
+}: Pick<GraphViewProps, 'nodes' | 'runs'> & {
+  readonly width: number;
+  readonly height: number;
+  readonly children: ComponentChildren;
+}) {
   const words = nodes.map(({ id, title }) => `${title}, ${WORDS[(runs.get(id) ?? UNKNOWN).state]}`);
   return (
     <div
@@ -75,25 +113,7 @@ function Picture({ nodes, runs, step, chosen, onChoose }: PictureProps) {
         role="img"
         aria-label={words.join('; ')}
       >
-        {links.map(({ key, path, from, to }) => (
-          <path key={key} d={path} class={`link ${isLit(from) || isLit(to) ? 'is-chosen' : ''}`} />
-        ))}
-        {nodes.map((node) => {
-          const { x, y } = places.get(node.id) ?? { x: 0, y: 0 };
-          const isChosen = node.id === chosen;
-          return (
-            <g
-              key={node.id}
-              class={`node is-${(runs.get(node.id) ?? UNKNOWN).state} ${isChosen ? 'is-chosen' : ''}`}
-              transform={`translate(${x} ${y})`}
-              onPointerEnter={() => setHovered(node.id)}
-              onPointerLeave={() => setHovered(undefined)}
-              onClick={() => onChoose(isChosen ? undefined : node.id)}
-            >
-              <NodeShape node={node} run={runs.get(node.id) ?? UNKNOWN} step={step} />
-            </g>
-          );
-        })}
+        {children}
       </svg>
     </div>
   );

@@ -23,28 +23,7 @@ const PENDING_INTERVAL_MS = 5000;
 
 /** The page of one job. */
 export function JobView({ id }: { readonly id: string }) {
-  const { answer, fault, read } = useAnswer<JobAnswer>(
-    `holdover/api/job?${new URLSearchParams({ id })}`,
-  );
-  useEffect(
-    () =>
-      onMessage((message) => {
-        if (message.data['prompt_id'] === id && !isStep(message)) read();
-      }),
-    [id],
-  );
-  const isPending = answer !== undefined && answer.pending !== null;
-  // No message tells that a prompt waits for another reason.
-  useEffect(() => {
-    if (!isPending) return undefined;
-    const timer = setInterval(read, PENDING_INTERVAL_MS);
-    return () => clearInterval(timer);
-  }, [id, isPending]);
-  // The list of jobs sees an end that no message has told.
-  const listed = jobs.value.find((job) => job.id === id);
-  useEffect(() => {
-    if (listed !== undefined && answer !== undefined && listed.status !== answer.job.status) read();
-  }, [listed?.status]);
+  const { answer, fault, read } = useJob(id);
   if (answer !== undefined) return <JobPage answer={answer} />;
   const allJobs = (
     <a class="button" href={linkTo('jobs')}>
@@ -64,6 +43,32 @@ export function JobView({ id }: { readonly id: string }) {
       {allJobs}
     </NoAnswer>
   );
+}
+
+/** The job, read again when it may have changed. */
+function useJob(id: string) {
+  const job = useAnswer<JobAnswer>(`holdover/api/job?${new URLSearchParams({ id })}`);
+  const { answer, read } = job;
+  useEffect(
+    () =>
+      onMessage((message) => {
+        if (message.data['prompt_id'] === id && !isStep(message)) read();
+      }),
+    [id],
+  );
+  const isPending = answer !== undefined && answer.pending !== null;
+  // No message tells that a prompt waits for another reason.
+  useEffect(() => {
+    if (!isPending) return undefined;
+    const timer = setInterval(read, PENDING_INTERVAL_MS);
+    return () => clearInterval(timer);
+  }, [id, isPending]);
+  // The list of jobs sees an end that no message has told.
+  const listed = jobs.value.find((job) => job.id === id);
+  useEffect(() => {
+    if (listed !== undefined && answer !== undefined && listed.status !== answer.job.status) read();
+  }, [listed?.status]);
+  return job;
 }
 
 const TABS = ['Overview', 'v2 code', 'Workflow', 'Messages'] as const;
