@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '../../lib/clock.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
+import type { Logger } from '../../observability/log.ts';
 import type { RedisConnections } from '../../redis/redis.ts';
 import { createJobFiles } from '../assets/job-files.ts';
 import type { Engine, EngineOptions } from '../job-engine.ts';
@@ -11,7 +12,7 @@ import type { TakeoverTimes } from './bull-worker.ts';
 import { EventMirrors } from './event-mirrors.ts';
 import { createJanitor } from './janitor.ts';
 import { QueueKeys } from './redis-keys.ts';
-import { createRedisJobs, createRedisRuns } from './redis-runs.ts';
+import { RedisRuns, createRedisJobs } from './redis-runs.ts';
 import { RunStates } from './run-state.ts';
 import { createSharedBlobs, createSharedOutputNames } from './shared-blobs.ts';
 
@@ -60,17 +61,20 @@ export async function createDistributedEngine(
     jobFiles,
     queue,
     live: createRedisJobs({ runState, queue, eventMirrors }),
-    runs: createRedisRuns({ ...common, runState }),
+    runs: new RedisRuns({ ...common, runState }),
     cleanUp: createJanitor({ ...common, jobFiles, blobs, queue }),
   });
   const close = async (): Promise<void> => {
     eventMirrors.close();
-    // Closing has a time limit, because commands wait while Redis is unreachable.
-    if (!(await completesWithin(CLOSE_WITHIN_MS, engine.close()))) {
-      const event = 'worker.close_timed_out';
-      log.warn({ event }, 'Redis is unavailable: other processes take over the running jobs');
-    }
+    await closeInTime(engine, log);
     pubsub.close();
   };
   return { ...engine, close };
+}
+
+/** Closing has a time limit, because commands wait while Redis is unreachable. */
+async function closeInTime(engine: Engine, log: Logger): Promise<void> {
+  if (await completesWithin(CLOSE_WITHIN_MS, engine.close())) return;
+  const event = 'worker.close_timed_out';
+  log.warn({ event }, 'Redis is unavailable: other processes take over the running jobs');
 }

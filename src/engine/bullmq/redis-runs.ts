@@ -7,7 +7,7 @@ import type { EndPatch, RunState } from './run-codec.ts';
 import type { Claim, RunStates } from './run-state.ts';
 import { workerLost } from '../jobs/job-lifecycle.ts';
 import type { JobQueue } from '../jobs/job-queue.ts';
-import { JobRun } from '../jobs/job-run.ts';
+import { JobRun, type WriteResult } from '../jobs/job-run.ts';
 import { type LiveJob, jobFromRow, jobStateOf, toPatch } from '../jobs/live-job.ts';
 import type { JobRuns, LiveJobs } from '../jobs/run-store.ts';
 import type { EventMirrors } from './event-mirrors.ts';
@@ -25,15 +25,78 @@ type RedisRunsOptions = {
 const RETRY_MS = { first: 1000, last: 1000 } as const;
 
 /** The state of unfinished jobs in Redis, for several processes. Each run has a fence of its own. */
-export function createRedisRuns(options: RedisRunsOptions): JobRuns {
-  const { ledger, runState, clock, log } = options;
-  const record = async (id: string, patch: EndPatch): Promise<void> => {
-    await ledger.jobs.update(id, patch);
-    await runState.expire(id);
-  };
+export class RedisRuns implements JobRuns {
+  readonly isShared = true;
+  readonly #options: RedisRunsOptions;
+
+  constructor(options: RedisRunsOptions) {
+    this.#options = options;
+  }
+
+  async claim(id: string, stop: AbortSignal): ReturnType<JobRuns['claim']> {
+    const { runState, clock } = this.#options;
+    const claim = await this.#takeOver(id, () => runState.claim(id, clock.now()));
+    if (!claim) return { kind: 'over' };
+    const { kind, job, attempts } = claim;
+    if (kind === 'run') return { kind, run: this.#startRun(job, stop, attempts) };
+    if (kind === 'cancel') return { kind: 'end', job, end: { status: 'canceled' } };
+    // The job has begun, but the time at which its last run began is not known.
+    const end = workerLost(attempts);
+    return { kind: 'end', job: { ...job, startedAtMs: clock.now() }, end };
+  }
+
+  async seize(id: string): Promise<LiveJob | undefined> {
+    return (await this.#takeOver(id, () => this.#options.runState.seize(id)))?.job;
+  }
+
+  async begin(job: LiveJob): Promise<void> {
+    if ((await this.#options.runState.begin(job)) === 'stale')
+      throw new Error('another worker took this job over');
+  }
+
+  isCurrent(job: LiveJob): Promise<boolean> {
+    return this.#options.runState.isCurrent(job);
+  }
+
+  /**
+   * The end is decided in Redis, then stored in the ledger. After a crash in between, the next worker that claims the
+   * job stores it.
+   */
+  async end(job: LiveJob, ended: LiveJob): Promise<WriteResult> {
+    // Wait for the files first: a write to Redis does not depend on this disk.
+    await job.filesOnDisk?.();
+    const patch = await toPatch(ended);
+    const result = await this.#options.runState.end(job, patch);
+    if (result !== 'ok') return result;
+    reached('after-job-end-decided');
+    await this.#record(job.id, patch);
+    reached('after-job-end');
+    return result;
+  }
+
+  /**
+   * A run with unpublished events counts as an attempt, as a crash does. A process that closes does not try again:
+   * other processes take the job over.
+   */
+  async requeue(run: JobRun): Promise<void> {
+    const { runState, clock } = this.#options;
+    const requeue = async (): Promise<void> => {
+      // The result is ignored: a repeated command gets `stale` although no other process has the job.
+      if (!run.isLost) await runState.requeue(run.job, run.isUnpublished ? 0 : 1);
+    };
+    const onError = (error: unknown): void => {
+      if (run.isClosing) throw error;
+    };
+    await retry(requeue, { clock, waitMs: RETRY_MS, onError });
+  }
+
+  async discarded(job: LiveJob): Promise<void> {
+    await this.#options.runState.stillAlive(job);
+  }
 
   /** Claims a job. `undefined`: the job has ended, and its end is in the ledger. */
-  async function takeOver(id: string, claimJob: () => Promise<Claim>) {
+  async #takeOver(id: string, claimJob: () => Promise<Claim>) {
+    const { ledger, runState } = this.#options;
     const row = await ledger.jobs.get(id);
     if (!row || isOver(row)) {
       // The process that recorded the end may have died before its keys were set to expire.
@@ -44,63 +107,23 @@ export function createRedisRuns(options: RedisRunsOptions): JobRuns {
     reached('after-claim');
     if (claim.kind !== 'ended')
       return { ...claim, job: { ...jobFromRow(row), fence: claim.fence } };
-    await record(id, claim.patch);
+    await this.#record(id, claim.patch);
     return undefined;
   }
 
-  function startRun(queued: LiveJob, stop: AbortSignal, attempts: number): JobRun {
+  async #record(id: string, patch: EndPatch): Promise<void> {
+    await this.#options.ledger.jobs.update(id, patch);
+    await this.#options.runState.expire(id);
+  }
+
+  #startRun(queued: LiveJob, stop: AbortSignal, attempts: number): JobRun {
+    const { runState, clock, log } = this.#options;
     const feed = new EventPublisher(runState, () => run);
     const begun = { status: 'running', startedAtMs: clock.now(), attempts } as const;
     const job: LiveJob = { ...queued, ...begun, feed };
     const run = new JobRun({ job, stop, drain: () => feed.drain(), log });
     return run;
   }
-
-  return {
-    isShared: true,
-    async claim(id, stop) {
-      const claim = await takeOver(id, () => runState.claim(id, clock.now()));
-      if (!claim) return { kind: 'over' };
-      const { kind, job, attempts } = claim;
-      if (kind === 'run') return { kind, run: startRun(job, stop, attempts) };
-      if (kind === 'cancel') return { kind: 'end', job, end: { status: 'canceled' } };
-      // The job has begun, but the time at which its last run began is not known.
-      const end = workerLost(attempts);
-      return { kind: 'end', job: { ...job, startedAtMs: clock.now() }, end };
-    },
-    seize: async (id) => (await takeOver(id, () => runState.seize(id)))?.job,
-    async begin(job) {
-      if ((await runState.begin(job)) === 'stale')
-        throw new Error('another worker took this job over');
-    },
-    isCurrent: (job) => runState.isCurrent(job),
-    // The end is decided in Redis, then stored in the ledger. After a crash in between, the next worker that claims
-    // the job stores it.
-    async end(job, ended) {
-      // Wait for the files first: a write to Redis does not depend on this disk.
-      await job.filesOnDisk?.();
-      const patch = await toPatch(ended);
-      const result = await runState.end(job, patch);
-      if (result !== 'ok') return result;
-      reached('after-job-end-decided');
-      await record(job.id, patch);
-      reached('after-job-end');
-      return result;
-    },
-    // A run with unpublished events counts as an attempt, as a crash does. A process that closes does not try again:
-    // other processes take the job over.
-    async requeue(run) {
-      const requeue = async (): Promise<void> => {
-        // The result is ignored: a repeated command gets `stale` although no other process has the job.
-        if (!run.isLost) await runState.requeue(run.job, run.isUnpublished ? 0 : 1);
-      };
-      const onError = (error: unknown): void => {
-        if (run.isClosing) throw error;
-      };
-      await retry(requeue, { clock, waitMs: RETRY_MS, onError });
-    },
-    discarded: (job) => runState.stillAlive(job),
-  };
 }
 
 type RedisJobsOptions = {

@@ -13,7 +13,7 @@ import { createEngine } from '../jobs/create-engine.ts';
 import type { LiveJob } from '../jobs/live-job.ts';
 import { PeriodicSweep } from '../periodic-sweep.ts';
 import { MemoryJobQueue } from './memory-job-queue.ts';
-import { createLiveJobs, createMemoryRuns, recoverJobs } from './memory-runs.ts';
+import { MemoryRuns, createLiveJobs, recoverJobs } from './memory-runs.ts';
 
 /**
  * Opens the engine of a single process over its ledger and files, and queues the unfinished jobs of
@@ -39,17 +39,14 @@ export async function createEmbeddedEngine(deps: EngineOptions): Promise<Engine>
     jobFiles,
     queue: new MemoryJobQueue<LiveJob>(emitPositions),
     live: createLiveJobs(unfinished),
-    runs: createMemoryRuns({ ...unfinished, closing: closing.signal, clock, log }),
+    runs: new MemoryRuns({ ...unfinished, closing: closing.signal, clock, log }),
     recover: (end) => recoverJobs(unfinished, end),
     cleanUp: new PeriodicSweep({
       log,
       clock,
       everyMs: limits.sweepIntervalMs,
       first: () => checkImports(retention, log),
-      async sweep() {
-        await sweep(retention);
-        await removeUnrecorded(retention);
-      },
+      sweep: () => removeOld(retention),
     }),
   });
   return {
@@ -68,6 +65,11 @@ function emitPositions(waiting: readonly LiveJob[]): void {
     job.position = position;
     job.feed.emit({ event: 'status', data: { status: 'queued', queue_position: position } });
   });
+}
+
+async function removeOld(retention: RetentionOptions): Promise<void> {
+  await sweep(retention);
+  await removeUnrecorded(retention);
 }
 
 async function checkImports(retention: RetentionOptions, log: Logger): Promise<void> {

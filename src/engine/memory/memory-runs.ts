@@ -8,7 +8,7 @@ import type { AssetRemoval } from '../assets/assets.ts';
 import { jobLock } from '../assets/retention.ts';
 import { MAX_ATTEMPTS, workerLost } from '../jobs/job-lifecycle.ts';
 import type { EndJob } from '../jobs/create-engine.ts';
-import { JobRun } from '../jobs/job-run.ts';
+import { JobRun, type WriteResult } from '../jobs/job-run.ts';
 import { type LiveJob, jobFromRow, jobStateOf, showJob, toPatch } from '../jobs/live-job.ts';
 import type { JobRuns, LiveJobs } from '../jobs/run-store.ts';
 import { retry } from '../../lib/retry.ts';
@@ -61,79 +61,93 @@ export function createLiveJobs(options: Unfinished): LiveJobs {
 /** The wait before a write is repeated. Until it succeeds the job is not over. */
 const RETRY_WRITE_MS = { first: 1000, last: 1000 } as const;
 
-/**
- * The runs of a single process: in its memory, and in the ledger for the next process.
- */
-export function createMemoryRuns(options: MemoryRunsOptions): JobRuns {
-  const { ledger, withLock, live, closing, clock, log } = options;
+/** The runs of a single process: in its memory, and in the ledger for the next process. */
+export class MemoryRuns implements JobRuns {
+  readonly isShared = false;
+  readonly #options: MemoryRunsOptions;
   /** The jobs that the next process runs again, since their end could not be stored here. */
-  const unstored = new Set<string>();
+  readonly #unstored = new Set<string>();
 
-  async function writeUntilStored(id: string, write: () => Promise<void>): Promise<void> {
+  constructor(options: MemoryRunsOptions) {
+    this.#options = options;
+  }
+
+  async claim(id: string, stop: AbortSignal): ReturnType<JobRuns['claim']> {
+    const { live, clock, log } = this.#options;
+    const job = live.get(id);
+    if (!job) return { kind: 'over' };
+    Object.assign(job, { status: 'running', position: null, startedAtMs: clock.now() });
+    const drain = async (): Promise<void> => await job.feed.whenReleased();
+    return { kind: 'run', run: new JobRun({ job, stop, drain, log }) };
+  }
+
+  async seize(id: string): Promise<LiveJob | undefined> {
+    return this.#unstored.has(id) ? undefined : this.#options.live.get(id);
+  }
+
+  /** The job may be the cause of a crash from now on, but not of a power cut. */
+  async begin(job: LiveJob): Promise<void> {
+    job.attempts++;
+    job.hasBegun = true;
+    await save(this.#options, job.id, () => toPatch(job), 'soon');
+  }
+
+  async isCurrent(): Promise<boolean> {
+    return true;
+  }
+
+  /** A job whose end is lost in a power cut runs again. */
+  end(job: LiveJob, ended: LiveJob): Promise<WriteResult> {
+    const { ledger, withLock, live, clock } = this.#options;
+    return withLock(jobLock(job.id), async () => {
+      const patch = await toPatch(ended);
+      await this.#writeUntilStored(job.id, () =>
+        ledger.jobs.update(job.id, patch, 'soon', job.filesOnDisk),
+      );
+      reached('after-job-end');
+      Object.assign(job, ended, { position: null });
+      live.delete(job.id);
+      const data = { status: job.status, queue_position: null, job: showJob(job, clock.now()) };
+      job.feed.emit({ event: 'status', data });
+      job.feed.end();
+      return 'ok' as const;
+    });
+  }
+
+  async requeue({ job }: JobRun): Promise<void> {
+    Object.assign(job, {
+      status: 'queued',
+      startedAtMs: null,
+      progress: null,
+      cachedNodes: null,
+      outputs: [],
+      ui: {},
+    });
+    if (job.hasBegun) job.attempts--;
+    job.hasBegun = false;
+    await save(this.#options, job.id, () => toPatch(job));
+    job.feed.end();
+  }
+
+  async discarded(): Promise<void> {}
+
+  async #writeUntilStored(id: string, write: () => Promise<void>): Promise<void> {
+    const { closing, clock, log } = this.#options;
     await retry(write, {
       // The end of the process ends the wait, and one more attempt is made.
       clock: { sleep: (ms) => clock.sleep(ms, closing).catch(() => {}) },
       waitMs: RETRY_WRITE_MS,
-      onError(error) {
+      onError: (error) => {
         log.error(
           { event: 'job.end_store_failed', err: error },
           'the end of a job could not be stored: trying again',
         );
         if (!closing.aborted) return;
-        unstored.add(id);
+        this.#unstored.add(id);
         throw error;
       },
     });
   }
-
-  return {
-    isShared: false,
-    async claim(id, stop) {
-      const job = live.get(id);
-      if (!job) return { kind: 'over' };
-      Object.assign(job, { status: 'running', position: null, startedAtMs: clock.now() });
-      const drain = async (): Promise<void> => await job.feed.whenReleased();
-      return { kind: 'run', run: new JobRun({ job, stop, drain, log }) };
-    },
-    seize: async (id) => (unstored.has(id) ? undefined : live.get(id)),
-    // The job may be the cause of a crash from now on, but not of a power cut.
-    async begin(job) {
-      job.attempts++;
-      job.hasBegun = true;
-      await save(options, job.id, () => toPatch(job), 'soon');
-    },
-    isCurrent: async () => true,
-    // A job whose end is lost in a power cut runs again.
-    end: (job, ended) =>
-      withLock(jobLock(job.id), async () => {
-        const patch = await toPatch(ended);
-        await writeUntilStored(job.id, () =>
-          ledger.jobs.update(job.id, patch, 'soon', job.filesOnDisk),
-        );
-        reached('after-job-end');
-        Object.assign(job, ended, { position: null });
-        live.delete(job.id);
-        const data = { status: job.status, queue_position: null, job: showJob(job, clock.now()) };
-        job.feed.emit({ event: 'status', data });
-        job.feed.end();
-        return 'ok' as const;
-      }),
-    async requeue({ job }) {
-      Object.assign(job, {
-        status: 'queued',
-        startedAtMs: null,
-        progress: null,
-        cachedNodes: null,
-        outputs: [],
-        ui: {},
-      });
-      if (job.hasBegun) job.attempts--;
-      job.hasBegun = false;
-      await save(options, job.id, () => toPatch(job));
-      job.feed.end();
-    },
-    discarded: async () => {},
-  };
 }
 
 /**

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { createKeyedMutex } from '../../../src/lib/concurrency.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
-import { createRedisRuns } from '../../../src/engine/bullmq/redis-runs.ts';
+import { RedisRuns } from '../../../src/engine/bullmq/redis-runs.ts';
 import type { JobRun, WriteResult } from '../../../src/engine/jobs/job-run.ts';
 import { JobRunner } from '../../../src/engine/jobs/job-runner.ts';
 import type { LiveJob } from '../../../src/engine/jobs/live-job.ts';
@@ -56,7 +56,7 @@ function open(answers: { readonly [act: string]: readonly (WriteResult | Error)[
     },
   } as never;
   const log = silentLogger();
-  const runs = createRedisRuns({ runState, clock, ledger, log });
+  const runs = new RedisRuns({ runState, clock, ledger, log });
   const stop = new AbortController();
   /** Runs the job; `nodes` stands for what its nodes do. */
   const run = async (nodes: (job: LiveJob) => Promise<JobEnd>) => {

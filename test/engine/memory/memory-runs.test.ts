@@ -3,7 +3,7 @@ import type { JobRow } from '../../../src/ledger/ledger.ts';
 import { createKeyedMutex } from '../../../src/lib/concurrency.ts';
 import { createLazyJson } from '../../../src/lib/lazy-json.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
-import { createLiveJobs, createMemoryRuns } from '../../../src/engine/memory/memory-runs.ts';
+import { MemoryRuns, createLiveJobs } from '../../../src/engine/memory/memory-runs.ts';
 import { type FinalEnd, toEndedJob } from '../../../src/engine/jobs/job-lifecycle.ts';
 import { type LiveJob, unstarted } from '../../../src/engine/jobs/live-job.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
@@ -35,7 +35,7 @@ function open() {
     },
   };
   const unfinished = { ledger: { jobs } as never, withLock: createKeyedMutex(), live };
-  const runs = createMemoryRuns({
+  const runs = new MemoryRuns({
     ...unfinished,
     closing: closing.signal,
     clock,
