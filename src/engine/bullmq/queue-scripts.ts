@@ -12,15 +12,20 @@ const ARRIVAL_DIGITS = 16;
 /** The most entries of a job's stream: many more than a subscriber can be behind. */
 const MAX_ENTRIES = 10_000;
 
-/**
- * The Lua functions of all scripts of the queue. `arrange` sets the priority of each waiting job of a user in BullMQ:
- * one more than the number of the user's jobs that run or wait before it.
- */
-const prelude = (keys: QueueKeys): string => `
+/** The Lua functions of all scripts of the queue. */
+function prelude({ prefix, ofBull, waiting, runChannels }: QueueKeys): string {
+  return `
 local call = redis.call
-local P, BULL, WAITING = '${keys.prefix}', '${keys.ofBull}', '${keys.waiting}'
+local P, BULL, WAITING, CHANNELS = '${prefix}', '${ofBull}', '${waiting}', '${runChannels}'
+${ORDER_FUNCTIONS}${RUN_FUNCTIONS}`;
+}
+
+/**
+ * The order of waiting jobs. `arrange` sets the priority of each waiting job of a user in BullMQ: one more than the
+ * number of the user's jobs that run or wait before it.
+ */
+const ORDER_FUNCTIONS = `
 local TURNS = P .. 'queue:turns'
-local function runOf(id) return P .. 'run:' .. id end
 -- The unfinished jobs of one user, a sorted set by order. A member is the arrival in 16 digits, a colon and the id.
 local function jobsOf(user) return P .. 'queue:jobs-of:' .. user end
 -- The user waits from now on: behind all users of the same priority.
@@ -47,8 +52,13 @@ local function arrange(user)
     end
   end
 end
+`;
+
+/** The state of a run, and its events. */
+const RUN_FUNCTIONS = `
+local function runOf(id) return P .. 'run:' .. id end
 local function publish(channel, message)
-  call('PUBLISH', '${keys.runChannels}' .. channel, message)
+  call('PUBLISH', CHANNELS .. channel, message)
 end
 local function emit(id, fence, n, text)
   local at = fence .. '-' .. n

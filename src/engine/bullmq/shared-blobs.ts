@@ -43,45 +43,47 @@ type SharedBlobsOptions = {
  * the bytes or moves them back. It needs no lock, which could outlive its process: a process that records the same
  * bytes meanwhile gets them back.
  */
-export function createSharedBlobs(deps: SharedBlobsOptions): SharedBlobs {
-  const { redis, keys, blobs, ledger, clock } = deps;
-
-  /** Prevents other processes from removing these bytes for `CLAIM_TTL_MS`. */
-  async function announce(hash: string): Promise<void> {
-    await redis.set(keys.pendingBlob(hash), '1', 'PX', CLAIM_TTL_MS);
-  }
-
-  /** Deletes bytes that were set aside, or puts them back. True: they are back. */
-  async function finishRemoval(name: string, hash: string): Promise<boolean> {
-    // Keep this order. `moveIntoPlace` and `put` announce the bytes first, and their record exists before the
-    // announcement expires.
-    const isWanted =
-      (await redis.exists(keys.pendingBlob(hash))) === 1 ||
-      (await ledger.assets.countByHash(hash)) > 0;
-    await (isWanted ? blobs.putBack(name) : blobs.removeAside(name));
-    return isWanted;
-  }
-
+export function createSharedBlobs(options: SharedBlobsOptions): SharedBlobs {
+  const { blobs, clock } = options;
   return {
     ...blobs,
     async moveIntoPlace(file) {
-      await announce(file.hash);
+      await announce(file.hash, options);
       await blobs.moveIntoPlace(file);
     },
     async put(file) {
-      await announce(file.hash);
+      await announce(file.hash, options);
       await blobs.put(file);
     },
     async remove(hash) {
       const name = await blobs.setAside(hash);
-      const isKept = name !== undefined && (await finishRemoval(name, hash));
+      const isKept = name !== undefined && (await finishRemoval({ name, hash }, options));
       // Announced bytes may get no record: with their marker they are removed later.
       if (!isKept) await blobs.markRecorded(hash);
     },
     async finishRemovals() {
       for await (const aside of blobs.listAside()) {
-        if (clock.now() - aside.sinceMs > REMOVAL_MS) await finishRemoval(aside.name, aside.hash);
+        if (clock.now() - aside.sinceMs > REMOVAL_MS) await finishRemoval(aside, options);
       }
     },
   };
+}
+
+/** Prevents other processes from removing these bytes for `CLAIM_TTL_MS`. */
+async function announce(hash: string, { redis, keys }: SharedBlobsOptions): Promise<void> {
+  await redis.set(keys.pendingBlob(hash), '1', 'PX', CLAIM_TTL_MS);
+}
+
+/** Deletes bytes that were set aside, or puts them back. True: they are back. */
+async function finishRemoval(
+  { name, hash }: { readonly name: string; readonly hash: string },
+  { redis, keys, blobs, ledger }: SharedBlobsOptions,
+): Promise<boolean> {
+  // Keep this order. `moveIntoPlace` and `put` announce the bytes first, and their record exists before the
+  // announcement expires.
+  const isWanted =
+    (await redis.exists(keys.pendingBlob(hash))) === 1 ||
+    (await ledger.assets.countByHash(hash)) > 0;
+  await (isWanted ? blobs.putBack(name) : blobs.removeAside(name));
+  return isWanted;
 }
