@@ -36,75 +36,95 @@ export type CallContextOptions = {
   readonly spoolDir: string;
 };
 
-/** Creates the operations that node `nodeId` may call while it runs. */
-export function createCallContext(nodeId: string, deps: CallContextOptions): CallContext {
-  const saved: StoredOutput[] = [];
-  let pendingPreview: Omit<Preview, 'node_id' | 'x_with_step'> | undefined;
-  const { post } = deps;
-  const isStepDue = createStepPace();
+/** The operations that a node may call while it runs. */
+export class NodeCallContext implements CallContext {
+  readonly nodeId: string;
+  readonly meter: MemoryMeter;
+  readonly inputTypes: { readonly [input: string]: string };
+  readonly promptText: string | null;
+  readonly extraPngInfo: JsonObject | null;
+  readonly saved: StoredOutput[] = [];
+  readonly #options: CallContextOptions;
+  readonly #isStepDue = createStepPace();
+  #pendingPreview: Omit<Preview, 'node_id' | 'x_with_step'> | undefined;
   /** True when a picture for the socket was saved, which belongs to the next step. */
-  let hasSentPicture = false;
-  const check = (): void => {
-    if (Atomics.load(deps.stopFlag, 0) !== 0) throw new Cancelled('the job is being stopped');
-  };
+  #hasSentPicture = false;
+
+  constructor(nodeId: string, options: CallContextOptions) {
+    this.nodeId = nodeId;
+    this.meter = options.meter;
+    this.inputTypes = options.inputTypes;
+    this.promptText = options.metadata.promptText;
+    this.extraPngInfo = options.metadata.extraPngInfo;
+    this.#options = options;
+  }
+
+  check(): void {
+    if (Atomics.load(this.#options.stopFlag, 0) !== 0)
+      throw new Cancelled('the job is being stopped');
+  }
+
+  progress(step: number, steps: number): void {
+    this.check();
+    const hasPicture = this.#pendingPreview !== undefined || this.#hasSentPicture;
+    this.#hasSentPicture = false;
+    if (!this.#isStepDue({ step, steps, hasPicture })) return;
+    this.#sendPendingPreview({ x_with_step: true });
+    this.#options.post({ type: 'step', nodeId: this.nodeId, step, steps });
+  }
+
+  preview(bytes: Uint8Array, contentType: string, kind: 'own' | 'sampler' = 'own'): void {
+    this.check();
+    this.#sendPendingPreview({});
+    this.#pendingPreview = {
+      content_type: contentType,
+      bytes: Uint8Array.from(bytes),
+      ...(kind === 'own' ? { x_own: true } : { x_sampler: true }),
+    };
+  }
+
+  flush(): void {
+    this.#sendPendingPreview({});
+  }
+
+  text(text: string): void {
+    this.check();
+    this.#options.post({ type: 'text', nodeId: this.nodeId, text });
+  }
+
+  reserve(bytes: number): void {
+    this.check();
+    this.meter.reserve(bytes);
+  }
+
+  reserveShown(chars: number): number {
+    this.check();
+    const { textBudget } = this.#options;
+    const granted = Math.min(chars, textBudget.left);
+    textBudget.left -= granted;
+    return granted;
+  }
+
+  async readFile(value: string): Promise<Uint8Array> {
+    this.check();
+    return await readStored(value, this.#options);
+  }
+
+  async save(file: SavedFile): Promise<JsonObject> {
+    this.check();
+    const output = await store(this.nodeId, file, this.#options);
+    this.saved.push(output);
+    this.#hasSentPicture ||= file.websocket === true;
+    return { x_asset: output.id };
+  }
+
   /** Sends a preview with its step, or alone when the next preview comes first. */
-  const sendPendingPreview = (withStep: { readonly x_with_step?: true }): void => {
-    if (!pendingPreview) return;
-    const data = { node_id: nodeId, ...pendingPreview, ...withStep };
-    pendingPreview = undefined;
-    post({ type: 'preview', data });
-  };
-  return {
-    nodeId,
-    meter: deps.meter,
-    saved,
-    ...deps.metadata,
-    inputTypes: deps.inputTypes,
-    check,
-    progress(step, steps) {
-      check();
-      const hasPicture = pendingPreview !== undefined || hasSentPicture;
-      hasSentPicture = false;
-      if (!isStepDue({ step, steps, hasPicture })) return;
-      sendPendingPreview({ x_with_step: true });
-      post({ type: 'step', nodeId, step, steps });
-    },
-    preview(bytes, contentType, kind = 'own') {
-      check();
-      sendPendingPreview({});
-      pendingPreview = {
-        content_type: contentType,
-        bytes: Uint8Array.from(bytes),
-        ...(kind === 'own' ? { x_own: true } : { x_sampler: true }),
-      };
-    },
-    flush: () => sendPendingPreview({}),
-    text(text) {
-      check();
-      post({ type: 'text', nodeId, text });
-    },
-    reserve(bytes) {
-      check();
-      deps.meter.reserve(bytes);
-    },
-    reserveShown(chars) {
-      check();
-      const granted = Math.min(chars, deps.textBudget.left);
-      deps.textBudget.left -= granted;
-      return granted;
-    },
-    async readFile(value) {
-      check();
-      return await readStored(value, deps);
-    },
-    async save(file) {
-      check();
-      const output = await store(nodeId, file, deps);
-      saved.push(output);
-      hasSentPicture ||= file.websocket === true;
-      return { x_asset: output.id };
-    },
-  };
+  #sendPendingPreview(withStep: { readonly x_with_step?: true }): void {
+    if (!this.#pendingPreview) return;
+    const data = { node_id: this.nodeId, ...this.#pendingPreview, ...withStep };
+    this.#pendingPreview = undefined;
+    this.#options.post({ type: 'preview', data });
+  }
 }
 
 async function readStored(name: string, { files, ask }: CallContextOptions): Promise<Uint8Array> {

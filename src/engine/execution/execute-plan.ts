@@ -68,8 +68,17 @@ export async function execute(execution: Execution): Promise<void> {
     total: waiting.size + skipped.length,
     done: skipped.length,
   });
+  await executeInOrder(waiting.values(), execution);
+  for (const node of skipped)
+    if (node.def.hasIntermediateOutput)
+      execution.post({ type: 'shown', ...reusedResult(node, execution) });
+}
+
+/** Executes these nodes, and those that their lazy inputs ask for. */
+async function executeInOrder(nodes: Iterable<PlannedNode>, execution: Execution): Promise<void> {
+  const { targets, records } = execution;
   const schedule = createSchedule(
-    waiting.values(),
+    nodes,
     (node) => targets.has(node.id) || node.def.outputNode === true,
   );
   let hasBegun = false;
@@ -83,12 +92,8 @@ export async function execute(execution: Execution): Promise<void> {
     if (missing.length > 0) {
       // v1 says that it is at the node before it runs the nodes that the node asks for.
       execution.post({ type: 'started', nodeId: node.id, classType: node.def.name });
-      schedule.add(
-        neededNodes(
-          missing.map(({ from }) => from),
-          execution,
-        ).values(),
-      );
+      const sources = missing.map(({ from }) => from);
+      schedule.add(neededNodes(sources, execution).values());
       schedule.wait(node, missing);
       continue;
     }
@@ -96,9 +101,6 @@ export async function execute(execution: Execution): Promise<void> {
     schedule.done(node.id);
     if (++nodesRun % NODES_BETWEEN_PAUSES === 0) await execution.ask('handled');
   }
-  for (const node of skipped)
-    if (node.def.hasIntermediateOutput)
-      execution.post({ type: 'shown', ...reusedResult(node, execution) });
 }
 
 /** Returns the nodes without a result that these nodes need or are, in the order of the plan. */

@@ -12,7 +12,7 @@ import {
 import { pythonJson } from '../../protocol/python-json.ts';
 import type { Graph, JobError } from '../../protocol/v2.ts';
 import type { NodeCache, NodeRecords } from './node-cache.ts';
-import { type CallContextOptions, createCallContext } from './call-context.ts';
+import { type CallContextOptions, NodeCallContext } from './call-context.ts';
 import { execute, NodeCallError } from './execute-plan.ts';
 import { jobError, publicMessage, toJobError } from '../jobs/job-error.ts';
 import { createMemoryMeter } from './memory-meter.ts';
@@ -91,7 +91,7 @@ async function executePlan(
     post: deps.post,
     ask: deps.ask,
     contextFor: (node) =>
-      createCallContext(node.id, { inputTypes: inputTypes(node, plan), ...context }),
+      new NodeCallContext(node.id, { inputTypes: inputTypes(node, plan), ...context }),
   });
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createCallContext } from '../../../src/engine/execution/call-context.ts';
+import { NodeCallContext } from '../../../src/engine/execution/call-context.ts';
 import { createMemoryMeter } from '../../../src/engine/execution/memory-meter.ts';
 import { tempFolder } from '../../support/graphs/v1-folders.ts';
 
@@ -13,7 +13,7 @@ const FILE = {
 
 /** A context whose requests to the main thread the test answers. */
 function contextWith(ask: () => Promise<unknown>, spoolDir: string) {
-  return createCallContext('1', {
+  return new NodeCallContext('1', {
     files: new Map(),
     stopFlag: new Int32Array(1),
     meter: createMemoryMeter(Infinity),
