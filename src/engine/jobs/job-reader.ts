@@ -2,6 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import {
   type Caller,
+  type JobEvents,
   type JobPage,
   type JobReads,
   type JobListQuery,
@@ -26,40 +27,20 @@ export type JobReaderOptions = {
 
 /** The calls of the port that read jobs. */
 export function createJobReader(options: JobReaderOptions): JobReads {
-  const { ledger, clock, live } = options;
-  const rowOf = async ({ user }: Caller, id: string): Promise<JobRow | undefined> => {
-    const row = await ledger.jobs.get(id);
-    return row?.user === user ? row : undefined;
-  };
-  const stateOf = async (caller: Caller, id: string) => {
-    const job = live.find?.(id);
-    if (job) return job.user === caller.user ? job : undefined;
-    const row = await rowOf(caller, id);
-    return row && (await live.statesOf([row]))[0];
-  };
+  const { clock } = options;
   const list: JobReads['list'] = ({ user }, query) => listJobs(user, query, options);
   return {
     list,
     async get(caller, jobId) {
-      const job = await stateOf(caller, jobId);
+      const job = await stateOf(caller, jobId, options);
       return job ? ok(showJob(job, clock.now())) : notFound();
     },
     async workflow(caller, jobId) {
-      const row = await rowOf(caller, jobId);
+      const row = await rowOf(caller, jobId, options);
       if (!row) return notFound();
       return ok({ workflow: parseJson(row.workflowJson) as Graph, format: 'api' });
     },
-    async events(caller, jobId, signal) {
-      const own = live.ownEvents(caller, jobId, signal);
-      if (own) return ok(own);
-      const job = await stateOf(caller, jobId);
-      if (!job) return notFound();
-      if (live.subscribe && !IS_TERMINAL[job.status])
-        return ok(await live.subscribe(jobId, signal));
-      const { status, x_cached_nodes: cached } = showJob(job, clock.now());
-      const more = cached && { x_cached_nodes: cached };
-      return ok(endedJobEvents({ status, queue_position: null, ...more }));
-    },
+    events: (caller, jobId, signal) => openEvents(caller, { jobId, signal }, options),
     /**
      * Finds the newest job with these labels. The result is certain, since the ledger has all jobs.
      */
@@ -70,6 +51,43 @@ export function createJobReader(options: JobReaderOptions): JobReads {
       return ok(job ? { kind: 'found', job } : { kind: 'none' });
     },
   };
+}
+
+async function rowOf(
+  { user }: Caller,
+  id: string,
+  { ledger }: JobReaderOptions,
+): Promise<JobRow | undefined> {
+  const row = await ledger.jobs.get(id);
+  return row?.user === user ? row : undefined;
+}
+
+async function stateOf(
+  caller: Caller,
+  id: string,
+  options: JobReaderOptions,
+): Promise<JobState | undefined> {
+  const { live } = options;
+  const job = live.find?.(id);
+  if (job) return job.user === caller.user ? job : undefined;
+  const row = await rowOf(caller, id, options);
+  return row && (await live.statesOf([row]))[0];
+}
+
+async function openEvents(
+  caller: Caller,
+  { jobId, signal }: { readonly jobId: string; readonly signal: AbortSignal },
+  options: JobReaderOptions,
+): Promise<Result<JobEvents>> {
+  const { live, clock } = options;
+  const own = live.ownEvents(caller, jobId, signal);
+  if (own) return ok(own);
+  const job = await stateOf(caller, jobId, options);
+  if (!job) return notFound();
+  if (live.subscribe && !IS_TERMINAL[job.status]) return ok(await live.subscribe(jobId, signal));
+  const { status, x_cached_nodes: cached } = showJob(job, clock.now());
+  const more = cached && { x_cached_nodes: cached };
+  return ok(endedJobEvents({ status, queue_position: null, ...more }));
 }
 
 /** Returns one page of a user's jobs, newest first. */

@@ -3,7 +3,7 @@ import type { EngineOptions } from '../job-engine.ts';
 import type { LiveJob } from './live-job.ts';
 import type { JobEnd } from './job-lifecycle.ts';
 import { type RunnerOptions, runOnWorker } from './run-on-worker.ts';
-import { type WorkerThread, createWorkerThread } from './worker-thread.ts';
+import { WorkerThread } from './worker-thread.ts';
 
 export type JobThreadsOptions = RunnerOptions &
   Pick<EngineOptions, 'library' | 'outputFiles' | 'traceRun'>;
@@ -29,7 +29,7 @@ export class JobThreads {
       spoolDir: options.outputFiles.spoolDir,
     };
     this.#assignments = Array.from({ length: limits.concurrency }, () => ({
-      thread: createWorkerThread(setup),
+      thread: new WorkerThread(setup),
       job: undefined,
       lastUser: undefined,
     }));

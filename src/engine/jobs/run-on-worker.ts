@@ -8,7 +8,7 @@ import { type JobEnd, failedEnd } from './job-lifecycle.ts';
 import { type LiveJob, type StopReason, writeJson } from './live-job.ts';
 import type { FromWorker, RunRequest, StoredOutput } from './worker-protocol.ts';
 import type { HandleWorkerRequest } from './worker-requests.ts';
-import { createRunReporter, type RunReporter } from './run-reporter.ts';
+import { RunReporter } from './run-reporter.ts';
 import type { ThreadEnd, WorkerThread } from './worker-thread.ts';
 import { type ResolvedWorkflow, resolveFiles } from './resolve-files.ts';
 import { OUT_OF_MEMORY } from './job-error.ts';
@@ -38,7 +38,7 @@ export async function runOnWorker(
   if (resolved.missing.length + resolved.unknownFiles.size > 0) return missingAsset(resolved);
   if (job.stop.signal.aborted) return endOf({ kind: 'stopped' }, job, deps);
   const stopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-  const reporter = createRunReporter(job, deps.clock);
+  const reporter = new RunReporter(job, deps.clock);
   const release = enforceStop(job, { stopFlag, thread, ...deps });
   try {
     const request = await toRunRequest(job, resolved, { stopFlag, ...deps });

@@ -8,15 +8,6 @@ import type { FromWorker, ShownResult, StoredOutput } from './worker-protocol.ts
 
 type WorkerEvent = Exclude<FromWorker, { type: 'end' | 'request' }>;
 
-/** Applies the messages of a worker to the job's state, and emits its events in the same order. */
-export interface RunReporter {
-  readonly apply: (message: WorkerEvent) => void;
-  readonly output: (stored: StoredOutput) => void;
-  /** Emits the last progress of a job when all its nodes are done. */
-  complete(): void;
-  readonly current: () => Pick<JobError, 'node_id' | 'class_type'>;
-}
-
 type State = {
   done: number;
   total: number;
@@ -24,69 +15,106 @@ type State = {
   node: { nodeId: string; classType: string } | null;
 };
 
+type Message<Type extends WorkerEvent['type']> = Extract<WorkerEvent, { type: Type }>;
+
 type NodeStep = { readonly step: number; readonly steps: number };
 
-/** Creates the reporter of one run of a job. */
-export function createRunReporter(job: LiveJob, clock: Clock): RunReporter {
-  const state: State = { done: 0, total: 0, value: 0, node: null };
-  const emit = (event: JobEvent): void => job.feed.emit(event);
-  const progress = (at: Partial<NodeStep> = {}): void => {
-    job.progress = snapshot(state, at);
-    emit({ event: 'progress', data: job.progress });
-  };
-  const output = (stored: StoredOutput): void => {
-    job.outputs.push(stored);
+/**
+ * Applies the messages of a worker to the state of one run of a job, and emits the events of the job in the same order.
+ */
+export class RunReporter {
+  readonly #job: LiveJob;
+  readonly #clock: Clock;
+  readonly #state: State = { done: 0, total: 0, value: 0, node: null };
+
+  constructor(job: LiveJob, clock: Clock) {
+    this.#job = job;
+    this.#clock = clock;
+  }
+
+  apply(message: WorkerEvent): void {
+    switch (message.type) {
+      case 'begin':
+        return this.#begin(message);
+      case 'started':
+        return this.#started(message);
+      case 'step':
+        return this.#progress({ step: message.step, steps: message.steps });
+      case 'preview':
+        return this.#emit({ event: 'preview', data: message.data });
+      case 'text':
+        return this.#emit({
+          event: 'x_text',
+          data: { node_id: message.nodeId, text: message.text },
+        });
+      case 'shown':
+        return void this.#show(message);
+      case 'finished':
+        return this.#finished(message);
+    }
+  }
+
+  output(stored: StoredOutput): void {
+    const { outputs, id } = this.#job;
+    outputs.push(stored);
     const withStep = stored.x_websocket === true && { x_with_step: true };
-    emit({ event: 'output', data: { ...showOutput(stored, job.id, clock.now()), ...withStep } });
-  };
-  const show = ({ nodeId, uiJson, reused = [] }: ShownResult): NodeUi | undefined => {
-    for (const stored of reused) output(stored);
+    const data = { ...showOutput(stored, id, this.#clock.now()), ...withStep };
+    this.#emit({ event: 'output', data });
+  }
+
+  /** Emits the last progress of a job when all its nodes are done. */
+  complete(): void {
+    this.#state.node = null;
+    this.#progress();
+  }
+
+  /** The node that runs, or ran last. */
+  current(): Pick<JobError, 'node_id' | 'class_type'> {
+    const { node } = this.#state;
+    return { node_id: node?.nodeId ?? null, class_type: node?.classType ?? null };
+  }
+
+  #begin({ cached, total, done }: Message<'begin'>): void {
+    const { status } = this.#job;
+    this.#job.cachedNodes = cached;
+    Object.assign(this.#state, { total, done });
+    const data = { status, queue_position: null, x_cached_nodes: cached };
+    this.#emit({ event: 'status', data });
+    this.#progress();
+  }
+
+  #started({ nodeId, classType }: Message<'started'>): void {
+    this.#state.node = { nodeId, classType };
+    this.#emit({ event: 'x_node', data: { node_id: nodeId, phase: 'started' } });
+    this.#progress();
+  }
+
+  #finished(message: Message<'finished'>): void {
+    const ui = this.#show(message);
+    const state = this.#state;
+    state.done++;
+    // Nodes that lazy inputs ask for are not in the total.
+    state.total = Math.max(state.total, state.done);
+    const shown = ui ? { ui } : message.reused && { ui: null };
+    const data = { node_id: message.nodeId, phase: 'finished', ...shown } as const;
+    this.#emit({ event: 'x_node', data });
+  }
+
+  #show({ nodeId, uiJson, reused = [] }: ShownResult): NodeUi | undefined {
+    for (const stored of reused) this.output(stored);
     const ui = uiJson === undefined ? undefined : (parseJson(uiJson) as NodeUi);
-    if (ui) setMember(job.ui, nodeId, ui);
+    if (ui) setMember(this.#job.ui, nodeId, ui);
     return ui;
-  };
-  const handlers: {
-    readonly [K in WorkerEvent['type']]: (message: Extract<WorkerEvent, { type: K }>) => void;
-  } = {
-    begin({ cached, total, done }) {
-      job.cachedNodes = cached;
-      Object.assign(state, { total, done });
-      emit({
-        event: 'status',
-        data: { status: job.status, queue_position: null, x_cached_nodes: cached },
-      });
-      progress();
-    },
-    started({ nodeId, classType }) {
-      state.node = { nodeId, classType };
-      emit({ event: 'x_node', data: { node_id: nodeId, phase: 'started' } });
-      progress();
-    },
-    step: ({ step, steps }) => progress({ step, steps }),
-    preview: ({ data }) => emit({ event: 'preview', data }),
-    text: ({ nodeId, text }) => emit({ event: 'x_text', data: { node_id: nodeId, text } }),
-    shown: show,
-    finished(message) {
-      const ui = show(message);
-      state.done++;
-      // Nodes that lazy inputs ask for are not in the total.
-      state.total = Math.max(state.total, state.done);
-      const shown = ui ? { ui } : message.reused && { ui: null };
-      emit({ event: 'x_node', data: { node_id: message.nodeId, phase: 'finished', ...shown } });
-    },
-  };
-  return {
-    apply: (message) => (handlers[message.type] as (message: WorkerEvent) => void)(message),
-    output,
-    complete() {
-      state.node = null;
-      progress();
-    },
-    current: () => ({
-      node_id: state.node?.nodeId ?? null,
-      class_type: state.node?.classType ?? null,
-    }),
-  };
+  }
+
+  #progress(at: Partial<NodeStep> = {}): void {
+    this.#job.progress = snapshot(this.#state, at);
+    this.#emit({ event: 'progress', data: this.#job.progress });
+  }
+
+  #emit(event: JobEvent): void {
+    this.#job.feed.emit(event);
+  }
 }
 
 /**

@@ -32,7 +32,7 @@ function fakeThread() {
     end: (end: ThreadEnd) => finish(end),
     isStopped: () => Atomics.load(state.request?.stopFlag ?? new Int32Array(1), 0) === 1,
   };
-  const thread: WorkerThread = {
+  const thread: Pick<WorkerThread, keyof WorkerThread> = {
     run(request, onMessage) {
       state.request = request;
       state.send = onMessage;
@@ -45,7 +45,7 @@ function fakeThread() {
       finish(LOST);
     },
   };
-  return { thread, state };
+  return { thread: thread as WorkerThread, state };
 }
 
 /** The files of a job: none exists. */

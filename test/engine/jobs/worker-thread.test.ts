@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { FromWorker } from '../../../src/engine/jobs/worker-protocol.ts';
-import { createWorkerThread } from '../../../src/engine/jobs/worker-thread.ts';
+import { WorkerThread } from '../../../src/engine/jobs/worker-thread.ts';
 
 test('a job that comes while its thread is terminated runs on a new one', async () => {
-  const thread = createWorkerThread({
+  const thread = new WorkerThread({
     nodesModule: new URL('../memory/tiny-nodes.mjs', import.meta.url).href,
     cacheBytes: 0,
     spoolDir: '',
