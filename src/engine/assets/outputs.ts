@@ -51,59 +51,16 @@ const MAX_COUNTER_BYTES = 4 * 1024 * 1024;
 const FLOOR_VALID_MS = 1000;
 
 /** Saves files under names that are unique for each user. */
-export function createSaveOutput(deps: OutputOptions): SaveOutput {
-  const { ledger, blobs, withLock, names, clock, highestUsedElsewhere } = deps;
-  const recentFloors = new LRUCache<string, number>({
-    ...bytesAtMost(MAX_COUNTER_BYTES),
-    ttl: FLOOR_VALID_MS,
-  });
-  const highestUsed = async (user: string, series: NameSeries): Promise<number> => {
-    const prefix = startOf(series);
-    const paths = await ledger.assets.outputPaths(user, prefix);
-    const used = paths.map((path) => counterIn(path.slice(prefix.length)));
-    const elsewhere = (await highestUsedElsewhere?.(user, series)) ?? 0;
-    return used.reduce((most, counter) => Math.max(most, counter), elsewhere);
-  };
-  /** The reserved numbers are above those that the job has used since the listing. */
-  const floorOf = async ({ user, jobId, file }: MadeFile): Promise<number> => {
-    const key = JSON.stringify([jobId, startOf(file)]);
-    const known = recentFloors.get(key);
-    if (known !== undefined) return known;
-    const floor = await highestUsed(user, file);
-    recentFloors.set(key, floor);
-    return floor;
-  };
-  const isNameTaken = async (user: string, filePath: string): Promise<boolean> =>
-    !(await names.claimName(user, filePath)) ||
-    (await ledger.assets.byFilePath(user, filePath)) !== undefined;
-  const findFreeName = async (made: MadeFile): Promise<string> => {
-    const { user, file } = made;
-    const floor = await floorOf(made);
-    const series = `${folderOf(file)}${file.name.series}`;
-    for (;;) {
-      const counter = await names.reserveCounter(user, series, floor);
-      const name = `${file.name.start}${String(counter).padStart(5, '0')}${file.name.end}`;
-      if (!(await isNameTaken(user, `${folderOf(file)}${name}`))) return name;
-    }
-  };
-  /** Records a file under a free name. */
-  const record = (made: MadeFile): Promise<StoredOutput> =>
-    withLock(`names of ${made.user}`, async () => {
-      const { user, jobId, file } = made;
-      const name = await findFreeName(made);
-      const filePath = `${folderOf(file)}${name}`;
-      const row = newRow(user, { ...file, filePath }, clock.now());
-      // A job whose end is not on disk runs again, and then makes its files again.
-      await ledger.assets.insert({ ...row, jobId }, undefined, 'soon');
-      return toOutput(made, row.id, name);
-    });
+export function createSaveOutput(options: OutputOptions): SaveOutput {
+  const { blobs, withLock } = options;
+  const freeNames = new FreeNames(options);
   return async (made) => {
     const { file } = made;
     try {
       return await withLock(file.hash, async () => {
         await blobs.put(file);
         reached('after-bytes-stored');
-        const output = await record(made);
+        const output = await record(made, freeNames, options);
         reached('after-asset-recorded');
         // A sweep removes a marker that cannot be removed now.
         await blobs.markRecorded(file.hash).catch(() => {});
@@ -115,6 +72,72 @@ export function createSaveOutput(deps: OutputOptions): SaveOutput {
       throw error;
     }
   };
+}
+
+/** Records a file under a free name. */
+function record(
+  made: MadeFile,
+  freeNames: FreeNames,
+  { ledger, withLock, clock }: OutputOptions,
+): Promise<StoredOutput> {
+  return withLock(`names of ${made.user}`, async () => {
+    const { user, jobId, file } = made;
+    const name = await freeNames.find(made);
+    const filePath = `${folderOf(file)}${name}`;
+    const row = newRow(user, { ...file, filePath }, clock.now());
+    // A job whose end is not on disk runs again, and then makes its files again.
+    await ledger.assets.insert({ ...row, jobId }, undefined, 'soon');
+    return toOutput(made, row.id, name);
+  });
+}
+
+/** The names that v1 would give to new files. */
+class FreeNames {
+  readonly #options: OutputOptions;
+  readonly #recentFloors = new LRUCache<string, number>({
+    ...bytesAtMost(MAX_COUNTER_BYTES),
+    ttl: FLOOR_VALID_MS,
+  });
+
+  constructor(options: OutputOptions) {
+    this.#options = options;
+  }
+
+  async find(made: MadeFile): Promise<string> {
+    const { user, file } = made;
+    const floor = await this.#floorOf(made);
+    const series = `${folderOf(file)}${file.name.series}`;
+    for (;;) {
+      const counter = await this.#options.names.reserveCounter(user, series, floor);
+      const name = `${file.name.start}${String(counter).padStart(5, '0')}${file.name.end}`;
+      if (!(await this.#isNameTaken(user, `${folderOf(file)}${name}`))) return name;
+    }
+  }
+
+  /** The reserved numbers are above those that the job has used since the listing. */
+  async #floorOf({ user, jobId, file }: MadeFile): Promise<number> {
+    const key = JSON.stringify([jobId, startOf(file)]);
+    const known = this.#recentFloors.get(key);
+    if (known !== undefined) return known;
+    const floor = await this.#highestUsed(user, file);
+    this.#recentFloors.set(key, floor);
+    return floor;
+  }
+
+  async #highestUsed(user: string, series: NameSeries): Promise<number> {
+    const { ledger, highestUsedElsewhere } = this.#options;
+    const prefix = startOf(series);
+    const paths = await ledger.assets.outputPaths(user, prefix);
+    const used = paths.map((path) => counterIn(path.slice(prefix.length)));
+    const elsewhere = (await highestUsedElsewhere?.(user, series)) ?? 0;
+    return used.reduce((most, counter) => Math.max(most, counter), elsewhere);
+  }
+
+  async #isNameTaken(user: string, filePath: string): Promise<boolean> {
+    const { ledger, names } = this.#options;
+    if (!(await names.claimName(user, filePath))) return true;
+    return (await ledger.assets.byFilePath(user, filePath)) !== undefined;
+  }
 }
 
 type MadeFile = {
