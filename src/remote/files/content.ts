@@ -123,35 +123,16 @@ async function openLink(
   options: ContentOptions,
   request: LinkRequest,
 ): Promise<Result<ContentBytes>> {
-  const { account, assetId, range } = request;
+  const { range } = request;
   let { location } = request;
 
-  async function renew(): Promise<boolean> {
-    const answer = await openRemoteContent(options, {
-      account,
-      assetId,
-      range: { start: 0, end: 0 },
-    });
-    if (answer.ok && answer.value.kind === 'bytes') answer.value.stream.destroy();
-    if (!answer.ok || answer.value.kind !== 'redirect') return false;
-    ({ location } = answer.value);
-    return true;
-  }
-
-  /** Fetches a link, whatever expiry it states: clocks differ. */
-  async function fetchLink(headers: RequestHeaders): Promise<Result<OpenAnswer>> {
-    const head = await options.foreignLinks.open(location, headers);
-    if (head.ok && (head.status === 200 || head.status === 206)) return ok(head);
-    if (head.ok) head.body.destroy();
-    else if (head.cause instanceof AddressRefused)
-      return redirectRefused(options, head.cause.message);
-    return linkFailed(head.ok ? head.status : 0);
-  }
-
   async function fetchLinkOrRenew(headers: RequestHeaders): Promise<Result<OpenAnswer>> {
-    const first = await fetchLink(headers);
+    const first = await fetchLink(options, location, headers);
     if (first.ok || first.error.status === 416) return first;
-    return (await renew()) ? fetchLink(headers) : first;
+    const renewed = await renewedLink(options, request);
+    if (renewed === undefined) return first;
+    location = renewed;
+    return fetchLink(options, location, headers);
   }
 
   const head = await fetchLinkOrRenew(range ? rangeHeader(range) : {});
@@ -159,6 +140,31 @@ async function openLink(
   const bytes = contentBytes(options, head.value, { range, fetch: fetchLinkOrRenew });
   if (bytes) return bytes;
   return range ? openLink(options, { ...request, location, range: undefined }) : invalidAnswer();
+}
+
+/** Fetches a link, whatever expiry it states: clocks differ. */
+async function fetchLink(
+  options: ContentOptions,
+  location: string,
+  headers: RequestHeaders,
+): Promise<Result<OpenAnswer>> {
+  const head = await options.foreignLinks.open(location, headers);
+  if (head.ok && (head.status === 200 || head.status === 206)) return ok(head);
+  if (head.ok) head.body.destroy();
+  else if (head.cause instanceof AddressRefused)
+    return redirectRefused(options, head.cause.message);
+  return linkFailed(head.ok ? head.status : 0);
+}
+
+/** Requests the link of a file again; `undefined` when the upstream gives none. */
+async function renewedLink(
+  options: ContentOptions,
+  { account, assetId }: ContentRequest,
+): Promise<string | undefined> {
+  const range = { start: 0, end: 0 };
+  const answer = await openRemoteContent(options, { account, assetId, range });
+  if (answer.ok && answer.value.kind === 'bytes') answer.value.stream.destroy();
+  return answer.ok && answer.value.kind === 'redirect' ? answer.value.location : undefined;
 }
 
 /**
