@@ -3,7 +3,7 @@ import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
 import { jittered, pollDelayMs } from '../limits.ts';
 import { type StreamCandidate, RANK } from './stream-slots.ts';
 import { type FollowOptions, type FollowedJob, JobReads } from './job-reads.ts';
-import { type SilenceWatch, watchSilence } from './silence-watch.ts';
+import { SilenceWatch } from './silence-watch.ts';
 import { type StreamAttempt, readStreamOnce } from './read-stream.ts';
 import { Subscribers } from './subscribers.ts';
 import { InterruptibleSleep } from './interruptible-sleep.ts';
@@ -197,7 +197,7 @@ export class JobFollower implements StreamCandidate {
     this.#stream = current;
     const startedAtMs = clock.now();
     const requestTurn = (begin: () => void) => this.#reads.requestTurn(begin);
-    const silence: SilenceWatch = watchSilence(
+    const silence: SilenceWatch = new SilenceWatch(
       { ...limits.streamCheckMs, requestTurn, jitter: jittered },
       () => this.#readBesideStream(current, silence),
     );

@@ -1,65 +1,62 @@
 /** A stream begins with the status and the progress of its job. */
 const STATE_EVENTS = 2;
 
-/** Watches one open stream. */
-export interface SilenceWatch {
-  /** Restarts the time of silence: the stream has sent something. */
-  noteActivity(): void;
-  /** Calls `onSilence` after this time: the read before has failed. */
-  checkAgainIn(ms: number): void;
-  readonly close: () => void;
-}
+type SilenceOptions = {
+  readonly opening: number;
+  readonly first: number;
+  readonly last: number;
+  /** Calls `begin` when the job may be read, unless the returned function is called before. */
+  readonly requestTurn: (begin: () => void) => () => void;
+  /** Varies a wait: streams that were opened together must not ask together. */
+  readonly jitter: (ms: number) => number;
+};
 
 /**
- * Calls `onSilence` when a stream was silent for `first` ms, then after twice the time, up to every
- * `last` ms. After the job's state, with which a stream begins, it starts with `opening` ms: one
- * server connects to the engine only after it has read that state, and events in between are on no
- * stream.
+ * Watches one open stream. Calls `onSilence` when it was silent for `first` ms, then after twice the
+ * time, up to every `last` ms. After the job's state, with which a stream begins, it starts with
+ * `opening` ms: one server connects to the engine only after it has read that state, and events in
+ * between are on no stream.
  */
-export function watchSilence(
-  options: {
-    readonly opening: number;
-    readonly first: number;
-    readonly last: number;
-    /** Calls `begin` when the job may be read, unless the returned function is called before. */
-    readonly requestTurn: (begin: () => void) => () => void;
-    /** Varies a wait: streams that were opened together must not ask together. */
-    readonly jitter: (ms: number) => number;
-  },
-  onSilence: () => void,
-): SilenceWatch {
-  const { opening, first, last, requestTurn, jitter } = options;
-  let waitMs = first;
-  let timer = setTimeout(scheduleCheck, jitter(waitMs));
-  let cancelTurn = (): void => {};
-  let events = 0;
+export class SilenceWatch {
+  readonly #options: SilenceOptions;
+  readonly #onSilence: () => void;
+  #waitMs: number;
+  #timer: NodeJS.Timeout | undefined;
+  #cancelTurn = (): void => {};
+  #events = 0;
 
-  function scheduleCheck(): void {
-    cancelTurn = requestTurn(checkNow);
+  constructor(options: SilenceOptions, onSilence: () => void) {
+    this.#options = options;
+    this.#onSilence = onSilence;
+    this.#waitMs = options.first;
+    this.checkAgainIn(options.first);
   }
 
-  function checkNow(): void {
-    waitMs = Math.min(last, waitMs * 2);
-    restart(waitMs);
-    onSilence();
+  /** Restarts the time of silence: the stream has sent something. */
+  noteActivity(): void {
+    const { opening, first } = this.#options;
+    this.#waitMs = this.#events++ < STATE_EVENTS ? opening : first;
+    this.checkAgainIn(this.#waitMs);
   }
 
-  function restart(ms: number): void {
-    close();
-    timer = setTimeout(scheduleCheck, jitter(ms));
+  /** Calls `onSilence` after this time, not at the time that was set before. */
+  checkAgainIn(ms: number): void {
+    this.close();
+    this.#timer = setTimeout(() => this.#scheduleCheck(), this.#options.jitter(ms));
   }
 
-  function close(): void {
-    clearTimeout(timer);
-    cancelTurn();
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#cancelTurn();
   }
 
-  return {
-    noteActivity() {
-      waitMs = events++ < STATE_EVENTS ? opening : first;
-      restart(waitMs);
-    },
-    checkAgainIn: restart,
-    close,
-  };
+  #scheduleCheck(): void {
+    this.#cancelTurn = this.#options.requestTurn(() => this.#checkNow());
+  }
+
+  #checkNow(): void {
+    this.#waitMs = Math.min(this.#options.last, this.#waitMs * 2);
+    this.checkAgainIn(this.#waitMs);
+    this.#onSilence();
+  }
 }

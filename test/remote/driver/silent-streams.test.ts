@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { watchSilence } from '../../../src/remote/events/silence-watch.ts';
+import { SilenceWatch } from '../../../src/remote/events/silence-watch.ts';
 
 // When a stream says nothing the job itself is asked: soon once, then more and more seldom.
 
@@ -13,10 +13,10 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 /** The seconds at which it asks within a time. */
-function watched(options: Partial<Parameters<typeof watchSilence>[0]> = {}) {
+function watched(options: Partial<ConstructorParameters<typeof SilenceWatch>[0]> = {}) {
   const startMs = Date.now();
   const askedAt: number[] = [];
-  const watch = watchSilence({ ...WAITS, requestTurn: atOnce, ...options }, () =>
+  const watch = new SilenceWatch({ ...WAITS, requestTurn: atOnce, ...options }, () =>
     askedAt.push((Date.now() - startMs) / 1000),
   );
   return { watch, askedAt };
