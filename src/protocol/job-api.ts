@@ -223,7 +223,7 @@ export type JobSearch = {
   readonly mayForgetKeys?: boolean;
 };
 
-type JobWorkflow = { readonly workflow: Graph; readonly format: 'api' | 'save' };
+export type JobWorkflow = { readonly workflow: Graph; readonly format: 'api' | 'save' };
 export type JobEvents = AsyncIterable<JobEvent>;
 export type JobPage = { readonly jobs: readonly Job[]; readonly next_cursor?: string };
 

@@ -12,7 +12,7 @@ import {
   type Progress,
   outputTypeOf,
 } from '../protocol/v2.ts';
-import type { JobEvent } from '../protocol/job-api.ts';
+import type { JobEvent, JobWorkflow } from '../protocol/job-api.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { engineFileOf } from '../protocol/engine-file.ts';
 import { withoutFolders, withoutFoldersIn } from './files/upload-paths.ts';
@@ -231,9 +231,7 @@ const NODE_TEXT = z.object({ node_id: z.string(), text: z.string() });
 export const readNodeText: Reader<DataOf<'x_text'>> = readerOf(NODE_TEXT);
 
 /** Reads the answer of `GET /jobs/{id}/workflow`. */
-export function readWorkflow(
-  json: Json | undefined,
-): { readonly workflow: Graph; readonly format: 'api' | 'save' } | undefined {
+export function readWorkflow(json: Json | undefined): JobWorkflow | undefined {
   if (!isJsonObject(json) || !isJsonObject(json['workflow'])) return undefined;
   const format = json['format'] === 'save' ? 'save' : 'api';
   return { workflow: json['workflow'] as Graph, format };
