@@ -1,23 +1,23 @@
 import { type Clock, monotonicClock } from '../lib/clock.ts';
 import { createTurnQueue } from '../lib/rate-limiter.ts';
 import type { Logger } from '../observability/log.ts';
-import { Accounts } from './calls/accounts.ts';
+import { type Account, Accounts } from './calls/accounts.ts';
 import { createCredentialCheck } from './calls/credential-check.ts';
 import { RemoteAssets } from './files/assets.ts';
-import { type RemoteClient, createCalls } from './calls/calls.ts';
+import { type RemoteClient, UpstreamCalls } from './calls/calls.ts';
 import type { RedirectHost } from '../config/upstream.ts';
-import { createForeignLinks } from './files/foreign-links.ts';
+import { ForeignLinks } from './files/foreign-links.ts';
 import { UNKNOWN_CAPABILITIES, type UpstreamCapabilities } from './capabilities.ts';
 import { DEFAULT_REMOTE_LIMITS, type RemoteLimits } from './limits.ts';
 import { createLinks } from './calls/upstream-links.ts';
-import { createUploadPaths } from './files/upload-paths.ts';
+import { UploadPaths } from './files/upload-paths.ts';
 import { Connections } from './calls/connections.ts';
 import type { RequestHeaders } from './calls/exchange.ts';
 import { RemoteJobSearch } from './job-search.ts';
-import { createOutputReader } from './files/output-ids.ts';
+import { type ReadOutput, createOutputReader } from './files/output-ids.ts';
 import { StreamSlots } from './events/stream-slots.ts';
 import { Snapshots } from './events/snapshots.ts';
-import { createSharedStreams } from './events/shared-streams.ts';
+import { SharedStreams } from './events/shared-streams.ts';
 
 export type RemoteOptions = {
   readonly service: {
@@ -44,15 +44,33 @@ export type RemoteOptions = {
 };
 
 /** The parts of the client of one upstream. */
-export type RemoteServices = ReturnType<typeof createRemoteServices>;
+export type RemoteServices = {
+  readonly client: RemoteClient;
+  readonly connections: Connections;
+  readonly accounts: Accounts;
+  /** True when the upstream accepts the key of the account, or its absence. */
+  readonly isAccepted: (account: Account) => Promise<boolean>;
+  readonly jobSearch: RemoteJobSearch;
+  readonly files: {
+    readonly readOutput: ReadOutput;
+    readonly foreignLinks: ForeignLinks;
+    readonly assets: RemoteAssets;
+    readonly uploadPaths: UploadPaths;
+  };
+  readonly events: {
+    readonly snapshots: Snapshots;
+    readonly streamSlots: StreamSlots;
+    readonly sharedStreams: SharedStreams;
+  };
+};
 
-export function createRemoteServices(options: RemoteOptions) {
+export function createRemoteServices(options: RemoteOptions): RemoteServices {
   const { service, clock = monotonicClock, log, isWatched = () => true } = options;
   const limits: RemoteLimits = { ...DEFAULT_REMOTE_LIMITS, ...options.limits };
   const links = createLinks(service.baseUrl);
   const connections = new Connections(links.origin, limits, options.traceHeaders);
   const capabilities = { ...UNKNOWN_CAPABILITIES, ...options.format };
-  const calls = createCalls(connections, { limits, clock, log, capabilities });
+  const calls = new UpstreamCalls(connections, { limits, clock, log, capabilities });
   const client: RemoteClient = { calls, links, capabilities, limits, clock, log };
   const snapshots = new Snapshots(client);
   const streamSlots = new StreamSlots(limits.maxStreams, clock);
@@ -70,14 +88,14 @@ export function createRemoteServices(options: RemoteOptions) {
     jobSearch: new RemoteJobSearch(client, snapshots),
     files: {
       readOutput,
-      foreignLinks: createForeignLinks(links.origin, limits, service.redirectHosts),
+      foreignLinks: new ForeignLinks(links.origin, limits, service.redirectHosts),
       assets: new RemoteAssets(client, readOutput),
-      uploadPaths: createUploadPaths(options.uploadPathSecret),
+      uploadPaths: new UploadPaths(options.uploadPathSecret),
     },
     events: {
       snapshots,
       streamSlots,
-      sharedStreams: createSharedStreams({
+      sharedStreams: new SharedStreams({
         ...client,
         snapshots,
         sharing: { streamSlots, readTurns, isWatched },

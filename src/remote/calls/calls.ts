@@ -27,7 +27,7 @@ export type CallOutcome =
 
 /** The parts of the client of one upstream that all other parts use. */
 export type RemoteClient = {
-  readonly calls: ReturnType<typeof createCalls>;
+  readonly calls: UpstreamCalls;
   readonly links: UpstreamLinks;
   readonly capabilities: UpstreamCapabilities;
   readonly limits: RemoteLimits;
@@ -36,12 +36,19 @@ export type RemoteClient = {
 };
 
 /** The calls of one upstream. */
-export function createCalls(
-  connections: Connections,
-  { limits, clock, log, capabilities }: Omit<RemoteClient, 'calls' | 'links'>,
-) {
-  async function once(account: Account | undefined, call: UpstreamCall): Promise<CallOutcome> {
-    const answer = await connections.sendAndCollect(requestOf(account, call, limits));
+export class UpstreamCalls {
+  readonly #connections: Connections;
+  readonly #options: Omit<RemoteClient, 'calls' | 'links'>;
+
+  constructor(connections: Connections, options: Omit<RemoteClient, 'calls' | 'links'>) {
+    this.#connections = connections;
+    this.#options = options;
+  }
+
+  /** Makes one attempt and reads the whole answer. */
+  async once(account: Account | undefined, call: UpstreamCall): Promise<CallOutcome> {
+    const { limits, log, capabilities } = this.#options;
+    const answer = await this.#connections.sendAndCollect(requestOf(account, call, limits));
     if (!answer.ok) {
       logTooLarge(log, call, answer.cause);
       const event = 'upstream.call_failed';
@@ -57,7 +64,36 @@ export function createCalls(
     return { ok: true, reply: { status, headers, ...readBody(answer.text) } };
   }
 
-  function recordRefusal(account: Account, reply: ServiceReply): V2Error {
+  /**
+   * Makes a call that is safe to repeat: waits while the account is paused, and retries a lost call
+   * once.
+   */
+  async callIdempotent(account: Account, call: UpstreamCall): Promise<Result<ServiceReply>> {
+    const { limits, clock } = this.#options;
+    const deadlineMs = clock.now() + limits.readBudgetMs;
+    let error: V2Error | undefined;
+    for (let lostAttempts = 0; lostAttempts < 2;) {
+      const budgetMs = deadlineMs - clock.now();
+      if (!(await account.gate.waitUntilOpen({ budgetMs }))) break;
+      const outcome = await this.once(account, call);
+      if (!outcome.ok) {
+        error = lostError(outcome.cause);
+        // A second answer would be as large.
+        if (tooLargePart(outcome.cause)) break;
+        lostAttempts += 1;
+        if (lostAttempts < 2) await clock.sleep(limits.readRetryMs);
+        continue;
+      }
+      if (outcome.reply.status < 300) return ok(outcome.reply);
+      error = this.recordRefusal(account, outcome.reply);
+      if (!isAccountWide(error)) break;
+    }
+    return { ok: false, error: error ?? pausedError(account) };
+  }
+
+  /** Turns a refusal into an error and records it in the account. */
+  recordRefusal(account: Account, reply: ServiceReply): V2Error {
+    const { limits, clock } = this.#options;
     const error = toError(reply, account.key);
     if (isAccountWide(error)) {
       account.gate.closeFor(retryAfterMs(readRetryAfter(reply.headers, Date.now()), limits));
@@ -72,50 +108,15 @@ export function createCalls(
     return error;
   }
 
-  async function callIdempotent(
-    account: Account,
-    call: UpstreamCall,
-  ): Promise<Result<ServiceReply>> {
-    const deadlineMs = clock.now() + limits.readBudgetMs;
-    let error: V2Error | undefined;
-    for (let lostAttempts = 0; lostAttempts < 2;) {
-      const budgetMs = deadlineMs - clock.now();
-      if (!(await account.gate.waitUntilOpen({ budgetMs }))) break;
-      const outcome = await once(account, call);
-      if (!outcome.ok) {
-        error = lostError(outcome.cause);
-        // A second answer would be as large.
-        if (tooLargePart(outcome.cause)) break;
-        lostAttempts += 1;
-        if (lostAttempts < 2) await clock.sleep(limits.readRetryMs);
-        continue;
-      }
-      if (outcome.reply.status < 300) return ok(outcome.reply);
-      error = recordRefusal(account, outcome.reply);
-      if (!isAccountWide(error)) break;
-    }
-    return { ok: false, error: error ?? pausedError(account) };
+  /** Returns the head of an answer. The caller reads the body. */
+  async open(account: Account, call: UpstreamCall): Promise<HttpAnswer> {
+    const { limits, log } = this.#options;
+    const request = requestOf(account, call, limits);
+    const bodyTimeout = limits.bodyIdleTimeoutMs;
+    const answer = await this.#connections.send({ ...request, bodyTimeout });
+    if (!answer.ok) logTooLarge(log, call, answer.cause);
+    return answer;
   }
-
-  return {
-    /** Makes one attempt and reads the whole answer. */
-    once,
-    /**
-     * Makes a call that is safe to repeat: waits while the account is paused, and retries a lost
-     * call once.
-     */
-    callIdempotent,
-    /** Turns a refusal into an error and records it in the account. */
-    recordRefusal,
-    /** Returns the head of an answer. The caller reads the body. */
-    open: async (account: Account, call: UpstreamCall): Promise<HttpAnswer> => {
-      const request = requestOf(account, call, limits);
-      const bodyTimeout = limits.bodyIdleTimeoutMs;
-      const answer = await connections.send({ ...request, bodyTimeout });
-      if (!answer.ok) logTooLarge(log, call, answer.cause);
-      return answer;
-    },
-  };
 }
 
 /**

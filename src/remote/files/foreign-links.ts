@@ -95,23 +95,6 @@ function familyOf(address: string): 'ipv4' | 'ipv6' {
 }
 
 /**
- * Reads the targets of the links of an upstream, without a credential and without headers of the
- * caller.
- */
-export interface ForeignLinks {
-  /**
-   * Returns why a link may not be followed, as far as its text shows; `undefined` when it may.
-   */
-  readonly refusalReason: (link: string) => string | undefined;
-  /**
-   * Returns the head of the answer at the end of the link. A link to a forbidden address is a
-   * lost call with the cause `AddressRefused`.
-   */
-  readonly open: (link: string, headers: RequestHeaders) => Promise<HttpAnswer>;
-  close(): Promise<void>;
-}
-
-/**
  * Where a link leads. `own`: the upstream's origin. `named`: a host of the operator's list.
  * `other`: any other host, which must be public.
  */
@@ -127,55 +110,61 @@ const ALLOWED_SCOPES: { readonly [kind in LinkKind]: ReadonlySet<AddressScope> }
 const MAX_HOPS = 3;
 
 /**
- * `origin` is that of the upstream. `hosts` are those to which it may redirect, beside itself and
- * the internet.
+ * Reads the targets of the links of an upstream, without a credential and without headers of the
+ * caller.
  */
-export function createForeignLinks(
-  origin: string,
-  limits: RemoteLimits,
-  hosts: readonly RedirectHost[] = [],
-  resolve = lookup,
-): ForeignLinks {
-  const upstream = new URL(origin);
-  const agentFor = (kind: LinkKind): Agent => {
-    const guarded = { lookup: guardedLookup(ALLOWED_SCOPES[kind], resolve) };
-    const connect = { timeout: limits.connectTimeoutMs, ...(kind !== 'own' && guarded) };
-    return new Agent({ connect, pipelining: 1 });
-  };
-  const agents = { own: agentFor('own'), named: agentFor('named'), other: agentFor('other') };
+export class ForeignLinks {
+  readonly #upstream: URL;
+  readonly #limits: RemoteLimits;
+  readonly #hosts: readonly RedirectHost[];
+  readonly #agents: { readonly [kind in LinkKind]: Agent };
 
-  function kindOf(url: URL): LinkKind {
-    if (url.origin === upstream.origin) return 'own';
-    return hosts.some((host) => matchesHost(host, url)) ? 'named' : 'other';
+  /**
+   * `origin` is that of the upstream. `hosts` are those to which it may redirect, beside itself and
+   * the internet.
+   */
+  constructor(
+    origin: string,
+    limits: RemoteLimits,
+    hosts: readonly RedirectHost[] = [],
+    resolve = lookup,
+  ) {
+    this.#upstream = new URL(origin);
+    this.#limits = limits;
+    this.#hosts = hosts;
+    const agentFor = (kind: LinkKind): Agent => {
+      const guarded = { lookup: guardedLookup(ALLOWED_SCOPES[kind], resolve) };
+      const connect = { timeout: limits.connectTimeoutMs, ...(kind !== 'own' && guarded) };
+      return new Agent({ connect, pipelining: 1 });
+    };
+    this.#agents = { own: agentFor('own'), named: agentFor('named'), other: agentFor('other') };
   }
 
-  /** Returns why a URL is refused. Names are checked when they are resolved. */
-  function refusalReasonOf(url: URL): string | undefined {
-    const kind = kindOf(url);
-    const isDowngrade = upstream.protocol === 'https:' && url.protocol !== 'https:';
-    if (kind === 'other' && isDowngrade) return `${url.host} is not encrypted`;
-    const host = url.hostname.replaceAll(/[[\]]/g, '');
-    if (isIP(host) === 0 || ALLOWED_SCOPES[kind].has(addressScope(host))) return undefined;
-    return `${url.host} is in a private network`;
+  /**
+   * Returns why a link may not be followed, as far as its text shows; `undefined` when it may.
+   */
+  refusalReason(link: string): string | undefined {
+    return this.#refusalReasonOf(new URL(link));
   }
 
-  function send(url: URL, headers: RequestHeaders): Promise<HttpAnswer> {
-    return openAnswer(agents[kindOf(url)], {
-      origin: url.origin,
-      path: url.pathname + url.search,
-      method: 'GET',
-      headers: { 'user-agent': 'holdover', 'accept-encoding': 'identity', ...headers },
-      headersTimeout: limits.readTimeoutMs,
-      bodyTimeout: limits.bodyIdleTimeoutMs,
-    });
+  /**
+   * Returns the head of the answer at the end of the link. A link to a forbidden address is a
+   * lost call with the cause `AddressRefused`.
+   */
+  open(link: string, headers: RequestHeaders): Promise<HttpAnswer> {
+    return this.#follow(link, headers).catch((cause: Error) => failedAnswer(cause));
   }
 
-  async function follow(link: string, headers: RequestHeaders): Promise<HttpAnswer> {
+  async close(): Promise<void> {
+    await Promise.all(Object.values(this.#agents).map((agent) => agent.destroy()));
+  }
+
+  async #follow(link: string, headers: RequestHeaders): Promise<HttpAnswer> {
     let url = new URL(link);
     for (let hop = 1; hop <= MAX_HOPS; hop++) {
-      const reason = refusalReasonOf(url);
+      const reason = this.#refusalReasonOf(url);
       if (reason !== undefined) return failedAnswer(new AddressRefused(reason));
-      const answer = await send(url, headers);
+      const answer = await this.#send(url, headers);
       if (!answer.ok || answer.status < 300 || answer.status >= 400) return answer;
       answer.body.destroy();
       const next = redirectTarget(answer.headers.location, url.href);
@@ -185,13 +174,31 @@ export function createForeignLinks(
     return failedAnswer(new Error('a link leads on and on'));
   }
 
-  return {
-    refusalReason: (link) => refusalReasonOf(new URL(link)),
-    open: (link, headers) => follow(link, headers).catch((cause: Error) => failedAnswer(cause)),
-    async close() {
-      await Promise.all(Object.values(agents).map((agent) => agent.destroy()));
-    },
-  };
+  /** Returns why a URL is refused. Names are checked when they are resolved. */
+  #refusalReasonOf(url: URL): string | undefined {
+    const kind = this.#kindOf(url);
+    const isDowngrade = this.#upstream.protocol === 'https:' && url.protocol !== 'https:';
+    if (kind === 'other' && isDowngrade) return `${url.host} is not encrypted`;
+    const host = url.hostname.replaceAll(/[[\]]/g, '');
+    if (isIP(host) === 0 || ALLOWED_SCOPES[kind].has(addressScope(host))) return undefined;
+    return `${url.host} is in a private network`;
+  }
+
+  #send(url: URL, headers: RequestHeaders): Promise<HttpAnswer> {
+    return openAnswer(this.#agents[this.#kindOf(url)], {
+      origin: url.origin,
+      path: url.pathname + url.search,
+      method: 'GET',
+      headers: { 'user-agent': 'holdover', 'accept-encoding': 'identity', ...headers },
+      headersTimeout: this.#limits.readTimeoutMs,
+      bodyTimeout: this.#limits.bodyIdleTimeoutMs,
+    });
+  }
+
+  #kindOf(url: URL): LinkKind {
+    if (url.origin === this.#upstream.origin) return 'own';
+    return this.#hosts.some((host) => matchesHost(host, url)) ? 'named' : 'other';
+  }
 }
 
 function matchesHost({ hostname, port }: RedirectHost, url: URL): boolean {

@@ -15,28 +15,33 @@ const FOLDER_CHARS = 16;
 const INPUT_PATH = /^input\/(.+)$/s;
 
 /**
- * Creates the paths. Users of this server may share one account upstream, or there may be no
+ * The paths of uploads. Users of this server may share one account upstream, or there may be no
  * accounts, so a plain name would belong to every user. A service may show the path of an upload to
  * another user who sends the same bytes: each upload has a folder of its own, so that this one path
  * leads to no other file.
  */
-export function createUploadPaths(secret: Buffer | undefined) {
-  function pathOf({ user, filePath, hash }: RequestedUpload): string {
-    if (secret === undefined || !INPUT_PATH.test(filePath)) return filePath;
+export class UploadPaths {
+  readonly #secret: Buffer | undefined;
+
+  constructor(secret: Buffer | undefined) {
+    this.#secret = secret;
+  }
+
+  pathOf({ user, filePath, hash }: RequestedUpload): string {
+    if (this.#secret === undefined || !INPUT_PATH.test(filePath)) return filePath;
     const upload = ['place', user, hash.toLowerCase()].join('\0');
-    const digits = createHmac('sha256', secret).update(upload).digest('hex');
+    const digits = createHmac('sha256', this.#secret).update(upload).digest('hex');
     return `input/${uploadFolder(digits.slice(0, FOLDER_CHARS))}/${contentName(hash, filePath)}`;
   }
-  return {
-    pathOf,
-    /** Returns the workflow with the real paths of its files, for upstreams that use paths. */
-    rewriteWorkflow: (workflow: Graph, user: string): Graph =>
-      mapFileRefs(workflow, (info) => {
-        const { hash, file_path: filePath } = info;
-        if (hash === undefined || filePath === undefined) return info;
-        return { ...info, file_path: pathOf({ user, filePath, hash }) };
-      }),
-  };
+
+  /** Returns the workflow with the real paths of its files, for upstreams that use paths. */
+  rewriteWorkflow(workflow: Graph, user: string): Graph {
+    return mapFileRefs(workflow, (info) => {
+      const { hash, file_path: filePath } = info;
+      if (hash === undefined || filePath === undefined) return info;
+      return { ...info, file_path: this.pathOf({ user, filePath, hash }) };
+    });
+  }
 }
 
 /**

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import {
   AddressRefused,
   addressScope,
-  createForeignLinks,
+  ForeignLinks,
 } from '../../../src/remote/files/foreign-links.ts';
 import type { RedirectHost } from '../../../src/config/upstream.ts';
 import { type StorageHost, openStorageHost } from '../../support/upstreams/storage-host.ts';
@@ -30,7 +30,7 @@ type Visit = {
 
 async function visit({ origin, link, hosts, addresses }: Visit): Promise<number | string> {
   const resolve = addresses && resolver(addresses);
-  const elsewhere = createForeignLinks(origin, LIMITS, hosts, resolve);
+  const elsewhere = new ForeignLinks(origin, LIMITS, hosts, resolve);
   onTestFinished(() => elsewhere.close());
   const answer = await elsewhere.open(link, {});
   if (!answer.ok) return answer.cause instanceof AddressRefused ? 'refused' : answer.cause.message;
@@ -113,7 +113,7 @@ describe('a name', () => {
     const hosts = [{ hostname: 'store.example', port: undefined }];
     const addresses = [['127.0.0.1'], ['169.254.169.254']];
     // Each connection asks anew, and uses the very answer it was given.
-    const elsewhere = createForeignLinks(origin, LIMITS, hosts, resolver(addresses));
+    const elsewhere = new ForeignLinks(origin, LIMITS, hosts, resolver(addresses));
     onTestFinished(() => elsewhere.close());
     storage.once(({ res }) => void res.writeHead(200, { Connection: 'close' }).end());
     const first = await elsewhere.open(link(), {});

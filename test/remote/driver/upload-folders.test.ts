@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createUploadPaths, withoutFolders } from '../../../src/remote/files/upload-paths.ts';
+import { UploadPaths, withoutFolders } from '../../../src/remote/files/upload-paths.ts';
 
 const SECRET = Buffer.from('a secret of this server');
 const DIGITS = 'ab'.repeat(32);
@@ -9,13 +9,13 @@ test.each([
   ['user', { user: 'bert' }],
   ['bytes', { hash: `blake3:${'cd'.repeat(32)}` }],
 ])('another %s, another folder', (_what, change) => {
-  const places = createUploadPaths(SECRET);
+  const places = new UploadPaths(SECRET);
   const folderOf = (path: string) => path.split('/')[1];
   expect(folderOf(places.pathOf({ ...FILE, ...change }))).not.toBe(folderOf(places.pathOf(FILE)));
 });
 
 test.each(['models/loras/x.safetensors', 'x.png'])('%s stays where it wants to be', (filePath) => {
-  expect(createUploadPaths(SECRET).pathOf({ ...FILE, filePath })).toBe(filePath);
+  expect(new UploadPaths(SECRET).pathOf({ ...FILE, filePath })).toBe(filePath);
 });
 
 test.each([
