@@ -45,13 +45,15 @@ export class Acceptor {
   }
 
   async accept(caller: Caller, submission: Submission): Promise<Accepted> {
-    const existing = await this.#duplicateIds.findTakenOver(caller, submission);
+    const refusal = refuseShape(submission.graph as JsonObject);
+    const existing = refusal
+      ? undefined
+      : await this.#duplicateIds.findTakenOver(caller, submission);
     if (existing) {
       const { promptId, number } = existing;
       return { promptId, number, nodeErrors: {}, releaseFrames: () => {} };
     }
     this.#duplicateIds.refuseDuplicate(caller, submission);
-    const refusal = refuseShape(submission.graph as JsonObject);
     if (refusal) throw toV1Error(refusal);
     return this.#submissions.submit(await this.#draftOf(caller, submission));
   }

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type Holdover, startHoldover } from '../support/processes/holdover.ts';
 import { type Recorder, connect, getJson, postPrompt } from '../support/clients/v1-client.ts';
 import { LASTING_STEPS, flat, lasting } from '../support/graphs/workflows.ts';
+import type { Graph } from '../../src/protocol/v2.ts';
 import { tempFolder } from '../support/graphs/v1-folders.ts';
 
 // Each starts several processes.
@@ -45,7 +46,9 @@ test('one that ran and those that waited run to their end, in their order, under
     prompt_id: 'runs',
   });
   const third = await send({ prompt: flat({ prefix: 'third' }), number: 7.5 });
-  const second = await send({ prompt: flat({ prefix: 'second' }), prompt_id: 'second' });
+  // The recorded graph has the number that the text is coerced to.
+  const secondBody = { prompt: withTextColor(flat({ prefix: 'second' })), prompt_id: 'second' };
+  const second = await send(secondBody);
   const first = await send({ prompt: flat({ prefix: 'first' }), front: true });
   await before.until((frame) => frame.kind === 'text' && frame.type === 'progress');
   const told = new Map([runs, third, second, first].map((each) => [each.prompt_id, each.number]));
@@ -57,6 +60,7 @@ test('one that ran and those that waited run to their end, in their order, under
   expect([...queue.queue_running, ...queue.queue_pending]).toEqual(
     expect.arrayContaining([...queueBefore.queue_running, ...queueBefore.queue_pending]),
   );
+  expect((await send(secondBody)).number).toBe(second.number);
   for (const promptId of told.keys()) await after.untilDone(promptId, 40_000);
   const ends = endsOf(after);
   expect(ends.filter((id) => id !== 'runs')).toEqual(
@@ -80,6 +84,11 @@ test('one that ran and those that waited run to their end, in their order, under
   expect(next.number).toBeGreaterThan(Math.max(...told.values()));
   await after.close();
 });
+
+function withTextColor(graph: Graph): Graph {
+  const node = graph['1'];
+  return { ...graph, '1': { ...node, inputs: { ...node?.inputs, color: '255' } } } as Graph;
+}
 
 function endsOf(recorder: Recorder): string[] {
   return recorder.frames.flatMap((frame) =>

@@ -1,9 +1,10 @@
-import { type Json, stringifyJson } from '../../protocol/json.ts';
+import { type Json, LosslessNumber, isSameJson, parseJson } from '../../protocol/json.ts';
+import { toJsonText } from '../../lib/lazy-json.ts';
 import type { Caller } from '../../protocol/job-api.ts';
 import type { LivePrompt } from '../live-prompt.ts';
 import { V1Error, plainError } from '../../dialects/errors.ts';
 import type { Follower } from '../follow/follower.ts';
-import { toJsonText } from '../../lib/lazy-json.ts';
+import { withReplacements } from '../../translate/node-replacements.ts';
 import type { PromptPorts } from '../ports.ts';
 import type { Submission } from '../submission.ts';
 import type { PromptTakeover } from '../take-over.ts';
@@ -28,18 +29,22 @@ export class DuplicateIds {
    * again.
    */
   async findTakenOver(
-    { user }: Caller,
+    caller: Caller,
     { promptId, graph }: Submission,
   ): Promise<LivePrompt | undefined> {
     if (promptId === undefined) return undefined;
+    const { user } = caller;
     const { prompts, eventLog } = this.#ports.records;
-    const isSame = (graphJson: string) => graphJson === stringifyJson(graph as Json);
+    const isSame = async (graphJson: string): Promise<boolean> => {
+      const sent = withReplacements(graph, await this.#ports.jobs.objectInfo(caller));
+      return isSameJson(sent as Json, parseJson(graphJson), isCoerced);
+    };
     const local = this.#ports.frames.livePrompts.find(user, promptId);
     const isLocal = local?.isTakenOver === true && local.promptId === promptId;
-    if (isLocal && isSame(toJsonText(local.lazy.graph))) return local;
+    if (isLocal && (await isSame(toJsonText(local.lazy.graph)))) return local;
     const row = await prompts.find(user, promptId);
     if (!row || row.state === 'done' || eventLog.isLeader(row.key)) return undefined;
-    if (!isSame(row.graphJson)) return undefined;
+    if (!(await isSame(row.graphJson))) return undefined;
     await this.#takeover.discover(row.key);
     const duplicate = this.#follower.find(row.key);
     return duplicate && this.#waitForTakeover(duplicate);
@@ -74,4 +79,14 @@ export class DuplicateIds {
     }
     return prompt.isTakenOver ? prompt : undefined;
   }
+}
+
+/** True for a literal and one of another type that it may have been coerced to. `undefined`: these are no such literals. */
+function isCoerced(sent: Json | undefined, recorded: Json | undefined): boolean | undefined {
+  if (!isLiteral(sent) || !isLiteral(recorded) || typeof sent === typeof recorded) return undefined;
+  return String(sent) === String(recorded) || Number(sent) === Number(recorded);
+}
+
+function isLiteral(value: Json | undefined): value is string | number | boolean | LosslessNumber {
+  return value instanceof LosslessNumber || ['string', 'number', 'boolean'].includes(typeof value);
 }
