@@ -41,7 +41,7 @@ export function listError(
   const values = spec[1].multiselect === true && Array.isArray(value) ? value : [value];
   const wrong = values.filter((one: Json) => !options.includes(one) && !isAllowed(one));
   if (wrong.length === 0) return undefined;
-  const shown = { value: shownValue(value), wrong: wrong.map(shownValue) };
+  const shown = { value: shownValue(value), wrong: shownValue(wrong) as readonly Json[] };
   return notInListError(name, { options, config: spec }, shown);
 }
 

@@ -33,6 +33,18 @@ test.each([
   expect(node?.errors).toMatchObject([{ type, details }]);
 });
 
+test('a refusal of many values is of bounded length', () => {
+  const info = { Make: { input: { required: { tags: [['a'], { multiselect: true }] } } } };
+  const tags = Array.from({ length: 100 }, () => 'x'.repeat(9_000));
+  const bad = { '2': { class_type: 'Make', inputs: { tags } }, '8': save('1'), '9': save('2') };
+  const graph = { '1': { class_type: 'Make', inputs: { tags: ['a'] } }, ...bad } as Graph;
+  const { '2': node } = partialNodeErrors(graph, { ...INFO, ...info } as unknown as ObjectInfo, [
+    '8',
+    '9',
+  ]);
+  expect(JSON.stringify(node).length).toBeLessThan(30_000);
+});
+
 const DYNAMIC = {
   ...INFO,
   Make: {
