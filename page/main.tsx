@@ -1,3 +1,4 @@
+import { effect } from '@preact/signals';
 import { type RefObject, render } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import activity from 'icon:activity';
@@ -53,11 +54,6 @@ function App() {
     if (isFirst.current) isFirst.current = false;
     else main.current?.querySelector<HTMLElement>('h1')?.focus();
   }, [place]);
-  useEffect(() => {
-    const live = liveCount.value;
-    const [name] = NAMES[part];
-    document.title = `${live > 0 ? `(${live}) ` : ''}${name} · Holdover`;
-  });
   return (
     <>
       <SkipLink main={main} />
@@ -186,6 +182,11 @@ function Banner() {
   );
 }
 
+effect(() => {
+  const live = liveCount.value;
+  const [name] = NAMES[route.value.part];
+  document.title = `${live > 0 ? `(${live}) ` : ''}${name} · Holdover`;
+});
 start();
 setTimeout(loadParts, LOAD_PARTS_AFTER_MS);
 const root = document.querySelector('#app');

@@ -83,6 +83,7 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
     await row('early').locator('progress[value]').waitFor();
     await picture('early').waitFor();
     await row('waits').getByText('next').waitFor();
+    await expect.poll(() => page.title()).toBe('(2) Jobs · Holdover');
     await keepPicture(page, 'page/running-dark');
     await page.getByRole('button', { name: 'Cancel all' }).click();
     await page.getByRole('button', { name: 'Cancel 2 jobs' }).click();
