@@ -12,117 +12,140 @@ import { setHeaders } from './headers.ts';
  */
 export type ProxyOutcome = 'answered' | 'unreachable' | 'lost' | 'doubtful';
 
-/** One call that is being passed through. */
-export type ProxyCall = ReturnType<typeof createProxyCall>;
-
 /**
  * How long the rest of an upload is read after its answer: to close at once would lose the answer.
  */
 const DRAIN_TIMEOUT_MS = 10_000;
 const MAX_SHORT_BYTES = 64 * 1024;
 
-export function createProxyCall(
-  proxyExchange: ProxyExchange,
-  proxyRequest: ProxyRequest,
-  connectTimeoutMs: number,
-  resolve: (proxyOutcome: ProxyOutcome) => void,
-) {
-  const { req, res } = proxyExchange;
-  let request: ClientRequest | undefined;
-  let stage: 'unsent' | 'sent' | 'answering' | 'over' = 'unsent';
+/** One call that is being passed through. */
+export class ProxyCall {
+  readonly #exchange: ProxyExchange;
+  readonly #proxyRequest: ProxyRequest;
+  readonly #connectTimeoutMs: number;
+  readonly #resolve: (proxyOutcome: ProxyOutcome) => void;
+  #request: ClientRequest | undefined;
+  #stage: 'unsent' | 'sent' | 'answering' | 'over' = 'unsent';
 
-  function end(proxyOutcome: ProxyOutcome): void {
-    if (stage === 'over') return;
-    stage = 'over';
-    if (proxyOutcome === 'answered') proxyExchange.respond = false;
-    if (!req.complete || proxyOutcome !== 'answered' || !res.writableFinished) request?.destroy();
-    req.unpipe();
-    resolve(proxyOutcome);
+  constructor(
+    exchange: ProxyExchange,
+    proxyRequest: ProxyRequest,
+    connectTimeoutMs: number,
+    resolve: (proxyOutcome: ProxyOutcome) => void,
+  ) {
+    this.#exchange = exchange;
+    this.#proxyRequest = proxyRequest;
+    this.#connectTimeoutMs = connectTimeoutMs;
+    this.#resolve = resolve;
+    // The library notices a client that disconnects only while its request is still arriving.
+    if (exchange.res.destroyed) this.#end('answered');
+    else exchange.res.once('close', () => this.#endClosed());
   }
-  function fail(cause?: Error): void {
+
+  /** Called when the call has got a connection, a new one or one that was used before. */
+  onConnection(opened: ClientRequest): void {
+    this.#request = opened;
+    if (this.#stage === 'over') return void opened.destroy();
+    const { path, headers } = this.#proxyRequest;
+    // The library would read `//` in a path as one slash, and would lose repeated headers.
+    opened.path = path;
+    try {
+      setHeaders(opened, headers);
+    } catch (cause) {
+      // A key of a query may have any character.
+      return void opened.destroy(cause as Error);
+    }
+    opened.once('close', () => this.fail());
+    limitInterimAnswers(opened);
+    whenConnected(opened, this.#connectTimeoutMs, () => {
+      if (this.#stage === 'unsent') this.#stage = 'sent';
+    });
+  }
+
+  onAnswer(answer: IncomingMessage): void {
+    const { isDoubtful } = this.#proxyRequest;
+    if (this.#stage === 'over') answer.destroy();
+    else if (isDoubtful && isShort(answer)) void this.#passUnlessDoubtful(answer, isDoubtful);
+    else this.#passAnswer(answer, answer);
+  }
+
+  fail(cause?: Error): void {
     // Without a length, the client takes the end of the connection for the end of the answer. So a
     // broken answer must reset the connection.
-    if (stage === 'answering' && cause) return abortAnswer();
-    if (req.socket.destroyed) end('answered');
-    else if (stage === 'unsent') end('unreachable');
-    else if (stage === 'sent') end('lost');
+    if (this.#stage === 'answering' && cause) return this.#abortAnswer();
+    if (this.#exchange.req.socket.destroyed) this.#end('answered');
+    else if (this.#stage === 'unsent') this.#end('unreachable');
+    else if (this.#stage === 'sent') this.#end('lost');
   }
-  function abortAnswer(): void {
+
+  #end(proxyOutcome: ProxyOutcome): void {
+    const { req, res } = this.#exchange;
+    if (this.#stage === 'over') return;
+    this.#stage = 'over';
+    if (proxyOutcome === 'answered') this.#exchange.respond = false;
+    if (!req.complete || proxyOutcome !== 'answered' || !res.writableFinished)
+      this.#request?.destroy();
+    req.unpipe();
+    this.#resolve(proxyOutcome);
+  }
+
+  /** Ends the call whose response was closed: it is complete, or the client has disconnected. */
+  #endClosed(): void {
+    const { req, res } = this.#exchange;
+    if (this.#stage === 'over') return;
+    this.#end('answered');
+    if (res.writableFinished && !req.complete) drainRequest(req);
+  }
+
+  async #passUnlessDoubtful(
+    answer: IncomingMessage,
+    isDoubtful: (body: Buffer) => boolean,
+  ): Promise<void> {
+    this.#stage = 'answering';
+    try {
+      const body = await buffer(answer);
+      if (isDoubtful(body)) this.#end('doubtful');
+      else if (!this.#exchange.res.destroyed) this.#passAnswer(answer, Readable.from([body]));
+    } catch {
+      this.#abortAnswer();
+    }
+  }
+
+  #passAnswer(answer: IncomingMessage, body: Readable): void {
+    const { req, res } = this.#exchange;
+    if (!writeAnswerHead(res, this.#proxyRequest, answer)) return this.#end('lost');
+    const { statusCode: status = 0, headers } = answer;
+    // A client that waits for events must see the headers at once.
+    // Sends the head before the body. Otherwise Node would write its bytes anew, as UTF-8.
+    if (headers['content-length'] === undefined) res.write(Buffer.alloc(0));
+    this.#stage = 'answering';
+    const coding = headers['content-encoding'];
+    this.#proxyRequest.observer?.onAnswer({ status, coding, body });
+    body.on('error', () => this.#abortAnswer());
+    res.on('error', () => res.destroy());
+    if (req.method === 'HEAD' || status === 204 || status === 304) res.end();
+    else body.pipe(res);
+  }
+
+  #abortAnswer(): void {
+    const { req, res } = this.#exchange;
     // A service that sends a forbidden body has answered all the same.
     if (res.writableEnded) return;
     if (req.httpVersion === '1.0') req.socket.resetAndDestroy();
     else res.destroy();
   }
-  async function passUnlessDoubtful(
-    answer: IncomingMessage,
-    isDoubtful: (body: Buffer) => boolean,
-  ): Promise<void> {
-    stage = 'answering';
-    try {
-      const body = await buffer(answer);
-      if (isDoubtful(body)) end('doubtful');
-      else if (!res.destroyed) passAnswer(answer, Readable.from([body]));
-    } catch {
-      abortAnswer();
-    }
-  }
-  function passAnswer(answer: IncomingMessage, body: Readable): void {
-    if (!writeAnswerHead(res, proxyRequest, answer)) return end('lost');
-    const { statusCode: status = 0, headers } = answer;
-    // A client that waits for events must see the headers at once.
-    // Sends the head before the body. Otherwise Node would write its bytes anew, as UTF-8.
-    if (headers['content-length'] === undefined) res.write(Buffer.alloc(0));
-    stage = 'answering';
-    const coding = headers['content-encoding'];
-    proxyRequest.observer?.onAnswer({ status, coding, body });
-    body.on('error', abortAnswer);
-    res.on('error', () => res.destroy());
-    if (req.method === 'HEAD' || status === 204 || status === 304) res.end();
-    else body.pipe(res);
-  }
-  // The library notices a client that disconnects only while its request is still arriving.
-  if (res.destroyed) end('answered');
-  else
-    res.once('close', () => {
-      if (stage === 'over') return;
-      end('answered');
-      if (res.writableFinished && !req.complete) drainRequest(req);
-    });
+}
 
-  return {
-    /** Called when the call has got a connection, a new one or one that was used before. */
-    onConnection(opened: ClientRequest): void {
-      request = opened;
-      if (stage === 'over') return void opened.destroy();
-      // The library would read `//` in a path as one slash, and would lose repeated headers.
-      opened.path = proxyRequest.path;
-      try {
-        setHeaders(opened, proxyRequest.headers);
-      } catch (cause) {
-        // A key of a query may have any character.
-        return void opened.destroy(cause as Error);
-      }
-      opened.once('close', () => fail());
-      const countInterim = createInterimAnswerCounter();
-      opened.on('information', () => {
-        try {
-          countInterim();
-        } catch (cause) {
-          opened.destroy(cause as Error);
-        }
-      });
-      whenConnected(opened, connectTimeoutMs, () => {
-        if (stage === 'unsent') stage = 'sent';
-      });
-    },
-    onAnswer(answer: IncomingMessage): void {
-      const { isDoubtful } = proxyRequest;
-      if (stage === 'over') answer.destroy();
-      else if (isDoubtful && isShort(answer)) void passUnlessDoubtful(answer, isDoubtful);
-      else passAnswer(answer, answer);
-    },
-    fail,
-  };
+/** Breaks a request off that is answered with too many interim answers. */
+function limitInterimAnswers(request: ClientRequest): void {
+  const countInterim = createInterimAnswerCounter();
+  request.on('information', () => {
+    try {
+      countInterim();
+    } catch (cause) {
+      request.destroy(cause as Error);
+    }
+  });
 }
 
 /** True for a plain answer with so few bytes that it can be read before it is passed on. */

@@ -2,7 +2,7 @@ import { Agent as HttpAgent, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { createRequire } from 'node:module';
 import type HttpProxy from 'http-proxy';
-import { type ProxyCall, type ProxyOutcome, createProxyCall } from './proxy-call.ts';
+import { ProxyCall, type ProxyOutcome } from './proxy-call.ts';
 import type { ProxyRequest, ProxyExchange } from './proxy-exchange.ts';
 
 /** The time limits of calls to the upstream. */
@@ -51,7 +51,7 @@ export function createRelay(origin: string, limits: Partial<RelayLimits> = {}): 
     send: (exchange, proxyRequest) =>
       new Promise((resolve) => {
         const { req, res } = exchange;
-        const call = createProxyCall(exchange, proxyRequest, connectTimeoutMs, resolve);
+        const call = new ProxyCall(exchange, proxyRequest, connectTimeoutMs, resolve);
         const options = { method: req.method, buffer: req };
         // The library removes the framing of a `DELETE`, so it sees a `POST`.
         const { socket } = req;
