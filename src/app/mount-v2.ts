@@ -64,10 +64,10 @@ export async function openPassThrough(services: Services): Promise<PassThrough |
   const { config, auth, prompts, storage } = services;
   const { upstream } = config;
   if (upstream.kind === 'embedded') return undefined;
-  const { createPassThrough } = await import('../passthrough/pass-through.ts');
+  const { PassThrough } = await import('../passthrough/pass-through.ts');
   const { url: baseUrl, key, limits } = upstream;
   const sources = { livePrompts: prompts.live, ledger: storage.ledger };
-  return createPassThrough({
+  return new PassThrough({
     baseUrl,
     key,
     localToken: config.localToken,

@@ -50,58 +50,73 @@ const DECODERS: ReadonlyMap<string, (bytes: Buffer) => Promise<Buffer>> = new Ma
 ]);
 
 /** Observes the calls that submit, cancel and read jobs, and no others. */
-export function createJobCallObserver(onJobCall: (call: JobCall) => void) {
-  let openCopyBytes = 0;
+export class JobCallObserver {
+  readonly #onJobCall: (call: JobCall) => void;
+  #openCopyBytes = 0;
 
-  function observeSubmission({ req, res }: ProxyExchange, caller: Caller): CallObserver {
-    let requestBytes: Promise<Buffer | undefined> = Promise.resolve(undefined);
-    return {
-      onRequest() {
-        const maxBytes = Number(req.headers['content-length'] ?? MAX_COPY_BYTES.body);
-        const isTooLong = maxBytes > MAX_COPY_BYTES.body;
-        if (isTooLong || openCopyBytes + maxBytes > MAX_OPEN_COPY_BYTES) return;
-        openCopyBytes += maxBytes;
-        requestBytes = copyOf(req, maxBytes).whole.finally(() => (openCopyBytes -= maxBytes));
-      },
-      onAnswer({ status, coding, body }) {
-        if (!isSuccess(status)) return;
-        const answer = copyOf(body, MAX_COPY_BYTES.submitted);
-        const requestBody = () => jsonOf(requestBytes, req.headers['content-encoding']);
-        void jsonOf(answer.whole, coding).then((answered) => {
-          const job = answered ?? jobAtStart(answer.start());
-          if (job) onJobCall({ kind: 'submitted', caller, job, body: requestBody, response: res });
-        });
-      },
-    };
-  }
-
-  function observeRead({ req }: ProxyExchange, caller: Caller, jobId: string): CallObserver {
-    return {
-      onAnswer({ status, coding, body }) {
-        if (!isSuccess(status)) return;
-        void jsonOf(copyOf(body, MAX_COPY_BYTES.read).whole, coding).then((job) => {
-          if (hasEnded(job)) onJobCall({ kind: 'fetched', caller, jobId, request: req });
-        });
-      },
-    };
+  constructor(onJobCall: (call: JobCall) => void) {
+    this.#onJobCall = onJobCall;
   }
 
   /**
    * Returns the observer for a call with this target (path and query); `undefined` when there is
    * nothing to observe.
    */
-  return (exchange: ProxyExchange, target: string, caller: Caller): CallObserver | undefined => {
+  observerFor(exchange: ProxyExchange, target: string, caller: Caller): CallObserver | undefined {
     const { method } = exchange.req;
-    if (method === 'POST' && isJobsTarget(target)) return observeSubmission(exchange, caller);
+    if (method === 'POST' && isJobsTarget(target)) return this.#submission(exchange, caller);
     const { jobId = '', operation } = jobOfTarget(target) ?? {};
-    if (method === 'GET' && operation === '') return observeRead(exchange, caller, jobId);
+    if (method === 'GET' && operation === '') return this.#read(exchange, caller, jobId);
     if (method !== 'POST' || operation !== '/cancel') return undefined;
     return {
-      onAnswer({ status }) {
-        if (isSuccess(status)) onJobCall({ kind: 'cancelled', caller, jobId });
+      onAnswer: ({ status }) => {
+        if (isSuccess(status)) this.#onJobCall({ kind: 'cancelled', caller, jobId });
       },
     };
-  };
+  }
+
+  #submission({ req, res }: ProxyExchange, caller: Caller): CallObserver {
+    let requestBytes: Promise<Buffer | undefined> = Promise.resolve(undefined);
+    return {
+      onRequest: () => {
+        requestBytes = this.#requestCopy(req);
+      },
+      onAnswer: ({ status, coding, body }) => {
+        if (!isSuccess(status)) return;
+        const answer = copyOf(body, MAX_COPY_BYTES.submitted);
+        const requestBody = () => jsonOf(requestBytes, req.headers['content-encoding']);
+        void jsonOf(answer.whole, coding).then((answered) => {
+          const job = answered ?? jobAtStart(answer.start());
+          if (!job) return;
+          this.#onJobCall({ kind: 'submitted', caller, job, body: requestBody, response: res });
+        });
+      },
+    };
+  }
+
+  /** Copies the body of a request, if it is short enough and there is room for the copy. */
+  async #requestCopy(req: IncomingMessage): Promise<Buffer | undefined> {
+    const maxBytes = Number(req.headers['content-length'] ?? MAX_COPY_BYTES.body);
+    const isTooLong = maxBytes > MAX_COPY_BYTES.body;
+    if (isTooLong || this.#openCopyBytes + maxBytes > MAX_OPEN_COPY_BYTES) return undefined;
+    this.#openCopyBytes += maxBytes;
+    try {
+      return await copyOf(req, maxBytes).whole;
+    } finally {
+      this.#openCopyBytes -= maxBytes;
+    }
+  }
+
+  #read({ req }: ProxyExchange, caller: Caller, jobId: string): CallObserver {
+    return {
+      onAnswer: ({ status, coding, body }) => {
+        if (!isSuccess(status)) return;
+        void jsonOf(copyOf(body, MAX_COPY_BYTES.read).whole, coding).then((job) => {
+          if (hasEnded(job)) this.#onJobCall({ kind: 'fetched', caller, jobId, request: req });
+        });
+      },
+    };
+  }
 }
 
 /** A copy of a message, which is made while the message passes. */

@@ -15,7 +15,7 @@ import {
   writeRouterFailure,
   writeV2Failure,
 } from './failures.ts';
-import { type JobCall, createJobCallObserver } from './job-call-observer.ts';
+import { type JobCall, JobCallObserver } from './job-call-observer.ts';
 import type { ProxyOutcome } from './proxy-call.ts';
 import { type Relay, type RelayLimits, createRelay } from './relay.ts';
 import {
@@ -49,17 +49,6 @@ export type PassThroughOptions = {
   readonly limits?: Partial<RelayLimits>;
 };
 
-/** The APIs of a remote upstream at the address of this server, as the upstream serves them. */
-export type PassThrough = {
-  /**
-   * Serves `/api/v2/*`, `/v1/models` and everything below it, and `/proxy/*`. Other paths continue
-   * to the next middleware.
-   */
-  readonly serve: Koa.Middleware;
-  /** Cuts off the calls in progress. */
-  close(): void;
-};
-
 /** The differences between the APIs that are passed through. */
 type Dialect = {
   readonly api: 'v2' | 'router';
@@ -75,31 +64,81 @@ type ProxyRoute = RequestTarget & { readonly upstreamPath: string; readonly dial
 
 type ProxyResult = { readonly caller?: Caller; readonly failure?: ProxyFailure };
 
-/** Sends one call of a route upstream, or returns why it is refused. */
-function createForward(options: PassThroughOptions, relay: Relay) {
-  const { host } = new URL(options.baseUrl);
-  const observerFor = options.onJobCall && createJobCallObserver(options.onJobCall);
+/** The APIs of a remote upstream at the address of this server, as the upstream serves them. */
+export class PassThrough {
+  readonly #options: PassThroughOptions;
+  readonly #relay: Relay;
+  readonly #host: string;
+  readonly #dialects: readonly Dialect[];
+  readonly #jobCalls: JobCallObserver | undefined;
 
-  async function forward(exchange: ProxyExchange, route: ProxyRoute): Promise<ProxyResult> {
+  constructor(options: PassThroughOptions) {
+    const { origin, host } = new URL(options.baseUrl);
+    this.#options = options;
+    this.#relay = createRelay(origin, options.limits);
+    this.#host = host;
+    this.#dialects = dialectsBelow(mountOf(options.baseUrl));
+    this.#jobCalls = options.onJobCall && new JobCallObserver(options.onJobCall);
+  }
+
+  /**
+   * Serves `/api/v2/*`, `/v1/models` and everything below it, and `/proxy/*`. Other paths continue
+   * to the next middleware.
+   */
+  readonly serve: Koa.Middleware = (ctx, next) => {
+    const { path, query } = readTarget(ctx.url);
+    for (const dialect of this.#dialects) {
+      const upstreamPath = dialect.targetOf(path);
+      if (upstreamPath === undefined) continue;
+      ctx.state.answeredBy = dialect.label;
+      return this.#forwardOrRefuse(ctx, { path, query, upstreamPath, dialect });
+    }
+    return next();
+  };
+
+  /** Cuts off the calls in progress. */
+  close(): void {
+    this.#relay.close();
+  }
+
+  async #forwardOrRefuse(ctx: Koa.Context, route: ProxyRoute): Promise<void> {
+    const { caller, failure } = await this.#forward(ctx, route);
+    if (caller) ctx.state.caller = caller;
+    if (failure === undefined) {
+      if (!ctx.headerSent) ctx.status = CLIENT_CLOSED_REQUEST;
+      return;
+    }
+    if (failure === 'unreachable' || failure === 'lost') {
+      const id = ctx.state.requestId as string;
+      const event = 'upstream.call_not_passed';
+      this.#options.log.warn({ event, id, failure }, 'could not pass a call through');
+    }
+    route.dialect.writeFailure(ctx, failure);
+  }
+
+  /** Sends one call of a route upstream, or returns why it is refused. */
+  async #forward(exchange: ProxyExchange, route: ProxyRoute): Promise<ProxyResult> {
     const { req } = exchange;
     const refused = refusalOf(req, route.path);
     if (refused) return { failure: refused };
-    const caller = await options.authenticate(req);
+    const caller = await this.#options.authenticate(req);
     if (caller === undefined) return { failure: 'unauthorized' };
-    if (options.key !== undefined && caller.credential !== undefined) {
+    if (this.#options.key !== undefined && caller.credential !== undefined) {
       return { caller, failure: 'foreign_key' };
     }
-    const key = options.key ?? caller.credential;
+    const key = this.#options.key ?? caller.credential;
     const { addHeaders, api } = route.dialect;
     const path =
       api === 'v2'
-        ? await withServiceJobId(route.upstreamPath + withoutLogin(route.query), caller)
-        : route.upstreamPath + withoutCallerKeys(caller, route.query);
-    const observer = api === 'v2' ? observerFor?.(exchange, path, caller) : undefined;
-    const headers = requestHeaders(req, { host, key });
+        ? await this.#withServiceJobId(route.upstreamPath + withoutLogin(route.query), caller)
+        : route.upstreamPath + this.#withoutCallerKeys(caller, route.query);
+    const observer = api === 'v2' ? this.#jobCalls?.observerFor(exchange, path, caller) : undefined;
+    const headers = requestHeaders(req, { host: this.#host, key });
     const request = { path, headers, addHeaders, observer };
     const isJobRead = api === 'v2' && req.method === 'GET' && jobOfTarget(path)?.operation === '';
-    const outcome = await (isJobRead ? readJob(exchange, request) : relay.send(exchange, request));
+    const outcome = await (isJobRead
+      ? this.#readJob(exchange, request)
+      : this.#relay.send(exchange, request));
     if (outcome === 'answered' || outcome === 'doubtful') return { caller };
     return { caller, failure: outcome };
   }
@@ -108,19 +147,20 @@ function createForward(options: PassThroughOptions, relay: Relay) {
    * Reads a job. An answer that says `expired` is asked for once more: one service says so of a job
    * that it moves between two lists.
    */
-  async function readJob(exchange: ProxyExchange, request: ProxyRequest): Promise<ProxyOutcome> {
-    const first = await relay.send(exchange, { ...request, isDoubtful: saysExpired });
+  async #readJob(exchange: ProxyExchange, request: ProxyRequest): Promise<ProxyOutcome> {
+    const first = await this.#relay.send(exchange, { ...request, isDoubtful: saysExpired });
     if (first !== 'doubtful') return first;
     await setTimeout(CONFIRM_AFTER_MS);
-    return relay.send(exchange, request);
+    return this.#relay.send(exchange, request);
   }
 
   /** Replaces a prompt's id in the target: the service knows a job only by its own id. */
-  async function withServiceJobId(target: string, { user }: Caller): Promise<string> {
+  async #withServiceJobId(target: string, { user }: Caller): Promise<string> {
+    const { jobIdOf } = this.#options;
     const id = jobOfTarget(target)?.jobId;
-    if (id === undefined || options.jobIdOf === undefined) return target;
+    if (id === undefined || jobIdOf === undefined) return target;
     // A caller that uses the service's id must not fail because of this lookup.
-    const jobId = await options.jobIdOf(user, id).catch(() => undefined);
+    const jobId = await jobIdOf(user, id).catch(() => undefined);
     return jobId === undefined || jobId === id ? target : withJobId(target, jobId);
   }
 
@@ -128,11 +168,9 @@ function createForward(options: PassThroughOptions, relay: Relay) {
    * Removes the caller's keys. In a partner's call, a `token` may be something else, such as a
    * signature.
    */
-  function withoutCallerKeys({ credential }: Caller, query: string): string {
-    return withoutLogin(query, [credential, options.key, options.localToken]);
+  #withoutCallerKeys({ credential }: Caller, query: string): string {
+    return withoutLogin(query, [credential, this.#options.key, this.#options.localToken]);
   }
-
-  return forward;
 }
 
 const CONFIRM_AFTER_MS = 500;
@@ -146,48 +184,18 @@ function saysExpired(body: Buffer): boolean {
   }
 }
 
-export function createPassThrough(options: PassThroughOptions): PassThrough {
-  const relay = createRelay(new URL(options.baseUrl).origin, options.limits);
-  const forward = createForward(options, relay);
-  const mount = mountOf(options.baseUrl);
-
-  const serve: Koa.Middleware = (ctx, next) => {
-    const { path, query } = readTarget(ctx.url);
-    for (const dialect of dialects) {
-      const upstreamPath = dialect.targetOf(path);
-      if (upstreamPath === undefined) continue;
-      ctx.state.answeredBy = dialect.label;
-      return forwardOrRefuse(ctx, { path, query, upstreamPath, dialect });
-    }
-    return next();
-  };
-
-  async function forwardOrRefuse(ctx: Koa.Context, route: ProxyRoute): Promise<void> {
-    const { caller, failure } = await forward(ctx, route);
-    if (caller) ctx.state.caller = caller;
-    if (failure === undefined) {
-      if (!ctx.headerSent) ctx.status = CLIENT_CLOSED_REQUEST;
-      return;
-    }
-    if (failure === 'unreachable' || failure === 'lost') {
-      const id = ctx.state.requestId as string;
-      const event = 'upstream.call_not_passed';
-      options.log.warn({ event, id, failure }, 'could not pass a call through');
-    }
-    route.dialect.writeFailure(ctx, failure);
-  }
-
+/** Returns the APIs of an upstream whose base URL has this path prefix. */
+function dialectsBelow(mount: string): readonly Dialect[] {
   const router = {
     api: 'router',
     label: '/v1/models/*',
     writeFailure: writeRouterFailure,
   } as const;
-  const dialects: readonly Dialect[] = [
+  return [
     { api: 'v2', label: '/api/v2/*', targetOf: v2TargetOf(mount), writeFailure: writeV2Failure },
     { ...router, targetOf: modelTargetOf(mount), addHeaders: addRouterHeaders },
     { ...router, targetOf: partnerTargetOf(mount), addHeaders: addAliases },
   ];
-  return { serve, close: () => relay.close() };
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { expect, test, vi } from 'vitest';
-import { type JobCall, createJobCallObserver } from '../../src/passthrough/job-call-observer.ts';
+import { type JobCall, JobCallObserver } from '../../src/passthrough/job-call-observer.ts';
 import { ANNA } from '../support/app/jobs.ts';
 
 /** A submission with a body that has not been read yet. */
@@ -13,21 +13,21 @@ function submissionOf(body: object): IncomingMessage {
 
 /** Observes one submission whose answer has these bytes. */
 function submit(
-  observe: ReturnType<typeof createJobCallObserver>,
+  jobCalls: JobCallObserver,
   req: IncomingMessage,
   ...answer: readonly Buffer[]
 ): void {
-  const observer = observe({ req, res: {} as ServerResponse }, '/api/v2/jobs', ANNA);
+  const observer = jobCalls.observerFor({ req, res: {} as ServerResponse }, '/api/v2/jobs', ANNA);
   observer?.onRequest?.();
   observer?.onAnswer({ status: 201, coding: undefined, body: Readable.from(answer) });
 }
 
 test('of many submissions at a time, each workflow is copied', async () => {
   const onJobCall = vi.fn<(call: JobCall) => void>();
-  const observe = createJobCallObserver(onJobCall);
+  const jobCalls = new JobCallObserver(onJobCall);
   const answer = Buffer.from('{"id":"j","status":"queued"}');
   for (let seed = 0; seed < 100; seed++) {
-    submit(observe, submissionOf({ workflow: { 1: { inputs: { seed } } } }), answer);
+    submit(jobCalls, submissionOf({ workflow: { 1: { inputs: { seed } } } }), answer);
   }
   await expect.poll(() => onJobCall.mock.calls).toHaveLength(100);
   const seeds = onJobCall.mock.calls.map(

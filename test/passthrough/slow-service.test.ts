@@ -3,7 +3,7 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import Koa from 'koa';
 import { expect, onTestFinished, test } from 'vitest';
 import { createHttpServer, listen } from '../../src/http/server.ts';
-import { createPassThrough } from '../../src/passthrough/pass-through.ts';
+import { PassThrough } from '../../src/passthrough/pass-through.ts';
 import { silentLogger } from '../../src/observability/log.ts';
 import { dial, requestText } from '../support/clients/raw-socket.ts';
 import { startOrigin } from './origin.ts';
@@ -11,7 +11,7 @@ import { startOrigin } from './origin.ts';
 const BODY_IDLE_MS = 200;
 
 async function startFront(baseUrl: string, ...before: Koa.Middleware[]): Promise<number> {
-  const passThrough = createPassThrough({
+  const passThrough = new PassThrough({
     baseUrl,
     key: undefined,
     authenticate: async () => ({ user: 'local' }),
