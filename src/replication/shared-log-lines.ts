@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type RedisConnections, countSubscribers } from '../redis/redis.ts';
+import type { RedisSubscriber } from '../redis/redis-subscriber.ts';
 import type { Logger } from '../observability/log.ts';
 import type { LogEntry, LogPanel, SharedLog } from '../observability/log-panel.ts';
 import { completesWithin } from '../lib/completes-within.ts';
@@ -32,29 +33,68 @@ export function logChannel(channels: string): string {
   return `${channels}logs`;
 }
 
-/**
- * Opens the exchange of log lines between processes. All processes are subscribed to one channel, and each to a
- * channel of its own for answers. A process that starts asks the others for their subscriptions.
- */
+/** Opens the exchange of log lines between processes. */
 export async function openSharedLog(options: Options): Promise<SharedLog> {
-  const { links, instance, panel, log } = options;
-  const { commands, channels } = links;
-  const subscriber = links.subscriber();
-  const all = logChannel(channels);
-  const inbox = (of: string): string => `${channels}logs:${of}`;
-  const pendingRequests = new Map<string, (entries: Entries) => void>();
+  const sharedLog = new RedisSharedLog(options);
+  await sharedLog.join();
+  return sharedLog;
+}
 
-  function logFailure(error: unknown): void {
-    log.debug({ event: 'replication.log_failed', err: error }, 'could not share log lines');
+/**
+ * The exchange of log lines between processes. All processes are subscribed to one channel, and each to a channel of
+ * its own for answers. A process that starts asks the others for their subscriptions.
+ */
+class RedisSharedLog implements SharedLog {
+  readonly #options: Options;
+  readonly #subscriber: RedisSubscriber;
+  /** The channel of all processes. */
+  readonly #all: string;
+  readonly #pendingRequests = new Map<string, (entries: Entries) => void>();
+
+  constructor(options: Options) {
+    this.#options = options;
+    this.#subscriber = options.links.subscriber();
+    this.#all = logChannel(options.links.channels);
   }
 
-  /** Sends nothing while Redis is unreachable, because the messages would wait in memory. */
-  async function send(channel: string, message: Message): Promise<void> {
-    if (commands.status !== 'ready') return;
-    await commands.publish(channel, JSON.stringify({ ...message, from: instance }));
+  /** Subscribes to the channels, and asks the other processes for their subscriptions. */
+  async join(): Promise<void> {
+    const onMessage = (text: Buffer): void =>
+      this.#receive(JSON.parse(text.toString()) as Envelope);
+    // Subscriptions of other processes may have been missed.
+    this.#subscriber.onReconnect(() => void this.#sendToAll({ kind: 'join' }));
+    const names = [this.#all, this.#inbox(this.#options.instance)];
+    await Promise.all(names.map((name) => this.#subscriber.subscribe(name, onMessage)));
+    await this.#sendToAll({ kind: 'join' });
   }
 
-  function receive(envelope: Envelope): void {
+  subscribe(user: string, clientId: string): Promise<void> {
+    return this.#sendToAll({ kind: 'subscribe', user, clientId });
+  }
+
+  unsubscribe(user: string, clientId: string): Promise<void> {
+    return this.#sendToAll({ kind: 'unsubscribe', user, clientId });
+  }
+
+  publish(user: string, entries: Entries): void {
+    this.#trySend(this.#all, { kind: 'lines', user, entries });
+  }
+
+  async gather(user: string): Promise<Entries> {
+    const id = randomUUID();
+    const found: LogEntry[] = [];
+    const asked = this.#ask(user, id, (entries) => found.push(...entries)).catch(this.#logFailure);
+    await completesWithin(GATHER_TIMEOUT_MS, asked);
+    this.#pendingRequests.delete(id);
+    return found;
+  }
+
+  close(): void {
+    this.#subscriber.close();
+  }
+
+  #receive(envelope: Envelope): void {
+    const { instance, panel } = this.#options;
     const { from } = envelope;
     if (from === instance) return;
     switch (envelope.kind) {
@@ -64,56 +104,54 @@ export async function openSharedLog(options: Options): Promise<SharedLog> {
         return panel.remove(envelope.user, envelope.clientId);
       case 'join':
         for (const { user, clientId } of panel.subscriptions())
-          answer(from, { kind: 'subscribe', user, clientId });
+          this.#trySend(this.#inbox(from), { kind: 'subscribe', user, clientId });
         return;
       case 'lines':
         return void panel.send(envelope.user, envelope.entries);
       case 'ask':
         const { id, user } = envelope;
-        return answer(from, { kind: 'answer', id, entries: panel.ownLines(user) });
+        const entries = panel.ownLines(user);
+        return this.#trySend(this.#inbox(from), { kind: 'answer', id, entries });
       case 'answer':
-        return pendingRequests.get(envelope.id)?.(envelope.entries);
+        return this.#pendingRequests.get(envelope.id)?.(envelope.entries);
     }
   }
 
-  function answer(to: string, message: Message): void {
-    send(inbox(to), message).catch(logFailure);
-  }
-
-  async function sendToAll(message: Message): Promise<void> {
-    await completesWithin(GATHER_TIMEOUT_MS, send(all, message).catch(logFailure));
-  }
-
-  async function ask(user: string, id: string, onEntries: (entries: Entries) => void) {
-    let missing = (await countSubscribers(links, all)) - 1;
+  async #ask(user: string, id: string, onEntries: (entries: Entries) => void): Promise<void> {
+    let missing = (await countSubscribers(this.#options.links, this.#all)) - 1;
     const complete = createDeferred();
-    pendingRequests.set(id, (entries) => {
+    this.#pendingRequests.set(id, (entries) => {
       onEntries(entries);
       if (--missing === 0) complete.resolve();
     });
     if (missing <= 0) return;
-    await send(all, { kind: 'ask', user, id });
+    await this.#send(this.#all, { kind: 'ask', user, id });
     await complete.promise;
   }
 
-  const onMessage = (text: Buffer): void => receive(JSON.parse(text.toString()) as Envelope);
-  // Subscriptions of other processes may have been missed.
-  subscriber.onReconnect(() => void sendToAll({ kind: 'join' }));
-  await Promise.all([all, inbox(instance)].map((name) => subscriber.subscribe(name, onMessage)));
-  await sendToAll({ kind: 'join' });
+  async #sendToAll(message: Message): Promise<void> {
+    const sent = this.#send(this.#all, message).catch(this.#logFailure);
+    await completesWithin(GATHER_TIMEOUT_MS, sent);
+  }
 
-  return {
-    subscribe: (user, clientId) => sendToAll({ kind: 'subscribe', user, clientId }),
-    unsubscribe: (user, clientId) => sendToAll({ kind: 'unsubscribe', user, clientId }),
-    publish: (user, entries) => void send(all, { kind: 'lines', user, entries }).catch(logFailure),
-    async gather(user) {
-      const id = randomUUID();
-      const found: Entries[number][] = [];
-      const asked = ask(user, id, (entries) => found.push(...entries)).catch(logFailure);
-      await completesWithin(GATHER_TIMEOUT_MS, asked);
-      pendingRequests.delete(id);
-      return found;
-    },
-    close: () => subscriber.close(),
+  #trySend(channel: string, message: Message): void {
+    this.#send(channel, message).catch(this.#logFailure);
+  }
+
+  /** Sends nothing while Redis is unreachable, because the messages would wait in memory. */
+  async #send(channel: string, message: Message): Promise<void> {
+    const { links, instance } = this.#options;
+    if (links.commands.status !== 'ready') return;
+    await links.commands.publish(channel, JSON.stringify({ ...message, from: instance }));
+  }
+
+  /** The channel of one process. */
+  #inbox(instance: string): string {
+    return `${logChannel(this.#options.links.channels)}:${instance}`;
+  }
+
+  readonly #logFailure = (error: unknown): void => {
+    const event = 'replication.log_failed';
+    this.#options.log.debug({ event, err: error }, 'could not share log lines');
   };
 }
