@@ -11,7 +11,7 @@ import {
 } from './mark-fetched.ts';
 import type { PromptParts } from './take-over-prompt.ts';
 import type { PromptPorts } from './ports.ts';
-import { createResendLost } from './submit/resend-lost.ts';
+import { LostJobResender } from './submit/resend-lost.ts';
 import { Submissions } from './submit/submissions.ts';
 import { PromptTakeover } from './take-over.ts';
 
@@ -67,8 +67,8 @@ export class Prompts {
 
 function createParts(ports: PromptPorts): PromptParts {
   const jobCanceller = new JobCanceller(ports);
-  const follower: Follower = new Follower(ports, (...lost) => resendLost(...lost));
+  const follower: Follower = new Follower(ports, (...lost) => resender.resend(...lost));
   const submissions = new Submissions(ports, { follower, jobCanceller });
-  const resendLost = createResendLost(ports, submissions);
+  const resender = new LostJobResender(ports, submissions);
   return { follower, jobCanceller, submissions };
 }

@@ -1,3 +1,4 @@
+import type { PromptRow } from '../../ledger/ledger.ts';
 import { reached } from '../../lib/crash-point.ts';
 import { isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL } from '../../protocol/v2.ts';
@@ -7,6 +8,7 @@ import type { PromptPorts } from '../ports.ts';
 import { backoffMs } from '../submission-pace.ts';
 import type { Submissions } from './submissions.ts';
 import {
+  type SubmissionPlan,
   toStoredPlan,
   isSubmittedThroughV1,
   restorePlan,
@@ -22,55 +24,66 @@ const MAX_DROPS = 3;
 /** Services keep ended jobs for a day or more, so a job that is gone sooner never ended. */
 const MIN_RETENTION_MS = 20 * 60 * 60_000;
 
-export function createResendLost(ports: PromptPorts, submissions: Submissions): ResendLost {
-  const { jobs, frames, policy } = ports;
-  const { prompts } = ports.records;
-  const dropCounts = new WeakMap<LivePrompt, number>();
+/** Sends the prompts again whose jobs were lost before they started. */
+export class LostJobResender {
+  readonly #ports: PromptPorts;
+  readonly #submissions: Submissions;
+  readonly #dropCounts = new WeakMap<LivePrompt, number>();
 
-  /**
-   * Counts how often in a row the jobs of a prompt were lost before they were reported as queued.
-   */
-  function countDropped(prompt: LivePrompt, { lastQueuedAtMs }: LostJob): number {
-    const count = lastQueuedAtMs === undefined ? (dropCounts.get(prompt) ?? 0) + 1 : 0;
-    dropCounts.set(prompt, count);
-    return count;
+  constructor(ports: PromptPorts, submissions: Submissions) {
+    this.#ports = ports;
+    this.#submissions = submissions;
   }
 
-  function mayHaveBegun(prompt: LivePrompt, { job, lastQueuedAtMs }: LostJob): boolean {
-    const { status, hasEvidence, startedAtMs } = prompt;
+  readonly resend: ResendLost = async (prompt, lost) => {
+    const { traits } = this.#ports.policy;
+    if (!traits.isService || prompt.cancelRequested || this.#mayHaveBegun(prompt, lost))
+      return 'final';
+    const row = await this.#ports.records.prompts.get(prompt.key);
+    if (!row || row.jobId === null || row.startedAtMs !== null || !isSubmittedThroughV1(row))
+      return 'final';
+    const lastPlan = restorePlan(row, prompt.caller);
+    if (lastPlan.lacksSecrets) return 'final';
+    if (!(await this.#isJobGone(prompt, row.jobId))) return 'not yet';
+    if (this.#countDropped(prompt, lost) > MAX_DROPS) return 'final';
+    await this.#sendAgain(prompt, row, withNewKey(lastPlan));
+    return 'sent';
+  };
+
+  #mayHaveBegun(prompt: LivePrompt, { job, lastQueuedAtMs }: LostJob): boolean {
+    const { status, hasEvidence, startedAtMs, createdAtMs } = prompt;
     if (status !== 'queued' || hasEvidence || startedAtMs !== null) return true;
     if (job && (job.started_at !== null || job.outputs.length > 0)) return true;
-    return policy.clock.now() - (lastQueuedAtMs ?? prompt.createdAtMs) > MIN_RETENTION_MS;
+    return this.#ports.policy.clock.now() - (lastQueuedAtMs ?? createdAtMs) > MIN_RETENTION_MS;
   }
 
   /** Cancels the old job, so that it cannot run beside the new one. True when it is gone. */
-  async function isJobGone(prompt: LivePrompt, jobId: string): Promise<boolean> {
-    const cancelled = await jobs.api.cancel(prompt.caller, jobId);
+  async #isJobGone(prompt: LivePrompt, jobId: string): Promise<boolean> {
+    const cancelled = await this.#ports.jobs.api.cancel(prompt.caller, jobId);
     if (!cancelled.ok) return isGone(cancelled.error);
     const { status } = cancelled.value;
     return IS_TERMINAL[status] && status !== 'succeeded';
   }
 
-  return async (prompt, lost) => {
-    if (!policy.traits.isService || prompt.cancelRequested || mayHaveBegun(prompt, lost))
-      return 'final';
-    const row = await prompts.get(prompt.key);
-    if (!row || row.jobId === null || row.startedAtMs !== null || !isSubmittedThroughV1(row))
-      return 'final';
-    const lastPlan = restorePlan(row, prompt.caller);
-    if (lastPlan.lacksSecrets) return 'final';
-    if (!(await isJobGone(prompt, row.jobId))) return 'not yet';
-    if (countDropped(prompt, lost) > MAX_DROPS) return 'final';
-    const plan = withNewKey(lastPlan);
+  /**
+   * Counts how often in a row the jobs of a prompt were lost before they were reported as queued.
+   */
+  #countDropped(prompt: LivePrompt, { lastQueuedAtMs }: LostJob): number {
+    const count = lastQueuedAtMs === undefined ? (this.#dropCounts.get(prompt) ?? 0) + 1 : 0;
+    this.#dropCounts.set(prompt, count);
+    return count;
+  }
+
+  async #sendAgain(prompt: LivePrompt, row: PromptRow, plan: SubmissionPlan): Promise<void> {
+    const { records, frames, policy } = this.#ports;
     const waiting = { state: 'outbox', jobId: null, ...toStoredPlan(plan) } as const;
-    await prompts.update(prompt.key, 'live', waiting);
+    await records.prompts.update(prompt.key, 'live', waiting);
     reached('after-detach');
-    const { promptId } = prompt;
-    const facts = { event: 'prompt.resent', user: row.user, promptId, jobId: row.jobId };
+    const { user, jobId } = row;
+    const facts = { event: 'prompt.resent', user, promptId: prompt.promptId, jobId };
     frames.log.warn(facts, 'the job service lost a queued prompt; sending it again');
     frames.livePrompts.clearJob(prompt);
     const waitMs = backoffMs(policy.pace, newKeyCount(plan) - 1);
-    await submissions.continue({ prompt, plan, state: 'outbox', waitMs });
-    return 'sent';
-  };
+    await this.#submissions.continue({ prompt, plan, state: 'outbox', waitMs });
+  }
 }
