@@ -40,37 +40,12 @@ export type Mounts = {
 export function v1Routes(services: Services, { frontend }: Mounts): readonly V1Route[] {
   const { bodies, prompts, upstream, observers, config } = services;
   const { ledger, files } = services.storage;
-  const { live, life, counter } = prompts;
-  const { cancel, markFetched, acceptor } = life;
   return [
-    // When these answer, the live prompts show everything that this user did before, in any
-    // process.
-    ...whenReady(life.whenCurrent, [
-      ...promptRoutes({
-        acceptor,
-        livePrompts: live,
-        ledger,
-        counter,
-        bodies,
-        clock: monotonicClock,
-        onSubmission(caller, promptId) {
-          observers.causes.causeOf(caller).promptId = promptId;
-          observers.trafficRecorder.submission(caller, promptId);
-        },
-      }),
-      ...queueRoutes({
-        livePrompts: live,
-        ledger,
-        cancel,
-        bodies,
-        forgetResults: upstream.runner.forgetResults,
-      }),
-      ...jobRoutes({ cancel, ledger, livePrompts: live, bodies, markFetched }),
-    ]),
+    ...promptAndJobRoutes(services),
     // A result that is fetched here is not sent to late sockets of any process.
     ...whenReady(
       (user) => prompts.eventLog.followUser(user),
-      historyRoutes({ ledger, bodies, markFetched }),
+      historyRoutes({ ledger, bodies, markFetched: prompts.life.markFetched }),
     ),
     ...fileRoutes(files.routes),
     ...assetRoutes(
@@ -94,6 +69,36 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
       logs: observers.logPanel,
     }),
   ];
+}
+
+/** When these answer, the live prompts show everything that this user did before, in any process. */
+function promptAndJobRoutes(services: Services): readonly V1Route[] {
+  const { bodies, upstream, observers } = services;
+  const { ledger } = services.storage;
+  const { live: livePrompts, life, counter } = services.prompts;
+  const { cancel, markFetched, acceptor } = life;
+  return whenReady(life.whenCurrent, [
+    ...promptRoutes({
+      acceptor,
+      livePrompts,
+      ledger,
+      counter,
+      bodies,
+      clock: monotonicClock,
+      onSubmission(caller, promptId) {
+        observers.causes.causeOf(caller).promptId = promptId;
+        observers.trafficRecorder.submission(caller, promptId);
+      },
+    }),
+    ...queueRoutes({
+      livePrompts,
+      ledger,
+      cancel,
+      bodies,
+      forgetResults: upstream.runner.forgetResults,
+    }),
+    ...jobRoutes({ cancel, ledger, livePrompts, bodies, markFetched }),
+  ]);
 }
 
 /** The recorder of a traced session, and routes that authenticate their callers themselves, or serve all of them. */
@@ -131,15 +136,41 @@ function openConsole(
   services: Services,
   jobQueueReason: (jobId: string | null) => Promise<JobQueueReason>,
 ): Koa.Middleware {
-  const { config, auth, prompts, upstream } = services;
+  const { config, auth, upstream } = services;
   const { ledger, store } = services.storage;
   const access = { authenticate: auth.authenticate, checkOperator: createOperatorCheck(config) };
-  const consoleServices = {
+  const shared = sharedByConsole(services);
+  const { trafficRecorder, secrets, figures } = services.observers;
+  const processes = createProcessCounts(store.links, shared);
+  return consoleRoutes(access, {
+    ...jobHandlers({ ...shared, jobQueueReason }),
+    ...trafficHandlers({
+      store: trafficRecorder.store,
+      secrets,
+      countServers: processes.countServers,
+    }),
+    ...serverHandlers({
+      ...shared,
+      config,
+      figures,
+      assets: ledger.assets,
+      discovered: upstream.runner.discovered,
+      processes,
+    }),
+    ...clientsHandlers({
+      calls: ledger.calls,
+      usageCounter: services.migration.usageCounter,
+    }),
+  });
+}
+
+/** The services of the console's routes for jobs and for the operator. */
+function sharedByConsole({ config, auth, prompts, upstream, storage }: Services) {
+  return {
     addresses: auth.addresses,
-    prompts: ledger.prompts,
+    prompts: storage.ledger.prompts,
     livePrompts: prompts.live,
     jobs: upstream.runner.jobs,
-    jobQueueReason,
     now: Date.now,
     whenCurrent: (user: string) => prompts.life.whenCurrent(user),
     facts: {
@@ -149,28 +180,4 @@ function openConsole(
       needs_token: config.localToken !== undefined,
     },
   };
-  const { trafficRecorder, secrets, figures } = services.observers;
-  const processes = createProcessCounts(store.links, consoleServices);
-  return consoleRoutes(access, {
-    ...jobHandlers(consoleServices),
-    ...trafficHandlers({
-      ...consoleServices,
-      store: trafficRecorder.store,
-      secrets,
-      countServers: processes.countServers,
-    }),
-    ...serverHandlers({
-      ...consoleServices,
-      config,
-      figures,
-      assets: ledger.assets,
-      discovered: upstream.runner.discovered,
-      processes,
-    }),
-    ...clientsHandlers({
-      ...consoleServices,
-      calls: ledger.calls,
-      usageCounter: services.migration.usageCounter,
-    }),
-  });
 }

@@ -34,17 +34,16 @@ export type RunningServer = {
   close(): Promise<void>;
 };
 
+type StartOptions = NodeLibrary & Pick<ServerOptions, 'sessionRecorder'>;
+
 /** Builds the services and opens the server. */
 export async function startServer(
   config: Config,
   log: Logger,
-  { sessionRecorder, ...nodeLibrary }: NodeLibrary & Pick<ServerOptions, 'sessionRecorder'> = {
-    nodes: ALL_NODES,
-  },
+  { sessionRecorder, ...nodeLibrary }: StartOptions = { nodes: ALL_NODES },
 ): Promise<RunningServer> {
   const services = await openServices(config, { log, nodeLibrary, sessionRecorder });
-  const { prompts, upstream, storage, observers } = services;
-  const { sockets } = prompts;
+  const { prompts, upstream, storage } = services;
   let isStopping = false;
   const mounts: Mounts = {
     frontend: openFrontend(config, upstream.definitions),
@@ -58,7 +57,9 @@ export async function startServer(
   acceptSockets(server, services);
   const changesUnderWay = countChanges(server);
   const port = await listen(server, config);
-  const stopAnnouncing = services.migration.deprecation.startAnnouncing(sockets.notifyClients);
+  const stopAnnouncing = services.migration.deprecation.startAnnouncing(
+    prompts.sockets.notifyClients,
+  );
   logStart(log, services, port);
   upstream.runner.start();
   upstream.definitions.start();
@@ -70,12 +71,7 @@ export async function startServer(
       isStopping = true;
       await delay(config.shutdownDelayMs);
       stopAnnouncing();
-      await stopListening(server);
-      observers.logPanel.close();
-      observers.trafficRecorder.close();
-      observers.figures.close();
-      sockets.close();
-      await untilAnswered(server, changesUnderWay);
+      await stopServing(server, services, changesUnderWay);
       await closeServices(services, mounts);
       server.closeAllConnections();
     },
@@ -164,6 +160,20 @@ function logStart(log: Logger, { config, storage }: Services, port: number): voi
     upstream: upstreamName(config.upstream),
   };
   log.info(fields, 'listening');
+}
+
+/** Accepts no calls any more, closes the sockets, and waits for the calls in progress. */
+async function stopServing(
+  server: Server,
+  { observers, prompts }: Services,
+  changesUnderWay: () => number,
+): Promise<void> {
+  await stopListening(server);
+  observers.logPanel.close();
+  observers.trafficRecorder.close();
+  observers.figures.close();
+  prompts.sockets.close();
+  await untilAnswered(server, changesUnderWay);
 }
 
 /**

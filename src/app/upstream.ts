@@ -196,6 +196,14 @@ async function openRemote(
     log,
     now: Date.now,
   });
+  return remoteRunner(remote, uploadCopies, (user) => key === undefined && user !== LOCAL_USER);
+}
+
+function remoteRunner(
+  remote: RemoteJobs,
+  uploadCopies: UploadCopies,
+  needsCredential: JobRunner['needsCredential'],
+): JobRunner {
   return {
     jobs: uploadCopies.jobs,
     reupload: (caller, file) => uploadCopies.reupload(caller, file),
@@ -204,7 +212,7 @@ async function openRemote(
     acceptsCaller: (caller) => remote.acceptsCaller(caller),
     openStreams: () => remote.capabilities().openStreams,
     discovered: () => remote.capabilities(),
-    needsCredential: (user) => key === undefined && user !== LOCAL_USER,
+    needsCredential,
     start: () => {},
     async close() {
       await uploadCopies.copiesStored();
