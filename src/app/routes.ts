@@ -19,7 +19,8 @@ import { type V1Route, whenReady } from '../v1/routes.ts';
 import { plainSocketRoutes } from '../v1/upgrade.ts';
 import { mountEmbeddedV2 } from './mount-v2.ts';
 import { createJobQueueReason, neededParts } from './readiness.ts';
-import { type Services, featuresOf } from './services.ts';
+import type { Services } from './services.ts';
+import { featuresOf } from './sockets.ts';
 import { createOperatorCheck } from '../auth/operator.ts';
 import { consoleRoutes, jobHandlers } from '../console/console-routes.ts';
 import { trafficHandlers } from '../console/traffic-routes.ts';
@@ -87,7 +88,7 @@ function promptAndJobRoutes(services: Services): readonly V1Route[] {
       clock: monotonicClock,
       onSubmission(caller, promptId) {
         observers.causes.causeOf(caller).promptId = promptId;
-        observers.trafficRecorder.submission(caller, promptId);
+        observers.traffic.recorder.submission(caller, promptId);
       },
     }),
     ...queueRoutes({
@@ -140,12 +141,12 @@ function openConsole(
   const { ledger, store } = services.storage;
   const access = { authenticate: auth.authenticate, checkOperator: createOperatorCheck(config) };
   const shared = sharedByConsole(services);
-  const { trafficRecorder, secrets, figures } = services.observers;
+  const { traffic, secrets, figures } = services.observers;
   const processes = createProcessCounts(store.links, shared);
   return consoleRoutes(access, {
     ...jobHandlers({ ...shared, jobQueueReason }),
     ...trafficHandlers({
-      store: trafficRecorder.store,
+      store: traffic.recorder.store,
       secrets,
       countServers: processes.countServers,
     }),

@@ -82,7 +82,7 @@ function createServer(services: Services, mounts: Mounts): Server {
   const { config, auth, observers, prompts } = services;
   const serve = createKoaApp(services, mounts);
   const recordAndServe: RequestListener = (request, response) => {
-    observers.trafficRecorder.beginCall(request, response);
+    observers.traffic.recorder.beginCall(request, response);
     serve(request, response);
   };
   return createHttpServer(auth.prefix.before(recordAndServe), {
@@ -95,16 +95,16 @@ function createServer(services: Services, mounts: Mounts): Server {
 
 function createKoaApp(services: Services, mounts: Mounts): RequestListener {
   const { config, auth, storage } = services;
-  const { causes, metrics, log, tracing, trafficLog, trafficRecorder } = services.observers;
+  const { causes, metrics, log, tracing, traffic } = services.observers;
   const { frontend } = mounts;
   const app = createApp({
     auth,
     observer: {
       causes,
-      onCaller: (request, caller) => trafficRecorder.identify(request, caller),
+      onCaller: (request, caller) => traffic.recorder.identify(request, caller),
       onAnswered(call, request) {
-        trafficLog?.httpCall(call);
-        trafficRecorder.answered(call, request);
+        traffic.log?.httpCall(call);
+        traffic.recorder.answered(call, request);
       },
       middleware: [metrics.count, ...(tracing ? [tracing.requests] : [])],
     },
@@ -124,7 +124,7 @@ function createKoaApp(services: Services, mounts: Mounts): RequestListener {
 function acceptSockets(server: Server, services: Services): void {
   const { config, auth, prompts } = services;
   const { deprecation, sessionRecorder } = services.migration;
-  const { log, metrics, trafficRecorder } = services.observers;
+  const { log, metrics, traffic } = services.observers;
   const { life, sockets: hub } = prompts;
   const upgrade = createUpgrade({
     hub,
@@ -141,7 +141,7 @@ function acceptSockets(server: Server, services: Services): void {
     limits: config,
     onUpgrade(status, request) {
       metrics.onUpgrade(status);
-      trafficRecorder.upgraded(status, request, auth.identify(request)?.user);
+      traffic.recorder.upgraded(status, request, auth.identify(request)?.user);
     },
   });
   onWebSocket(server, (request, socket, head) => {
@@ -170,7 +170,7 @@ async function stopServing(
 ): Promise<void> {
   await stopListening(server);
   observers.logPanel.close();
-  observers.trafficRecorder.close();
+  observers.traffic.recorder.close();
   observers.figures.close();
   prompts.sockets.close();
   await untilAnswered(server, changesUnderWay);

@@ -27,7 +27,7 @@ export type UpstreamServices = {
   readonly definitions: OpenDefinitions;
 };
 
-type PortObservers = {
+export type PortObservers = {
   readonly causes: CallCauses;
   /** Get the v2 calls that v1 calls become. */
   readonly subscribers: readonly PortSubscriber[];
