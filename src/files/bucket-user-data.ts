@@ -37,73 +37,93 @@ export function createBucketUserData({
   readonly objects: ObjectStore;
   readonly quotaBytes: number;
 }): UserDataStore {
-  const folderFor = (user: string): string => `${ROOT}${folderNameOf(user)}`;
-  const keyOf = (user: string, path: string): string => `${folderFor(user)}/${path}`;
-
-  async function hasObjects(prefix: string): Promise<boolean> {
-    for await (const _object of objects.list(prefix)) return true;
-    return false;
-  }
-
-  async function look(user: string, path: string): Promise<PathStatus> {
-    const key = path === '' ? folderFor(user) : keyOf(user, path);
-    const found = path === '' ? undefined : await objects.stat(key);
-    if (found) return { kind: 'file', path: key, stats: statsOf(found) };
-    if (await hasObjects(`${key}/`)) return { kind: 'folder', path: key };
-    const parents = path.split('/').slice(0, -1);
-    for (let depth = 1; depth <= parents.length; depth += 1) {
-      const parent = keyOf(user, parents.slice(0, depth).join('/'));
-      if (await objects.stat(parent)) return { kind: 'blocked', path: key };
-    }
-    return { kind: 'absent', path: key };
-  }
-
-  async function fileAt(key: string): Promise<PathStatus | Unchanged> {
-    const found = await objects.stat(key);
-    return found ? { kind: 'file', path: key, stats: statsOf(found) } : 'absent';
-  }
-
   const place: UserDataPlace = {
     folderFor,
-    look,
+    look: (user, path) => look(objects, user, path),
     content: (user, path) => objects.open(keyOf(user, path)),
-    async list(user, path, { depth }) {
-      const prefix = path === '' ? `${folderFor(user)}/` : `${keyOf(user, path)}/`;
-      const entries = new Map<string, FolderEntry>();
-      for await (const { key, ...found } of objects.list(prefix)) {
-        const below = key.slice(prefix.length);
-        if (below === '' || below.endsWith('/')) continue;
-        for (const entry of entriesOf(below, statsOf(found)))
-          if (depth === 'all' || !entry.path.includes('/')) entries.set(entry.path, entry);
-      }
-      return [...entries.values()].toSorted((a, b) => (a.path < b.path ? -1 : 1));
-    },
-    async count(user) {
-      let bytes = 0;
-      let entries = 0;
-      for await (const { sizeBytes } of objects.list(`${folderFor(user)}/`)) {
-        bytes += sizeBytes;
-        entries += 1;
-      }
-      return { bytes, entries };
-    },
+    list: (user, path, { depth }) => list(objects, prefixOf(user, path), depth),
+    count: (user) => count(objects, prefixOf(user, '')),
     entriesOf: () => 1,
     async put(file, key, { overwrite }) {
       if (file.sizeBytes > CONDITIONAL_BYTES) await objects.putFile(key, file);
       else if (!(await objects.put(key, await readFile(file.path), { onlyNew: !overwrite })))
         return 'exists';
-      return await fileAt(key);
+      return await fileAt(objects, key);
     },
     async move(from, to) {
-      if (from === to) return await fileAt(to);
+      if (from === to) return await fileAt(objects, to);
       // The copy comes first, so a crash in between leaves both files.
       if (!(await objects.copy(from, to))) return 'absent';
       await objects.remove(from);
-      return await fileAt(to);
+      return await fileAt(objects, to);
     },
     remove: (key) => objects.remove(key).then(() => true),
   };
   return storeIn(place, quotaBytes);
+}
+
+function folderFor(user: string): string {
+  return `${ROOT}${folderNameOf(user)}`;
+}
+
+function keyOf(user: string, path: string): string {
+  return `${folderFor(user)}/${path}`;
+}
+
+/** The prefix of the keys below a folder. The path of a user's own folder is empty. */
+function prefixOf(user: string, path: string): string {
+  return path === '' ? `${folderFor(user)}/` : `${keyOf(user, path)}/`;
+}
+
+async function look(objects: ObjectStore, user: string, path: string): Promise<PathStatus> {
+  const key = path === '' ? folderFor(user) : keyOf(user, path);
+  const found = path === '' ? undefined : await objects.stat(key);
+  if (found) return { kind: 'file', path: key, stats: statsOf(found) };
+  if (await hasObjects(objects, `${key}/`)) return { kind: 'folder', path: key };
+  const parents = path.split('/').slice(0, -1);
+  for (let depth = 1; depth <= parents.length; depth += 1) {
+    const parent = keyOf(user, parents.slice(0, depth).join('/'));
+    if (await objects.stat(parent)) return { kind: 'blocked', path: key };
+  }
+  return { kind: 'absent', path: key };
+}
+
+async function hasObjects(objects: ObjectStore, prefix: string): Promise<boolean> {
+  for await (const _object of objects.list(prefix)) return true;
+  return false;
+}
+
+async function fileAt(objects: ObjectStore, key: string): Promise<PathStatus | Unchanged> {
+  const found = await objects.stat(key);
+  return found ? { kind: 'file', path: key, stats: statsOf(found) } : 'absent';
+}
+
+async function list(
+  objects: ObjectStore,
+  prefix: string,
+  depth: 'this folder' | 'all',
+): Promise<readonly FolderEntry[]> {
+  const entries = new Map<string, FolderEntry>();
+  for await (const { key, ...found } of objects.list(prefix)) {
+    const below = key.slice(prefix.length);
+    if (below === '' || below.endsWith('/')) continue;
+    for (const entry of entriesOf(below, statsOf(found)))
+      if (depth === 'all' || !entry.path.includes('/')) entries.set(entry.path, entry);
+  }
+  return [...entries.values()].toSorted((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+async function count(
+  objects: ObjectStore,
+  prefix: string,
+): Promise<{ readonly bytes: number; readonly entries: number }> {
+  let bytes = 0;
+  let entries = 0;
+  for await (const { sizeBytes } of objects.list(prefix)) {
+    bytes += sizeBytes;
+    entries += 1;
+  }
+  return { bytes, entries };
 }
 
 /** Yields a file and the folders that it is in. */

@@ -58,54 +58,61 @@ export function storeIn(place: UserDataPlace, quotaBytes: number): UserDataStore
   // Changes of one user are made one after the other. Other processes may still change the files
   // meanwhile.
   const inUserOrder = createKeyedMutex();
-
-  type Write = { readonly path: string; readonly how: Overwrite; readonly bytes: number };
-
-  /** Writes the file if nothing is in the way and there is space. */
-  async function write(
-    user: string,
-    { path, how, bytes }: Write,
-    act: (to: string) => Written,
-  ): Written {
-    const target = await place.look(user, path);
-    const refusal = refusalFor(target, how);
-    if (refusal) return refusal;
-    const replacedBytes = target.kind === 'file' ? target.stats.size : 0;
-    // Counted each time: other processes may change the files.
-    const used = await place.count(user);
-    const isFull =
-      used.bytes + bytes - replacedBytes > quotaBytes ||
-      used.entries + place.entriesOf(path) > MAX_USER_ENTRIES;
-    if (isFull) return 'full';
-    try {
-      return await act(target.path);
-    } catch (error) {
-      if (isStorageFull(error)) return 'full';
-      throw error;
-    }
-  }
-
-  async function move(user: string, from: string, to: string, how: Overwrite): Written {
-    const source = await place.look(user, from);
-    if (source.kind !== 'file') return noFile(source);
-    return write(user, { path: to, how, bytes: 0 }, (path) => place.move(source.path, path, how));
-  }
-
-  async function remove(user: string, path: string): Promise<Unchanged | undefined> {
-    const target = await place.look(user, path);
-    if (target.kind !== 'file') return noFile(target);
-    return (await place.remove(target.path)) ? undefined : 'absent';
-  }
-
+  const quota = { place, quotaBytes };
   return {
     ...place,
     put: (user, path, file, how) =>
       inUserOrder(user, () =>
-        write(user, { path, how, bytes: file.sizeBytes }, (to) => place.put(file, to, how)),
+        write(quota, { user, path, how, bytes: file.sizeBytes }, (to) => place.put(file, to, how)),
       ),
-    move: (user, ...more) => inUserOrder(user, () => move(user, ...more)),
-    remove: (user, path) => inUserOrder(user, () => remove(user, path)),
+    move: (user, from, to, how) =>
+      inUserOrder(user, async () => {
+        const source = await place.look(user, from);
+        if (source.kind !== 'file') return noFile(source);
+        return write(quota, { user, path: to, how, bytes: 0 }, (path) =>
+          place.move(source.path, path, how),
+        );
+      }),
+    remove: (user, path) =>
+      inUserOrder(user, async () => {
+        const target = await place.look(user, path);
+        if (target.kind !== 'file') return noFile(target);
+        return (await place.remove(target.path)) ? undefined : 'absent';
+      }),
   };
+}
+
+type Quota = { readonly place: UserDataPlace; readonly quotaBytes: number };
+
+type Write = {
+  readonly user: string;
+  readonly path: string;
+  readonly how: Overwrite;
+  readonly bytes: number;
+};
+
+/** Writes the file if nothing is in the way and there is space. */
+async function write(
+  { place, quotaBytes }: Quota,
+  { user, path, how, bytes }: Write,
+  act: (to: string) => Written,
+): Written {
+  const target = await place.look(user, path);
+  const refusal = refusalFor(target, how);
+  if (refusal) return refusal;
+  const replacedBytes = target.kind === 'file' ? target.stats.size : 0;
+  // Counted each time: other processes may change the files.
+  const used = await place.count(user);
+  const isFull =
+    used.bytes + bytes - replacedBytes > quotaBytes ||
+    used.entries + place.entriesOf(path) > MAX_USER_ENTRIES;
+  if (isFull) return 'full';
+  try {
+    return await act(target.path);
+  } catch (error) {
+    if (isStorageFull(error)) return 'full';
+    throw error;
+  }
 }
 
 /** Stores files of users below one folder. */
