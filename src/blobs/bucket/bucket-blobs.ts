@@ -8,7 +8,7 @@ import { createHasher } from '../../lib/hash.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
 import { readAtMost } from '../../lib/read-at-most.ts';
 import { BLOB_HASH, blobPath, hashOfAside, hexOf } from '../blob-paths.ts';
-import type { Blobs } from '../blobs.ts';
+import type { AsideBlobs, BlobMarkers, BlobReads, Blobs } from '../blobs.ts';
 import type { Objects } from './objects.ts';
 
 /**
@@ -31,26 +31,48 @@ const NOTHING = new Uint8Array();
  * `jobObjects` are the same objects, for jobs: their calls are repeated for longer.
  */
 export function createBucketBlobs(objects: Objects, jobObjects: Objects, clock: TimeSource): Blobs {
-  const markRecorded = (hash: string): Promise<void> => objects.remove(markerKey(hash));
-
-  /**
-   * Stores bytes once. Existing bytes without a record may belong to another ledger, so this one
-   * must never remove them.
-   */
-  async function storeOnce(into: Objects, file: SpooledFile): Promise<void> {
-    const key = blobPath(file.hash);
-    const found = await into.stat(key);
-    if (found === undefined) await into.put(markerKey(file.hash), NOTHING);
-    if (found?.sizeBytes !== file.sizeBytes) await into.putFile(key, file);
-    await rm(file.path, { force: true });
-  }
-
   return {
-    markRecorded,
-    markUnrecorded: async (hash) => void (await objects.put(markerKey(hash), NOTHING)),
     moveIntoPlace: (file) => storeOnce(objects, file),
     put: (file) => storeOnce(jobObjects, file),
     sync: async () => {},
+    async remove(hash) {
+      await objects.remove(blobPath(hash));
+      await objects.remove(markerKey(hash));
+    },
+    removeAbandoned: () => objects.abortUploads(clock.now() - ABANDONED_AFTER_MS),
+    ...createMarkers(objects),
+    ...createReads(objects, jobObjects),
+    ...createAside(objects),
+  };
+}
+
+/**
+ * Stores bytes once. Existing bytes without a record may belong to another ledger, so this one
+ * must never remove them.
+ */
+async function storeOnce(into: Objects, file: SpooledFile): Promise<void> {
+  const key = blobPath(file.hash);
+  const found = await into.stat(key);
+  if (found === undefined) await into.put(markerKey(file.hash), NOTHING);
+  if (found?.sizeBytes !== file.sizeBytes) await into.putFile(key, file);
+  await rm(file.path, { force: true });
+}
+
+function createMarkers(objects: Objects): BlobMarkers {
+  return {
+    markRecorded: (hash) => objects.remove(markerKey(hash)),
+    markUnrecorded: async (hash) => void (await objects.put(markerKey(hash), NOTHING)),
+    async *listUnrecorded() {
+      for await (const { key, modifiedAtMs } of objects.list(FOLDERS.markers)) {
+        const hash = `blake3:${key.slice(FOLDERS.markers.length)}`;
+        if (BLOB_HASH.test(hash)) yield { hash, sinceMs: modifiedAtMs };
+      }
+    },
+  };
+}
+
+function createReads(objects: Objects, jobObjects: Objects): BlobReads {
+  return {
     sizeOf: async (hash) => (await objects.stat(blobPath(hash)))?.sizeBytes,
     open: (hash, range) =>
       range ? objects.open(blobPath(hash), range) : openVerified(objects, hash),
@@ -66,16 +88,6 @@ export function createBucketBlobs(objects: Objects, jobObjects: Objects, clock: 
       await pipeline(stream, createWriteStream(path, { flags: 'wx', mode: 0o600 }));
       return true;
     },
-    async remove(hash) {
-      await objects.remove(blobPath(hash));
-      await markRecorded(hash);
-    },
-    async *listUnrecorded() {
-      for await (const { key, modifiedAtMs } of objects.list(FOLDERS.markers)) {
-        const hash = `blake3:${key.slice(FOLDERS.markers.length)}`;
-        if (BLOB_HASH.test(hash)) yield { hash, sinceMs: modifiedAtMs };
-      }
-    },
     async *list() {
       for await (const { key, sizeBytes, modifiedAtMs } of objects.list(FOLDERS.blobs)) {
         const hash = `blake3:${key.slice(FOLDERS.blobs.length + 3)}`;
@@ -83,6 +95,12 @@ export function createBucketBlobs(objects: Objects, jobObjects: Objects, clock: 
           yield { hash, sizeBytes, modifiedAtMs, placedAtMs: modifiedAtMs };
       }
     },
+    linkTo: (hash, headers) => objects.link(blobPath(hash), headers),
+  };
+}
+
+function createAside(objects: Objects): AsideBlobs {
+  return {
     async setAside(hash) {
       const name = `${hexOf(hash)}.${randomUUID()}`;
       // S3 cannot rename. The object is copied before it is deleted, so that its bytes always
@@ -104,8 +122,6 @@ export function createBucketBlobs(objects: Objects, jobObjects: Objects, clock: 
         yield { name, hash: hashOfAside(name), sinceMs: modifiedAtMs };
       }
     },
-    removeAbandoned: () => objects.abortUploads(clock.now() - ABANDONED_AFTER_MS),
-    linkTo: (hash, headers) => objects.link(blobPath(hash), headers),
   };
 }
 
