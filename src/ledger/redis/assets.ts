@@ -3,14 +3,14 @@ import type { AssetStore, KeyStore } from '../ledger.ts';
 import { RECORD_KINDS } from '../records.ts';
 import { FILES } from './files.ts';
 import { type LedgerConnection, joinKey } from './connection.ts';
-import { createTable, newToken } from './table.ts';
+import { Table, newToken } from './table.ts';
 
 /** The asset records of the embedded engine; the bytes are files of their own. */
 export function assetStore(connection: LedgerConnection): AssetStore {
-  const table = createTable(connection, 'assets');
+  const table = new Table(connection, 'assets');
   const lua = connection.scripts('assets', { insert, remove });
   const { paths } = connection.scripts('asset-lists', { paths: PATHS }, 'read');
-  const keys = createTable(connection, 'assetKeys');
+  const keys = new Table(connection, 'assetKeys');
   const { prefix, read, redis } = connection;
   return {
     async insert(row, key) {
@@ -19,7 +19,7 @@ export function assetStore(connection: LedgerConnection): AssetStore {
       const args = [row.id, newToken(), keyId, ...keyFields, ...table.fields(row)];
       return (await lua.insert<number>(...args)) === 1;
     },
-    get: table.get,
+    get: (id) => table.get(id),
     byHash: (user, hash) => table.first(`assets:hash:${joinKey(user, hash)}`),
     byFilePath: (user, filePath) => table.last(`assets:path:${joinKey(user, filePath)}`),
     ofJob: (jobId) => table.listed(`assets:job:${jobId}`),
@@ -27,7 +27,7 @@ export function assetStore(connection: LedgerConnection): AssetStore {
       const found = await paths<Buffer[]>(user, start);
       return found.map((member) => member.subarray(0, member.lastIndexOf(0)).toString());
     },
-    expiredBy: table.expiredBy,
+    expiredBy: (nowMs) => table.expiredBy(nowMs),
     oldest: async (limit) => (limit <= 0 ? [] : await table.numbered('assets:age', limit - 1)),
     remove: (id) => lua.remove(id),
     countByHash: (hash) => read(() => redis.scard(`${prefix}assets:same:${hash}`)),
@@ -92,8 +92,8 @@ return call('ZRANGEBYLEX', P .. 'assets:outputs:' .. ARGV[1], '[' .. ARGV[2],
 /** Single-use idempotency keys, of jobs and of assets. */
 export function keyStore(connection: LedgerConnection): KeyStore {
   const lua = connection.scripts('keys', { put, expire });
-  const assetKeys = createTable(connection, 'assetKeys');
-  const jobKeys = createTable(connection, 'jobKeys');
+  const assetKeys = new Table(connection, 'assetKeys');
+  const jobKeys = new Table(connection, 'jobKeys');
   return {
     async put(kind, row) {
       const { user, key, claimedAtMs } = row;

@@ -1,10 +1,10 @@
 import type { CallCount, CallStore } from '../ledger.ts';
 import type { LedgerConnection } from './connection.ts';
-import { createTable, newToken } from './table.ts';
+import { Table, newToken } from './table.ts';
 
 /** Counts of v1 calls by client. */
 export function callCountStore(connection: LedgerConnection): CallStore {
-  const table = createTable(connection, 'calls');
+  const table = new Table(connection, 'calls');
   const lua = connection.scripts('calls', { add, expire });
   const valuesOf = (row: CallCount) => table.names.map((name) => row[name]);
   return {

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { FilePlace, FileRow, FileStore, LabelStore } from '../ledger.ts';
 import { type LedgerConnection, idsOf, joinKey } from './connection.ts';
-import { createTable, newToken } from './table.ts';
+import { Table, newToken } from './table.ts';
 
 /** A list of files and its version. Each change of the list increases the version. */
 type CachedList = { readonly version: string | null; readonly rows: readonly FileRow[] };
@@ -11,7 +11,7 @@ const MAX_CACHED_FILES = 100_000;
 
 /** v1 file names and the assets behind them. */
 export function fileStore(connection: LedgerConnection): FileStore {
-  const table = createTable(connection, 'files');
+  const table = new Table(connection, 'files');
   const lua = connection.scripts('files', { put, claim, remove });
   const cached = new LRUCache<string, CachedList>({
     maxSize: MAX_CACHED_FILES,

@@ -1,10 +1,10 @@
 import type { JobStore } from '../ledger.ts';
 import type { LedgerConnection } from './connection.ts';
-import { createTable, newToken } from './table.ts';
+import { Table, newToken } from './table.ts';
 
 /** The jobs of the embedded engine. */
 export function jobStore(connection: LedgerConnection): JobStore {
-  const table = createTable(connection, 'jobs');
+  const table = new Table(connection, 'jobs');
   const lua = connection.scripts('jobs', { insert, update, remove });
   const { list } = connection.scripts('job-lists', { list: LIST }, 'read');
   return {
@@ -13,13 +13,13 @@ export function jobStore(connection: LedgerConnection): JobStore {
       return (await lua.insert<number>(...head, ...table.fields(row))) === 1;
     },
     update: (id, patch) => lua.update(id, ...table.fields(patch)),
-    get: table.get,
+    get: (id) => table.get(id),
     async list(user, { limit, before }) {
       const ids = await list<Buffer[]>(user, limit, before ?? '');
       return table.rows(ids.map(String));
     },
     unfinished: () => table.numbered('jobs:unfinished'),
-    expiredBy: table.expiredBy,
+    expiredBy: (nowMs) => table.expiredBy(nowMs),
     remove: (id) => lua.remove(id),
   };
 }

@@ -1,10 +1,10 @@
 import type { ModelCallStore, ReplayStore } from '../ledger.ts';
 import { type LedgerConnection, joinKey } from './connection.ts';
-import { createTable, newToken } from './table.ts';
+import { Table, newToken } from './table.ts';
 
 /** The idempotency keys of the model router and their stored answers. */
 export function replayStore(connection: LedgerConnection): ReplayStore {
-  const table = createTable(connection, 'replays');
+  const table = new Table(connection, 'replays');
   const lua = connection.scripts('replays', REPLAY_SCRIPTS);
   return {
     async reserve({ scope, key, fingerprint, requestId, atMs }, freeBeforeMs) {
@@ -23,14 +23,14 @@ export function replayStore(connection: LedgerConnection): ReplayStore {
 
 /** The audit records of the model router. */
 export function modelCallStore(connection: LedgerConnection): ModelCallStore {
-  const table = createTable(connection, 'modelCalls');
+  const table = new Table(connection, 'modelCalls');
   const lua = connection.scripts('model_calls', MODEL_CALL_SCRIPTS);
   const { prefix, read, redis } = connection;
   return {
     insert: async (row) => lua.insert(row.requestId, newToken(), ...table.fields(row)),
     amend: async (requestId, { errorType, chargedCents }) =>
       lua.amend(requestId, ...table.fields({ errorType, chargedCents })),
-    get: table.get,
+    get: (id) => table.get(id),
     chargedCents: async (workspace) =>
       Number((await read(() => redis.hget(`${prefix}model-calls:charged`, workspace))) ?? 0),
     expire: (beforeMs) => lua.expire(beforeMs),

@@ -1,12 +1,12 @@
 import { OUTLINE_NAMES } from '../columns.ts';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { PromptRow, PromptStore, PromptOutline } from '../ledger.ts';
+import type { PromptStore, PromptOutline } from '../ledger.ts';
 import { type WriteTokens, NOT_LEADER } from './write-tokens.ts';
-import type { ScriptArgument } from '../../redis/redis-scripts.ts';
+import type { ScriptArgument, Scripts } from '../../redis/redis-scripts.ts';
 import type { Redis } from '../../redis/redis.ts';
 import { type LedgerConnection, joinKey } from './connection.ts';
 import { PROMPT_READS, PROMPT_SCRIPTS } from './prompts-scripts.ts';
-import { type Table, createTable, newToken } from './table.ts';
+import { Table, newToken } from './table.ts';
 import { createOutlineCache } from '../outline-cache.ts';
 import { retry } from '../../lib/retry.ts';
 
@@ -18,10 +18,20 @@ export function promptStore(
   connection: LedgerConnection,
   writeTokens: () => WriteTokens,
 ): PromptStore {
-  const table = createTable(connection, 'prompts');
+  const table = new Table(connection, 'prompts');
   const lua = connection.scripts('prompts', PROMPT_SCRIPTS);
-  const ask = connection.scripts('prompt-reads', PROMPT_READS, 'read');
-  const { prefix, read, redis } = connection;
+  const parts = { connection, table, lua };
+  return { ...writes(parts, writeTokens), ...lookups(parts), ...historyStore(parts) };
+}
+
+type Parts = {
+  readonly connection: LedgerConnection;
+  readonly table: Table<'prompts'>;
+  readonly lua: Scripts<keyof typeof PROMPT_SCRIPTS>;
+};
+
+/** The functions that change single prompts. */
+function writes({ connection, table, lua }: Parts, writeTokens: () => WriteTokens) {
   const writeAsLeader = async (
     act: 'update' | 'begin' | 'remove' | 'finish',
     key: string,
@@ -31,18 +41,17 @@ export function promptStore(
     const reply = await lua[act]<unknown>(key, token, ...args);
     if (reply === NOT_LEADER) throw writeTokens().refused(key, token);
   };
-  async function insert(row: PromptRow): Promise<void> {
-    const token = newToken();
-    const leader = writeTokens().token(row.key);
-    const inserted = lua.insert<unknown>(token, row.key, leader, ...table.fields(row));
-    const reply = await inserted.catch((error: unknown) => {
-      void retryUntilSent(redis, () => lua.revoke(token, row.key));
-      throw error;
-    });
-    if (reply === NOT_LEADER) throw writeTokens().refused(row.key, leader);
-  }
   return {
-    insert,
+    async insert(row) {
+      const token = newToken();
+      const leader = writeTokens().token(row.key);
+      const inserted = lua.insert<unknown>(token, row.key, leader, ...table.fields(row));
+      const reply = await inserted.catch((error: unknown) => {
+        void retryUntilSent(connection.redis, () => lua.revoke(token, row.key));
+        throw error;
+      });
+      if (reply === NOT_LEADER) throw writeTokens().refused(row.key, leader);
+    },
     update: (key, only, change) => writeAsLeader('update', key, only, ...table.fields(change)),
     begin: (key, atMs) => writeAsLeader('begin', key, atMs),
     askCancel: (key, atMs) => lua.change(key, ...table.fields({ cancelAskedAtMs: atMs })),
@@ -51,6 +60,14 @@ export function promptStore(
       const row = { ...outcome, ...shortened, state: 'done' as const };
       return writeAsLeader('finish', key, ...table.fields(row));
     },
+  } satisfies Partial<PromptStore>;
+}
+
+/** The functions that find prompts. */
+function lookups({ connection, table }: Parts) {
+  const ask = connection.scripts('prompt-reads', PROMPT_READS, 'read');
+  const { prefix, read, redis } = connection;
+  return {
     async entries(keys) {
       if (keys.length === 0) return [];
       const found = await ask.entries<Texts>(...keys);
@@ -66,13 +83,19 @@ export function promptStore(
       (await table.listed(`prompts:job:${jobId}`)).find((row) => row.user === user),
     hasJob: async (jobId) =>
       (await read(() => redis.exists(`${prefix}prompts:job:${jobId}`))) === 1,
+    get: (key) => table.get(key),
+    highestNumber: async () => Number((await ask.highestNumber<Buffer>()).toString()),
+  } satisfies Partial<PromptStore>;
+}
+
+/** The functions for the history of a user. */
+function historyStore({ connection, table, lua }: Parts) {
+  return {
     outlines: createOutlines(connection, table).of,
-    get: table.get,
     deleteHistory: (user, promptIds) => lua.deleteHistory(user, ...promptIds),
     clearHistory: (user) => lua.clearHistory(user),
     pruneHistory: ({ count, bytes }) => lua.pruneHistory(count, bytes),
-    highestNumber: async () => Number((await ask.highestNumber<Buffer>()).toString()),
-  };
+  } satisfies Partial<PromptStore>;
 }
 
 type Texts = readonly (Buffer | null)[];
@@ -92,13 +115,13 @@ async function retryUntilSent(redis: Redis, send: () => Promise<void>): Promise<
 /** `removals`: the number of removals so far; while it is the same, a history only grows. `last`: the highest score read. */
 type HistoryMark = { readonly removals: string; readonly last: string };
 
-function createOutlines(connection: LedgerConnection, { decode }: Table<'prompts'>) {
+function createOutlines(connection: LedgerConnection, table: Table<'prompts'>) {
   const { since } = connection.scripts('outlines', { since: SINCE }, 'read');
   /** Decodes a stored outline: its members in the order of `OUTLINE_NAMES`, false for null, then its bytes. */
   const outlineOf = (packed: readonly (string | number | false)[]) => {
     const cells = packed.map((cell) => (cell === false ? null : String(cell)));
     const storedBytes = Number(cells[OUTLINE_NAMES.length] ?? 0);
-    return { ...decode(cells, OUTLINE_NAMES), storedBytes } as PromptOutline;
+    return { ...table.decode(cells, OUTLINE_NAMES), storedBytes } as PromptOutline;
   };
   return createOutlineCache<HistoryMark>(async (user, mark = { removals: '', last: '-inf' }) => {
     const reply = await since<Buffer[]>(user, mark.removals, mark.last);

@@ -2,7 +2,7 @@ import type { RedisConnections } from '../../redis/redis.ts';
 import { KINDS, RECORD_KINDS, type RecordKind, type StoredRecord } from '../records.ts';
 import { createLedgerConnection } from './connection.ts';
 import { keysLike } from './stored-keys.ts';
-import { createTable } from './table.ts';
+import { Table } from './table.ts';
 
 /** The lists whose order a restored ledger has, too. A member may begin with a number of 16 digits. */
 const LISTS: { readonly [kind in RecordKind]?: readonly string[] } = {
@@ -52,7 +52,8 @@ function rowsReader(
       );
     };
   }
-  return createTable(createLedgerConnection(redis, prefix), kind).rows;
+  const table = new Table(createLedgerConnection(redis, prefix), kind);
+  return (ids) => table.rows(ids);
 }
 
 /** The ids of one kind: those in its lists, in their order, and then all others. */
