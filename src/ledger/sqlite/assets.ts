@@ -1,14 +1,14 @@
 import { assetKeyOf } from '../columns.ts';
-import { sqlColumns } from './sql-columns.ts';
+import { SqlColumns } from './sql-columns.ts';
 import type { AssetRow, AssetStore, KeyKind, KeyStore } from '../ledger.ts';
 import type { RecordRows } from '../records.ts';
 import type { FileLists } from './files.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 
-const SQL = sqlColumns('assets');
+const SQL = new SqlColumns('assets');
 const COLUMNS = SQL.select();
-const KEYS = sqlColumns('assetKeys');
+const KEYS = new SqlColumns('assetKeys');
 
 /** The asset records of the embedded engine; the bytes are files of their own. */
 export function assetStore(db: Database, writer: Writer, lists: FileLists): AssetStore {
@@ -88,7 +88,7 @@ export function keyStore(db: Database, writer: Writer): KeyStore {
 
 /** Prepares the insertion of a key. */
 function insertKey(db: Database, kind: KeyKind): (row: RecordRows[KeyKind]) => void {
-  const { insert, table, values } = sqlColumns(kind);
-  const statement = db.prepare(`INSERT INTO ${table} ${insert}`);
-  return (row) => void statement.run(...values(row));
+  const sql = new SqlColumns(kind);
+  const statement = db.prepare(`INSERT INTO ${sql.table} ${sql.insert}`);
+  return (row) => void statement.run(...sql.values(row));
 }

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import type { CallCount, CallStore } from '../ledger.ts';
-import { sqlColumns } from './sql-columns.ts';
+import { SqlColumns } from './sql-columns.ts';
 import type { Writer } from './writer.ts';
 import { type Database, readDatabase } from './database.ts';
 
-const SQL = sqlColumns('calls');
+const SQL = new SqlColumns('calls');
 
 const LIST = `SELECT ${SQL.select()} FROM v1_calls ORDER BY last_at_ms`;
 

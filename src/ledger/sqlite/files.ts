@@ -1,11 +1,11 @@
-import { sqlColumns } from './sql-columns.ts';
+import { SqlColumns } from './sql-columns.ts';
 import type { Durability } from '../../lib/durability.ts';
 import type { FileRow, FileStore, FileType, LabelStore } from '../ledger.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 import { LRUCache } from 'lru-cache';
 
-const SQL = sqlColumns('files');
+const SQL = new SqlColumns('files');
 const COLUMNS = SQL.select();
 
 /** v1 file names and the assets behind them. */

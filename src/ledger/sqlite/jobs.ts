@@ -1,11 +1,10 @@
-import { sqlColumns } from './sql-columns.ts';
-import type { Durability } from '../../lib/durability.ts';
+import { SqlColumns } from './sql-columns.ts';
 import type { JobRow, JobStore } from '../ledger.ts';
 import { LONG_COLUMNS, LongTexts, jobOwner } from './long-texts.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 
-const SQL = sqlColumns('jobs');
+const SQL = new SqlColumns('jobs');
 const COLUMNS = SQL.select();
 
 /** Must equal the condition of the index `jobs_by_expiry`. */
@@ -21,28 +20,8 @@ export function jobStore(db: Database, writer: Writer): JobStore {
     return row && texts.withTexts(jobOwner(row.id), row, LONG_COLUMNS.jobs);
   };
   const rows = (found: unknown[]) => found.flatMap((row) => withTexts(row) ?? []);
-  const insert = (
-    row: JobRow,
-    key: string | undefined,
-    durability?: Durability,
-  ): Promise<boolean> =>
-    writer.write(() => {
-      // A key that equals the id of its job needs no row of its own: the id is unique.
-      if (key === row.id) return sql.insertNew.run(...SQL.values(row)).changes === 1;
-      const isFree =
-        key === undefined || sql.claim.run(row.user, key, row.createdAtMs).changes === 1;
-      if (isFree) sql.insert.run(...SQL.values(row));
-      return isFree;
-    }, durability);
   return {
-    async insert(row, key, durability) {
-      if (!texts.isLong(row, LONG_COLUMNS.jobs)) return await insert(row, key, durability);
-      const owner = jobOwner(row.id);
-      const isFree = await insert(await texts.put(owner, row, LONG_COLUMNS.jobs), key, durability);
-      // The job that used the key may have this id: keep the texts to which its row refers.
-      if (!isFree) await texts.dropOthers(owner, sql.get.get(row.id) as object | undefined);
-      return isFree;
-    },
+    insert: createInsert(sql, writer, texts),
     update: (id, patch, durability, files) =>
       writer.write(() => update(patch, 'id = ?', id), durability, files),
     get: async (id) => withTexts(sql.get.get(id)),
@@ -53,6 +32,30 @@ export function jobStore(db: Database, writer: Writer): JobStore {
     unfinished: async () => rows(sql.unfinished.all()),
     expiredBy: async (nowMs) => rows(sql.expired.all(nowMs)),
     remove: (id) => writer.write(() => void sql.remove.run(id)),
+  };
+}
+
+function createInsert(
+  sql: ReturnType<typeof statements>,
+  writer: Writer,
+  texts: LongTexts,
+): JobStore['insert'] {
+  const insert: JobStore['insert'] = (row, key, durability) =>
+    writer.write(() => {
+      // A key that equals the id of its job needs no row of its own: the id is unique.
+      if (key === row.id) return sql.insertNew.run(...SQL.values(row)).changes === 1;
+      const isFree =
+        key === undefined || sql.claim.run(row.user, key, row.createdAtMs).changes === 1;
+      if (isFree) sql.insert.run(...SQL.values(row));
+      return isFree;
+    }, durability);
+  return async (row, key, durability) => {
+    if (!texts.isLong(row, LONG_COLUMNS.jobs)) return await insert(row, key, durability);
+    const owner = jobOwner(row.id);
+    const isFree = await insert(await texts.put(owner, row, LONG_COLUMNS.jobs), key, durability);
+    // The job that used the key may have this id: keep the texts to which its row refers.
+    if (!isFree) await texts.dropOthers(owner, sql.get.get(row.id) as object | undefined);
+    return isFree;
   };
 }
 

@@ -1,10 +1,10 @@
-import { sqlColumns } from './sql-columns.ts';
+import { SqlColumns } from './sql-columns.ts';
 import type { ModelCallStore, ReplayHolder, ReplayRow, ReplayStore } from '../ledger.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 
-const REPLAYS = sqlColumns('replays');
-const CALLS = sqlColumns('modelCalls');
+const REPLAYS = new SqlColumns('replays');
+const CALLS = new SqlColumns('modelCalls');
 
 /** The idempotency keys of the model router and their stored answers. */
 export function replayStore(db: Database, writer: Writer): ReplayStore {

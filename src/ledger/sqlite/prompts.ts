@@ -10,10 +10,10 @@ import type { ChangedPrompts, PromptOutline, PromptRow, PromptStore } from '../l
 import { createOutlineCache } from '../outline-cache.ts';
 import type { Database } from './database.ts';
 import { LONG_COLUMNS, LongTexts } from './long-texts.ts';
-import { type SqlValue, sqlColumns } from './sql-columns.ts';
+import { type SqlValue, SqlColumns } from './sql-columns.ts';
 import type { Writer } from './writer.ts';
 
-const SQL = sqlColumns('prompts');
+const SQL = new SqlColumns('prompts');
 const COLUMNS = SQL.select();
 
 const SET_END = END_NAMES.map((name) => `${PROMPT_COLUMNS[name].sql} = :${name}`).join(', ');

@@ -1,7 +1,7 @@
 import { KINDS, type RecordKind, type StoredRecord } from '../records.ts';
 import { type Database, openReadOnly } from './database.ts';
 import { LONG_COLUMNS, LongTexts, jobOwner } from './long-texts.ts';
-import { sqlColumns } from './sql-columns.ts';
+import { SqlColumns } from './sql-columns.ts';
 import { Writer } from './writer.ts';
 
 /** The order of each kind that is not read in the order of insertion. */
@@ -32,7 +32,7 @@ export async function* readSqliteRecords(
 
 function* rowsOf(db: Database, kind: RecordKind): Generator<StoredRecord> {
   const texts = new LongTexts(db, new Writer(db));
-  const sql = sqlColumns(kind);
+  const sql = new SqlColumns(kind);
   const rows = db.prepare(
     `SELECT ${sql.select()} FROM ${sql.table} ${ORDERS[kind] ?? 'ORDER BY rowid'}`,
   );
