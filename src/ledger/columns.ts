@@ -38,7 +38,7 @@ export type PromptState =
   | 'done';
 
 /** Stored as `user_version` in SQLite. A database with another one is refused. */
-export const SCHEMA_VERSION = 16;
+export const SCHEMA_VERSION = 17;
 
 /** The columns that the end of a prompt sets (`prompts/state/outcome.ts`). */
 const END_COLUMNS = {
@@ -175,29 +175,8 @@ export const ASSET_COLUMNS = {
 /** A record of some bytes: an upload, or an output of a job. */
 export type AssetRow = RowOf<typeof ASSET_COLUMNS>;
 
-export const CLAIMED_ASSET_COLUMNS = {
-  user: text('user'),
-  key: text('key'),
-  assetId: text('asset_id'),
-  /** Not read any more, as `createdNew`: older servers answered the same request again. */
-  fingerprint: text('fingerprint'),
-  createdNew: flag('created_new'),
-  claimedAtMs: number('claimed_at_ms'),
-} as const;
-
-/** The asset that was made with an idempotency key. */
-export type ClaimedAsset = RowOf<typeof CLAIMED_ASSET_COLUMNS>;
-
-/** Returns the record of the key with which an asset is made. */
-export function assetKeyOf(
-  { user, id: assetId, createdAtMs: claimedAtMs }: AssetRow,
-  key: string,
-): ClaimedAsset {
-  return { user, key, assetId, fingerprint: '', createdNew: false, claimedAtMs };
-}
-
-/** The time of the first request with an idempotency key that made a job. */
-export const JOB_KEY_COLUMNS = {
+/** A single-use idempotency key, and the time of the request that made a job or an asset with it. */
+export const KEY_COLUMNS = {
   user: text('user'),
   key: text('key'),
   claimedAtMs: number('claimed_at_ms'),

@@ -1,10 +1,9 @@
 import {
   ASSET_COLUMNS,
   CALL_COUNT_COLUMNS,
-  CLAIMED_ASSET_COLUMNS,
   FILE_COLUMNS,
   JOB_COLUMNS,
-  JOB_KEY_COLUMNS,
+  KEY_COLUMNS,
   MODEL_CALL_COLUMNS,
   PROMPT_COLUMNS,
   REPLAY_COLUMNS,
@@ -20,11 +19,10 @@ import {
 export const RECORD_KINDS = {
   prompts: { columns: PROMPT_COLUMNS, table: 'prompts', redisKey: 'prompt' },
   jobs: { columns: JOB_COLUMNS, table: 'jobs', redisKey: 'job' },
-  /** `jobKeys` and `assetKeys` are single-use idempotency keys. */
-  jobKeys: { columns: JOB_KEY_COLUMNS, table: 'keys', redisKey: 'key' },
+  jobKeys: { columns: KEY_COLUMNS, table: 'keys', redisKey: 'key' },
   files: { columns: FILE_COLUMNS, table: 'files', redisKey: 'file' },
   assets: { columns: ASSET_COLUMNS, table: 'assets', redisKey: 'asset' },
-  assetKeys: { columns: CLAIMED_ASSET_COLUMNS, table: 'asset_keys', redisKey: 'asset-key' },
+  assetKeys: { columns: KEY_COLUMNS, table: 'asset_keys', redisKey: 'asset-key' },
   /** One setting of a front end. */
   settings: { columns: TEXT_COLUMNS, table: 'settings', redisKey: 'settings' },
   /** The labels of one file. */

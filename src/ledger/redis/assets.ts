@@ -1,4 +1,3 @@
-import { assetKeyOf } from '../columns.ts';
 import type { AssetStore, KeyStore } from '../ledger.ts';
 import { RECORD_KINDS } from '../records.ts';
 import { FILES } from './files.ts';
@@ -14,8 +13,9 @@ export function assetStore(connection: LedgerConnection): AssetStore {
   const { prefix, read, redis } = connection;
   return {
     async insert(row, key) {
-      const keyId = key === undefined ? '' : joinKey(row.user, key);
-      const keyFields = key === undefined ? [0] : keys.fields(assetKeyOf(row, key));
+      const { user, createdAtMs: claimedAtMs } = row;
+      const keyId = key === undefined ? '' : joinKey(user, key);
+      const keyFields = key === undefined ? [0] : keys.fields({ user, key, claimedAtMs });
       const args = [row.id, newToken(), keyId, ...keyFields, ...table.fields(row)];
       return (await lua.insert<number>(...args)) === 1;
     },
@@ -92,13 +92,12 @@ return call('ZRANGEBYLEX', P .. 'assets:outputs:' .. ARGV[1], '[' .. ARGV[2],
 /** Single-use idempotency keys, of jobs and of assets. */
 export function keyStore(connection: LedgerConnection): KeyStore {
   const lua = connection.scripts('keys', { put, expire });
-  const assetKeys = new Table(connection, 'assetKeys');
-  const jobKeys = new Table(connection, 'jobKeys');
+  const table = new Table(connection, 'jobKeys');
   return {
     async put(kind, row) {
       const { user, key, claimedAtMs } = row;
-      const fields = kind === 'jobKeys' ? jobKeys.fields(row) : assetKeys.fields(row);
-      await lua.put(RECORD_KINDS[kind].redisKey, joinKey(user, key), claimedAtMs, ...fields);
+      const id = joinKey(user, key);
+      await lua.put(RECORD_KINDS[kind].redisKey, id, claimedAtMs, ...table.fields(row));
     },
     expire: (beforeMs) => lua.expire(beforeMs),
   };

@@ -1,4 +1,3 @@
-import { assetKeyOf } from '../columns.ts';
 import { SqlColumns } from './sql-columns.ts';
 import type { AssetRow, AssetStore, KeyKind, KeyStore } from '../ledger.ts';
 import type { RecordRows } from '../records.ts';
@@ -18,8 +17,10 @@ export function assetStore(db: Database, writer: Writer, lists: FileLists): Asse
   return {
     insert: (asset, key, durability) =>
       writer.write(() => {
+        const { user, createdAtMs: claimedAtMs } = asset;
         const isFree =
-          key === undefined || sql.claim.run(...KEYS.values(assetKeyOf(asset, key))).changes === 1;
+          key === undefined ||
+          sql.claim.run(...KEYS.values({ user, key, claimedAtMs })).changes === 1;
         if (isFree) sql.insert.run(...SQL.values(asset));
         return isFree;
       }, durability),
