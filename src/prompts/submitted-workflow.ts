@@ -1,3 +1,4 @@
+import type { ResolvedFile } from '../files/resolve-files.ts';
 import type { PromptRow } from '../ledger/ledger.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { isSubmittedThroughV1, restorePlan, workflowOf } from './submit/plan.ts';
@@ -11,6 +12,6 @@ export function submittedWorkflow(row: PromptRow): Graph {
 }
 
 /** Returns the files that the workflow of a prompt refers to, under their v1 names. */
-export function submittedFiles(row: PromptRow) {
+export function submittedFiles(row: PromptRow): readonly ResolvedFile[] {
   return restorePlan(row, { user: row.user }).resolvedFiles;
 }
