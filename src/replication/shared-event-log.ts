@@ -14,7 +14,7 @@ import {
   LeadershipLost,
 } from '../prompts/prompt-event-log.ts';
 import type { ReceiverGroup } from '../sockets/delivery.ts';
-import { createDiscoveries } from './discoveries.ts';
+import { Discoveries } from './discoveries.ts';
 import { FollowedUsers } from './followed-users.ts';
 import { keysAndTokens, LogStreams } from './log-streams.ts';
 import { type PromptMessageHandlers, RedisPrompts } from './redis-prompts.ts';
@@ -55,7 +55,7 @@ export class SharedEventLog implements PromptEventLog {
   /** The logs that this process knows, with the write tokens of the prompts that it leads. */
   readonly streams: LogStreams;
   readonly #users: FollowedUsers;
-  readonly #discoveries = createDiscoveries(async (key) => {
+  readonly #discoveries = new Discoveries(async (key) => {
     await this.#handlers?.discover(key).catch(this.#logFailure('read a prompt'));
   });
   readonly #timers: NodeJS.Timeout[] = [];
