@@ -11,7 +11,16 @@ import { type FolderWriter, openFolderWriter } from './writer.ts';
  * The shared folders of this machine, and the user whose files they have. Files of other users are only in the
  * ledger.
  */
-type SharedFolderDisks = Awaited<ReturnType<typeof openFolderDisks>>;
+type SharedFolderDisks = {
+  readonly user: string;
+  readonly input: Folder | undefined;
+  readonly output: Folder | undefined;
+  /**
+   * Returns the highest number that v1's file counter would find in the folder; 0 for other users and temporary
+   * files.
+   */
+  readonly highestNumber: (asker: string, series: NameSeries) => Promise<number>;
+};
 
 /** The files of one user, which plain folders share with other programs. */
 export interface SharedFolders {
@@ -41,7 +50,7 @@ export async function openFolderDisks(
     readonly inputDirectory: string | undefined;
     readonly outputDirectory: string | undefined;
   },
-) {
+): Promise<SharedFolderDisks> {
   const openIfNamed = (path: string | undefined) =>
     path === undefined ? undefined : openFolder(path);
   const output = await openIfNamed(directories.outputDirectory);
@@ -49,11 +58,7 @@ export async function openFolderDisks(
     user,
     input: await openIfNamed(directories.inputDirectory),
     output,
-    /**
-     * Returns the highest number that v1's file counter would find in the folder; 0 for other users and temporary
-     * files.
-     */
-    highestNumber: async (asker: string, series: NameSeries): Promise<number> =>
+    highestNumber: async (asker, series) =>
       output && asker === user && !series.temp ? highestNumberIn(output, series) : 0,
   };
 }

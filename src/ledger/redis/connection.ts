@@ -1,7 +1,5 @@
-import { defineScripts } from '../../redis/redis-scripts.ts';
+import { type Scripts, defineScripts } from '../../redis/redis-scripts.ts';
 import type { Redis } from '../../redis/redis.ts';
-
-export type LedgerConnection = ReturnType<typeof createLedgerConnection>;
 
 /** Joins two parts of a key. Clients choose the parts, so the length of the first part comes before it. */
 export function joinKey(first: string, second: string): string {
@@ -17,32 +15,39 @@ export function idsOf(members: readonly string[]): string[] {
 }
 
 /** The connection of a ledger. Commands run in the order in which they are sent, awaited or not. */
-export function createLedgerConnection(redis: Redis, prefix: string) {
-  return {
-    redis,
-    /** Each key begins with this. */
-    prefix,
-    /** Sends at once; an error gets the message that the ledger could not be read, or written. */
-    read: <T>(send: () => Promise<T>): Promise<T> => withReason('read', send),
-    write: async (send: () => Promise<unknown>): Promise<void> =>
-      void (await withReason('written', send)),
-    /** A stored number; 0 when the key does not exist. */
-    number: async (key: string): Promise<number> =>
-      Number(await withReason('read', () => redis.get(`${prefix}${key}`))),
-    /** Defines scripts, which run wholly or not at all. Texts in a reply are Buffers. */
-    scripts: <Name extends string>(
-      store: string,
-      lua: { readonly [name in Name]: string },
-      done: 'read' | 'written' = 'written',
-    ) =>
-      defineScripts(redis, lua, {
-        namespace: store,
-        prefix,
-        prelude: PRELUDE,
-        reply: 'bytes',
-        send: (call) => withReason(done, call),
-      }),
-  };
+export class LedgerConnection {
+  readonly redis: Redis;
+  /** Each key begins with this. */
+  readonly prefix: string;
+  /** Sends at once; an error gets the message that the ledger could not be read, or written. */
+  readonly read = <T>(send: () => Promise<T>): Promise<T> => withReason('read', send);
+  readonly write = async (send: () => Promise<unknown>): Promise<void> =>
+    void (await withReason('written', send));
+
+  constructor(redis: Redis, prefix: string) {
+    this.redis = redis;
+    this.prefix = prefix;
+  }
+
+  /** A stored number; 0 when the key does not exist. */
+  async number(key: string): Promise<number> {
+    return Number(await this.read(() => this.redis.get(`${this.prefix}${key}`)));
+  }
+
+  /** Defines scripts, which run wholly or not at all. Texts in a reply are Buffers. */
+  scripts<Name extends string>(
+    store: string,
+    lua: { readonly [name in Name]: string },
+    done: 'read' | 'written' = 'written',
+  ): Scripts<Name> {
+    return defineScripts(this.redis, lua, {
+      namespace: store,
+      prefix: this.prefix,
+      prelude: PRELUDE,
+      reply: 'bytes',
+      send: (call) => withReason(done, call),
+    });
+  }
 }
 
 /** Passes on only the message of an ioredis error, because the error contains the command with all arguments. */

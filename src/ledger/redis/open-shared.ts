@@ -4,12 +4,26 @@ import type { Logger } from '../../observability/log.ts';
 import { withoutRedisLogin } from '../../config/ledger.ts';
 import { ProcessLeases } from '../leases.ts';
 import { completesWithin } from '../../lib/completes-within.ts';
+import type { Ledger } from '../ledger.ts';
 import type { LedgerIdentity } from '../identity.ts';
 import { type WriteTokens, NO_LEADER } from './write-tokens.ts';
 import { openRedisLedger } from './redis-ledger.ts';
 import { RESTORE_KEY, beginRestore, finishRestore } from './stored-keys.ts';
 
-export type SharedRedis = ReturnType<typeof createSharedRedis>;
+/** A ledger in Redis, and the other data that processes share there. */
+export interface SharedRedis {
+  readonly ledger: Ledger;
+  readonly links: RedisConnections;
+  readonly identity: LedgerIdentity;
+  /** Runs work of a start that only one process of this ledger may do at a time. */
+  readonly withStartLock: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Resolves when Redis has lost the data of this ledger: then this process must stop. */
+  readonly lost: Promise<Error>;
+  /** Makes later writes to prompts use these tokens. */
+  readonly useWriteTokens: (tokens: WriteTokens) => void;
+  finishRestore(): Promise<void>;
+  close(): Promise<void>;
+}
 
 /** How long a start waits for the first reply of Redis. */
 const REACH_WITHIN_MS = 5000;
@@ -62,8 +76,7 @@ export async function openSharedRedis({
   }
 }
 
-/** A ledger in Redis, and the other data that processes share there. */
-function createSharedRedis(links: RedisConnections, id: string) {
+function createSharedRedis(links: RedisConnections, id: string): SharedRedis {
   let writeTokens = NO_LEADER;
   const watch = watchIdentity(links, id);
   const ledger = openRedisLedger({ links, leadership: () => writeTokens });
@@ -72,14 +85,11 @@ function createSharedRedis(links: RedisConnections, id: string) {
     ledger,
     links,
     identity: redisIdentity(links, id),
-    /** Runs work of a start that only one process of this ledger may do at a time. */
-    withStartLock: <T>(work: () => Promise<T>): Promise<T> => leases.with(START, work),
-    /** Resolves when Redis has lost the data of this ledger: then this process must stop. */
+    withStartLock: (work) => leases.with(START, work),
     lost: watch.lost,
-    /** Makes later writes to prompts use these tokens. */
-    useWriteTokens: (given: WriteTokens): void => void (writeTokens = given),
-    finishRestore: (): Promise<void> => finishRestore(links),
-    async close(): Promise<void> {
+    useWriteTokens: (tokens) => void (writeTokens = tokens),
+    finishRestore: () => finishRestore(links),
+    async close() {
       watch.close();
       await ledger.close();
       await links.close();

@@ -1,6 +1,6 @@
 import type { RedisConnections } from '../../redis/redis.ts';
 import { KINDS, RECORD_KINDS, type RecordKind, type StoredRecord } from '../records.ts';
-import { createLedgerConnection } from './connection.ts';
+import { LedgerConnection } from './connection.ts';
 import { keysLike } from './stored-keys.ts';
 import { Table } from './table.ts';
 
@@ -52,7 +52,7 @@ function rowsReader(
       );
     };
   }
-  const table = new Table(createLedgerConnection(redis, prefix), kind);
+  const table = new Table(new LedgerConnection(redis, prefix), kind);
   return (ids) => table.rows(ids);
 }
 

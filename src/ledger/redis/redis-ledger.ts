@@ -10,7 +10,7 @@ import { assetStore, keyStore } from './assets.ts';
 import { callCountStore } from './call-counts.ts';
 import { fileStore, textStore } from './files.ts';
 import { jobStore } from './jobs.ts';
-import { createLedgerConnection } from './connection.ts';
+import { LedgerConnection } from './connection.ts';
 import { type WriteTokens, NO_LEADER } from './write-tokens.ts';
 import { modelCallStore, replayStore } from './models.ts';
 import { promptStore } from './prompts.ts';
@@ -30,7 +30,7 @@ const CLOSE_WITHIN_MS = 5000;
 export function openRedisLedger(options: RedisLedgerOptions): Ledger {
   const { links, timeoutMs = COMMAND_TIMEOUT_MS, leadership = () => NO_LEADER } = options;
   const redis = links.connect(withTimeouts(timeoutMs));
-  const connection = createLedgerConnection(redis, links.prefix);
+  const connection = new LedgerConnection(redis, links.prefix);
   return {
     prompts: promptStore(connection, leadership),
     files: fileStore(connection),
