@@ -84,6 +84,14 @@ function openFile(options: OpenDefinitionsOptions, path: string): CallerSource {
   return { view: (_caller, need) => source.view(need), close: () => source.idle() };
 }
 
+function digestOf(identity: readonly unknown[]): string {
+  return createHash('sha256').update(JSON.stringify(identity)).digest('hex');
+}
+
+type FetchWith = (
+  key: string | undefined,
+) => ConstructorParameters<typeof CachedSource>[0]['fetch'];
+
 /**
  * Fetches without a key first: public definitions are fetched once for all. Definitions that need a
  * caller's key are shown to that caller only, and are not stored on disk.
@@ -98,22 +106,19 @@ function openRemote(options: OpenDefinitionsOptions, urls: readonly string[]): C
   const stop = new AbortController();
   const { signal } = stop;
   const common = { versions: createVersions(), freshMs: REMOTE_FRESH_MS, now, log, name: origin };
-  const identity = JSON.stringify([urls, fixedKey !== undefined]);
-  const digest = createHash('sha256').update(identity).digest('hex');
+  const fetchWith: FetchWith = (key) => (known) => fetchText(urls, { key, known, limits, signal });
   const shared = new CachedSource({
     ...common,
-    copy: createDiskCopy({ root, source: digest, log }),
+    copy: createDiskCopy({ root, source: digestOf([urls, fixedKey !== undefined]), log }),
     async fetch(known) {
-      const outcome = await fetchText(urls, { key: undefined, known, limits, signal });
+      const outcome = await fetchWith(undefined)(known);
       if (outcome.kind !== 'locked' || fixedKey === undefined) return outcome;
-      return await fetchText(urls, { key: fixedKey, known, limits, signal });
+      return await fetchWith(fixedKey)(known);
     },
   });
   const accounts = new LRUCache<string, CachedSource>(atMost(MAX_ACCOUNTS));
   const accountOf = ({ user, credential: key }: Caller): CachedSource => {
-    const fetch: ConstructorParameters<typeof CachedSource>[0]['fetch'] = (known) =>
-      fetchText(urls, { key, known, limits, signal });
-    const account = accounts.get(user) ?? new CachedSource({ ...common, fetch });
+    const account = accounts.get(user) ?? new CachedSource({ ...common, fetch: fetchWith(key) });
     accounts.set(user, account);
     return account;
   };

@@ -141,7 +141,8 @@ export class Channel {
   /** Marks that a client has fetched the result: late sockets get no frames of the prompt. */
   markFetched(): void {
     // A new socket is connected already: it gets them before they are dropped.
-    for (const connection of this.#options.connections()) connection.startNow();
+    for (const connection of this.#options.connections())
+      if (this.#groupOf(connection)) connection.startNow();
     this.#afterFetch ??= new WeakSet();
     this.undelivered.takeAll();
   }

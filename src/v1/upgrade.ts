@@ -55,17 +55,7 @@ export function createUpgrade(
   options: UpgradeOptions,
 ): (request: IncomingMessage, socket: Duplex, head: Buffer) => void {
   const { log, hub, onUpgrade } = options;
-  const refuse: Refuse = (request, socket, refusal) => {
-    const { status, headers, body } = errorReply(refusal, callOf(options, request));
-    onUpgrade?.(status, request);
-    const id = requestId(request.headers['x-request-id']?.toString());
-    const caching = { 'Cache-Control': privateCaching(() => false) };
-    const own = { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff', ...caching };
-    // A peer that never closes its side would keep the connection, which no time limit of HTTP
-    // watches.
-    socket.once('finish', destroySocket);
-    socket.end(closingAnswer(status, { ...own, ...headers }, body));
-  };
+  const refuse = createRefuse(options);
   const server = createSocketServer(options, refuse);
   return (request, socket, head) => {
     socket.on('error', destroySocket);
@@ -90,6 +80,20 @@ export function createUpgrade(
         refuse(request, socket, refusalOf(500));
       },
     );
+  };
+}
+
+function createRefuse(options: UpgradeOptions): Refuse {
+  return (request, socket, refusal) => {
+    const { status, headers, body } = errorReply(refusal, callOf(options, request));
+    options.onUpgrade?.(status, request);
+    const id = requestId(request.headers['x-request-id']?.toString());
+    const caching = { 'Cache-Control': privateCaching(() => false) };
+    const own = { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff', ...caching };
+    // A peer that never closes its side would keep the connection, which no time limit of HTTP
+    // watches.
+    socket.once('finish', destroySocket);
+    socket.end(closingAnswer(status, { ...own, ...headers }, body));
   };
 }
 

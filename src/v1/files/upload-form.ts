@@ -58,11 +58,7 @@ export async function readUploadRequest(
   const image = form.files.find(({ field }) => field === 'image');
   if (image === undefined && form.fields.has('image')) throw uploadError('image must be a file.');
   if (image === undefined) throw uploadError('"image" is missing.');
-  const filenameGiven = requirePrintable(image.filename, 'filename')
-    .replace(WINDOWS_FOLDER, '')
-    .replace(LEADING_SLASHES, '')
-    .replace(BLANKS_AT_END, '');
-  if (filenameGiven === '') throw uploadError('"image" has no file name.');
+  const filenameGiven = nameGiven(image.filename);
   const type = await nameField(form, 'type', 'input');
   if (!isFileType(type)) throw uploadError('type must be input, temp or output.');
   const requested = {
@@ -91,6 +87,16 @@ export async function readUploadRequest(
   // for.
   const shown = ignoresFolders ? { ...requested, folder: '' } : requested;
   return { file: image.file, type, subfolder, filename, overwrite, shown };
+}
+
+/** Returns the name of the file as the client gave it, with the folder in it. */
+function nameGiven(filename: string): string {
+  const given = requirePrintable(filename, 'filename')
+    .replace(WINDOWS_FOLDER, '')
+    .replace(LEADING_SLASHES, '')
+    .replace(BLANKS_AT_END, '');
+  if (given === '') throw uploadError('"image" has no file name.');
+  return given;
 }
 
 /** Returns the error of an upload that cannot be stored. */
