@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
-import { SCHEMA_VERSION } from '../columns.ts';
-import { isDamage, pragma } from './sqlite-ledger.ts';
+import { isDamage, pragma, refuseOtherVersion, versionOf } from './sqlite-ledger.ts';
 import { type Database, readDatabase } from './database.ts';
 
 /** The state of a database, and the reason when it is not `ok`. */
@@ -24,10 +23,10 @@ export function inspectDatabase(path: string): InspectedDatabase {
 function inspect(db: Database): InspectedDatabase {
   const why = String(pragma(db, 'integrity_check(1)'));
   if (why !== 'ok') return { state: 'damaged', why };
-  const version = pragma(db, 'user_version');
+  const version = versionOf(db);
   if (version === 0) return { state: 'empty', why: 'it has no tables' };
-  if (version === SCHEMA_VERSION) return { state: 'ok', why };
-  return { state: 'damaged', why: 'it was written by another version of Holdover' };
+  refuseOtherVersion(version);
+  return { state: 'ok', why };
 }
 
 /** The id of a ledger. */

@@ -182,14 +182,14 @@ function createSchema(db: Database, newId: string): void {
   db.exec('COMMIT');
 }
 
-function versionOf(db: Database): number {
+export function versionOf(db: Database): number {
   return Number(pragma(db, 'user_version'));
 }
 
-function refuseOtherVersion(version: number): void {
+export function refuseOtherVersion(version: number): void {
   if (version === 0 || version === SCHEMA_VERSION) return;
   throw new Error(
-    `it was written by another version of Holdover (schema ${version}, this one has ${SCHEMA_VERSION}): ` +
+    `the database was written by another version of Holdover (schema ${version}, this one has ${SCHEMA_VERSION}): ` +
       'use that version, or another --data-dir',
   );
 }

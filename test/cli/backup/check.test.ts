@@ -83,6 +83,17 @@ describe('the database', () => {
       expect(await own.check(dataDir, '--repair')).toMatchObject({ code: 1, stdout });
     expect(await own.blobsIn(dataDir)).toEqual(blobs);
   });
+
+  test('of another version of Holdover is not called damaged', async () => {
+    const bytes = await readFile(database());
+    bytes.writeUInt32BE(9999, 60);
+    await writeFile(database(), bytes);
+    const { code, stderr } = await own.check(dataDir);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/another version .*: use that version/),
+    ]);
+  });
 });
 
 describe('files on record', () => {
