@@ -39,8 +39,8 @@ export function Toolbar() {
       </div>
       <div class="toolbar-row is-filters">
         <StatusChips />
-        <ClientFilter />
-        <ApiFilter />
+        <SelectFilter label="Client" name="client" values={[...clients.value].toSorted()} />
+        <SelectFilter label="API" name="api" values={['v1', 'v2']} />
       </div>
     </header>
   );
@@ -76,36 +76,26 @@ function StatusChips() {
   );
 }
 
-function ClientFilter() {
+type SelectFilterProps = {
+  readonly label: string;
+  readonly name: 'client' | 'api';
+  readonly values: readonly string[];
+};
+
+function SelectFilter({ label, name, values }: SelectFilterProps) {
   return (
     <label class="field">
-      <span>Client</span>
+      <span>{label}</span>
       <select
-        value={filter.value.client}
-        onChange={(event) => setFilter({ client: event.currentTarget.value })}
+        value={filter.value[name]}
+        onChange={(event) => setFilter({ [name]: event.currentTarget.value })}
       >
         <option value="">all</option>
-        {[...clients.value].toSorted().map((name) => (
-          <option key={name} value={name}>
-            {name}
+        {values.map((value) => (
+          <option key={value} value={value}>
+            {value}
           </option>
         ))}
-      </select>
-    </label>
-  );
-}
-
-function ApiFilter() {
-  return (
-    <label class="field">
-      <span>API</span>
-      <select
-        value={filter.value.api}
-        onChange={(event) => setFilter({ api: event.currentTarget.value })}
-      >
-        <option value="">all</option>
-        <option value="v1">v1</option>
-        <option value="v2">v2</option>
       </select>
     </label>
   );
