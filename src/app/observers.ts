@@ -20,7 +20,7 @@ export type Traffic = {
   readonly recorder: TrafficRecorder;
 };
 
-/** What records and counts the work of one server. */
+/** The log, metrics, traces and records of one server. */
 export type Observers = {
   readonly log: Logger;
   readonly metrics: Metrics;

@@ -2,10 +2,9 @@ import type { Config } from '../config/config.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { monotonicClock, systemClock } from '../lib/clock.ts';
 import type { Logger } from '../observability/log.ts';
-import type { LivePrompt } from '../prompts/live-prompt.ts';
-import type { LivePrompts } from '../prompts/live-prompts.ts';
+import type { LivePrompts, OnPending } from '../prompts/live-prompts.ts';
 import type { SubmissionPolicy } from '../prompts/ports.ts';
-import { type PendingReason, pendingRow } from '../prompts/pending-reason.ts';
+import { pendingRow } from '../prompts/pending-reason.ts';
 import type { PromptEventLog } from '../prompts/prompt-event-log.ts';
 import { Prompts } from '../prompts/prompts.ts';
 import { DEFAULT_PACE } from '../prompts/submission-pace.ts';
@@ -81,9 +80,9 @@ function submissionPolicyOf(config: Config, mayRerunJobs = false): SubmissionPol
  * Returns a function that logs a line each time a prompt begins to wait for another reason; `undefined` when the log
  * level does not need it.
  */
-export function logPending(log: Logger) {
+export function logPending(log: Logger): OnPending | undefined {
   if (!log.isLevelEnabled('debug')) return undefined;
-  return ({ caller, promptId }: LivePrompt, reason: PendingReason): void => {
+  return ({ caller, promptId }, reason) => {
     const facts = { event: 'prompt.pending', user: caller.user, promptId, reason };
     log.debug(facts, pendingRow(reason).text);
   };

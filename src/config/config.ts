@@ -113,7 +113,7 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
   });
 }
 
-/** What clients may send, keep and open. */
+/** The limits for what clients send, keep and open. */
 function clientLimits(flags: Flags, limits: Limits) {
   return {
     /** Prompts of one user that may wait until the upstream has capacity. */

@@ -21,7 +21,7 @@ export type NewJob = {
 };
 
 /** Called when a prompt begins to wait, and each time its own reason changes. */
-type OnPending = (prompt: LivePrompt, reason: PendingReason) => void;
+export type OnPending = (prompt: LivePrompt, reason: PendingReason) => void;
 
 /** All prompts that have not ended, by user: what `/queue` shows and `queue_remaining` counts. */
 export class LivePrompts {
