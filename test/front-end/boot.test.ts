@@ -189,13 +189,9 @@ describe('/internal/logs', () => {
     await socket.close();
   });
 
-  test('shows no user the lines, the files or the key of another', async () => {
-    await call(holdover.url, '/userdata/of-alice.json', {
-      method: 'POST',
-      headers: withKey('alice-secret'),
-      body: 'x',
-    });
-    expect(JSON.stringify(await raw('alice-secret'))).toContain('/userdata/of-alice.json -> 200');
+  test('shows no user the lines or the key of another', async () => {
+    await call(holdover.url, '/of-alice', { headers: withKey('alice-secret') });
+    expect(JSON.stringify(await raw('alice-secret'))).toContain('GET /of-alice: unknown');
     expect(JSON.stringify(await raw('alice-secret'))).not.toContain('alice-secret');
     for (const other of ['bob', '']) {
       expect(JSON.stringify(await raw(other))).not.toContain('of-alice');
