@@ -8,7 +8,7 @@ import { idle } from './idle.ts';
 import { type Row, compare } from './measure.ts';
 import { benchOptions } from './options.ts';
 import { type Program, isInstalled } from './program.ts';
-import { prompts } from './prompts.ts';
+import { prompts, warmPrompts } from './prompts.ts';
 import { asMarkdown, cellsOf, load, machine } from './report.ts';
 import { accepted, passed } from './small-calls.ts';
 import { start } from './start.ts';
@@ -17,6 +17,7 @@ import { upload } from './upload.ts';
 const BENCHES: readonly Bench[] = [
   prompts('embedded'),
   prompts('relayed'),
+  warmPrompts,
   accepted,
   passed,
   upload,
