@@ -125,14 +125,12 @@ export class Objects {
   async *list(folder: string): AsyncIterable<ObjectFacts & { readonly key: string }> {
     const wanted = { Bucket: this.#bucket, Prefix: this.#prefix + folder };
     for (let token: string | undefined, isFirst = true; isFirst || token; isFirst = false) {
-      const input = { ...wanted, EncodingType: 'url', ContinuationToken: token } as const;
+      const input = { ...wanted, ContinuationToken: token };
       const page = await this.#call('ListObjectsV2', () =>
         this.#s3.listObjectsV2(input, SHORT_CALL),
       );
-      for (const { Key = '', Size, LastModified } of page.Contents ?? []) {
-        const key = decodeURIComponent(Key.replaceAll('+', ' ')).slice(this.#prefix.length);
-        yield { key, ...factsOf(Size, LastModified) };
-      }
+      for (const { Key = '', Size, LastModified } of page.Contents ?? [])
+        yield { key: Key.slice(this.#prefix.length), ...factsOf(Size, LastModified) };
       token = page.NextContinuationToken;
     }
   }

@@ -116,14 +116,16 @@ describe.skipIf(missing !== '')(`files in a bucket${missing}`, () => {
       const made = await fetch(`${url}/view?filename=made_00001_.png&type=output`);
       expect([made.status, (await made.arrayBuffer()).byteLength > 50]).toEqual([200, true]);
     }
-    const saved = await fetch(`${one.url}/userdata/workflows%2Fmine.json`, {
+    const name = '100% a+b.json';
+    const path = `/userdata/workflows%2F${encodeURIComponent(name)}`;
+    const saved = await fetch(one.url + path, {
       method: 'POST',
       body: '{"it":1}',
     });
     expect(saved.status).toBe(200);
-    const read = await fetch(`${two.url}/userdata/workflows%2Fmine.json`);
+    const read = await fetch(two.url + path);
     expect(await read.json()).toEqual({ it: 1 });
-    expect(await (await fetch(`${two.url}/userdata?dir=workflows`)).json()).toEqual(['mine.json']);
+    expect(await (await fetch(`${two.url}/userdata?dir=workflows`)).json()).toEqual([name]);
     for (const { dataDir } of [one, two])
       expect((await readdir(dataDir)).filter((name) => /^(blobs|userdata)/.test(name))).toEqual([]);
     for (const text of [one.log(), two.log(), worker.log()])
