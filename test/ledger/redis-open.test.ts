@@ -43,7 +43,6 @@ describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, ()
   test.each([
     ['appendonly', 'no'],
     ['appendfsync', 'everysec'],
-    ['maxmemory-policy', 'allkeys-lru'],
   ])('and has %s %s is opened with a warning that names it', async (setting, value) => {
     await admin.commands.config('SET', setting, value);
     await opened();
@@ -81,6 +80,13 @@ describe.skipIf(missing !== '')(`a Redis that is opened as ledger${missing}`, ()
     onTestFinished(() => node.dispose());
     await expect(openSharedRedis({ url: node.url, log: silentLogger() })).rejects.toThrow(
       `the ledger ${node.url} is a node of a Redis Cluster: use a Redis that is in none`,
+    );
+  });
+
+  test.each(['allkeys-lru', 'volatile-ttl'])('and evicts by %s is refused', async (policy) => {
+    await admin.commands.config('SET', 'maxmemory-policy', policy);
+    await expect(opened()).rejects.toThrow(
+      `the ledger ${server.url} may evict records (maxmemory-policy ${policy}): set maxmemory-policy noeviction`,
     );
   });
 

@@ -62,7 +62,7 @@ export async function openSharedRedis({
     // Throws for a login that cannot be decoded.
     links = openRedis(url, { log });
     await connectWithin(links, reachWithinMs);
-    await refuseCluster(links);
+    await refuseUnfit(links);
     await refuseOtherVersion(links);
     await (restore ? beginRestore(links) : refuseUnfinishedRestore(links));
     await warnOfLoss(links.commands, log);
@@ -137,11 +137,19 @@ async function refuseOtherVersion(links: RedisConnections): Promise<void> {
   );
 }
 
-/** The scripts and transactions name keys of several slots, which a node of a Redis Cluster refuses. */
-async function refuseCluster({ commands }: RedisConnections): Promise<void> {
+/**
+ * The scripts and transactions name keys of several slots, which a node of a Redis Cluster refuses. An evicted key is
+ * a lost record.
+ */
+async function refuseUnfit({ commands }: RedisConnections): Promise<void> {
   // A hosted Redis may refuse INFO.
-  const info = await commands.info('cluster').catch(() => '');
+  const info = await commands.info().catch(() => '');
   if (info.includes('cluster_enabled:1')) throw new Error(CLUSTER);
+  const [, policy = 'noeviction'] = /^maxmemory_policy:(\S+)/m.exec(info) ?? [];
+  if (policy === 'noeviction') return;
+  throw new Error(
+    `may evict records (maxmemory-policy ${policy}): set maxmemory-policy noeviction`,
+  );
 }
 
 const CLUSTER = 'is a node of a Redis Cluster: use a Redis that is in none';
