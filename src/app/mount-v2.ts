@@ -50,6 +50,7 @@ export async function openEmbeddedRouter(services: Services): Promise<ModelRoute
     records: { ledger, isShared: store.links !== undefined },
     log: services.observers.log,
     now: Date.now,
+    cursorSecret: store.dir.secret,
     requests: { bodies, addresses: auth.addresses },
     limits: config.models.limits,
     access: {

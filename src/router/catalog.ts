@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { distance } from 'fastest-levenshtein';
 import {
   MAX_MODEL_CHARS,
@@ -22,8 +23,10 @@ const MAX_DISTANCE_SHARE = 0.6;
 export class Catalog {
   readonly #byId: ReadonlyMap<string, ModelDef>;
   readonly #ids: readonly string[];
+  readonly #cursors: Cursors;
 
-  constructor(models: readonly ModelDef[]) {
+  constructor(models: readonly ModelDef[], cursorSecret: Buffer) {
+    this.#cursors = new Cursors(cursorSecret);
     this.#byId = new Map(models.map((model) => [modelId(model), model]));
     this.#ids = [...this.#byId.keys()].toSorted();
   }
@@ -34,7 +37,7 @@ export class Catalog {
 
   /** Returns one page of the models that the caller may see. */
   page(query: URLSearchParams, mayUse: MayUse): RouterReply {
-    const parsedQuery = readQuery(query);
+    const parsedQuery = readQuery(query, this.#cursors);
     if ('bucket' in parsedQuery) return parsedQuery;
     const { after, limit } = parsedQuery;
     const rest = this.#ids.filter((id) => mayUse(id) && (!after || id > after));
@@ -44,7 +47,7 @@ export class Catalog {
     return replyJson({
       data: shown.map((id) => modelEntry(this.#byId.get(id) as ModelDef)),
       has_more: more,
-      ...(more && { next_cursor: cursorOf(last) }),
+      ...(more && { next_cursor: this.#cursors.write(last) }),
       limit,
     } satisfies ModelPage);
   }
@@ -72,9 +75,9 @@ function isModelId(id: string): boolean {
 type PageQuery = { readonly after: string | undefined; readonly limit: number };
 
 /** Reads the query. An unknown cursor is refused, since it must not silently restart a listing. */
-function readQuery(query: URLSearchParams): PageQuery | ReplyError {
+function readQuery(query: URLSearchParams, cursors: Cursors): PageQuery | ReplyError {
   const [given, ...others] = query.getAll('cursor');
-  const after = given === undefined ? undefined : idOf(given);
+  const after = given === undefined ? undefined : cursors.read(given);
   if (others.length > 0 || (given !== undefined && after === undefined)) {
     return replyError('invalid_input', 'This cursor is not one of this catalog.');
   }
@@ -99,11 +102,28 @@ function notFoundDetail(id: string, known: readonly string[]): string {
   return `There is no model ${id}.${hint}`;
 }
 
-/** A cursor names a position in the sort order, not an entry, so it outlives changes of the catalogue. */
-const cursorOf = (id: string): string => Buffer.from(id).toString('base64url');
+const SIGNATURE_BYTES = 16;
 
-/** Returns the id before the next page; `undefined` when no page ends with this cursor. */
-function idOf(cursor: string): string | undefined {
-  const id = Buffer.from(cursor, 'base64url').toString();
-  return isModelId(id) && cursorOf(id) === cursor ? id : undefined;
+/**
+ * Cursors name a position in the sort order, not an entry, so they outlive changes of the catalogue.
+ * They are signed: a changed or invented one would silently start elsewhere.
+ */
+class Cursors {
+  readonly #secret: Buffer;
+
+  constructor(secret: Buffer) {
+    this.#secret = secret;
+  }
+
+  write(id: string): string {
+    const hmac = createHmac('sha256', this.#secret).update(`model cursor\0${id}`);
+    const signature = hmac.digest().subarray(0, SIGNATURE_BYTES);
+    return Buffer.concat([signature, Buffer.from(id)]).toString('base64url');
+  }
+
+  /** Returns the id before the next page; `undefined` when no server here wrote the cursor. */
+  read(cursor: string): string | undefined {
+    const id = Buffer.from(cursor, 'base64url').subarray(SIGNATURE_BYTES).toString();
+    return this.write(id) === cursor ? id : undefined;
+  }
 }

@@ -35,6 +35,8 @@ export type ModelRouterOptions = {
   };
   readonly log: Logger;
   readonly now: () => number;
+  /** Signs page cursors. */
+  readonly cursorSecret: Buffer;
   readonly access: {
     /** Returns the user of a key; `undefined` when this server does not know the key. */
     readonly callerOf: (key: string) => Caller | undefined;
@@ -76,7 +78,7 @@ export class LocalModelRouter implements ModelRouter {
     const { ledger, isShared } = options.records;
     const { keysFile } = options.access;
     this.#options = options;
-    this.#catalog = new Catalog(models);
+    this.#catalog = new Catalog(models, options.cursorSecret);
     this.#keys = keysFile === undefined ? undefined : readKeys(keysFile);
     this.#rates = new RateLimiter(now);
     this.#replays = new Replays({ store: ledger.replays, now, limits, isShared });

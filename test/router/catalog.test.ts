@@ -62,6 +62,7 @@ describe('GET /v1/models', () => {
   test.each([
     ['empty', ''],
     ['an id', 'test/m001'],
+    ['an id in base64', Buffer.from('test/m001').toString('base64url')],
     ['too long', 'x'.repeat(513)],
     ['with foreign characters', '%00%F0%9F%A6%8A'],
   ])('a cursor that is %s is a 400 invalid_input, never the first page', async (_, cursor) => {

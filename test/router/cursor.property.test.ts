@@ -16,7 +16,8 @@ test('a walk sees each model that stays exactly once, however the catalogue chan
       for (let step = 0; step < 60; step++) {
         // The last version stays: the walk comes to an end.
         const names = catalogues[Math.min(step, catalogues.length - 1)] ?? [];
-        const catalog = new Catalog(names.map((each) => model({ model: each })));
+        const models = names.map((each) => model({ model: each }));
+        const catalog = new Catalog(models, Buffer.from('secret'));
         const query = new URLSearchParams({ limit: String(limit), ...(cursor && { cursor }) });
         const page = JSON.parse(String(catalog.page(query, () => true).body));
         seen.push(...page.data.map((entry: { model: string }) => entry.model));

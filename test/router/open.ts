@@ -111,6 +111,7 @@ export async function openRouter(
     records: { ledger, isShared: options.isLedgerShared ?? false },
     log,
     now: () => Date.now() + shiftMs,
+    cursorSecret: Buffer.from('secret'),
     access: {
       callerOf: options.callerOf ?? ((key) => ({ user: `user of ${key}`, credential: key })),
       keysFile: options.keysFile,
