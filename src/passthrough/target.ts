@@ -41,13 +41,12 @@ export function withJobId(target: string, jobId: string): string {
   );
 }
 
-/** Its path at every known service. */
-const MODELS = '/v1/models';
-
-/** Returns the targets of the model router and of its queue. */
+/**
+ * Returns the targets of the model router and of its queue. The hosted service has it below `/v2`
+ * only, the contract below `/v1`: the client knows which.
+ */
 export function modelTargetOf(mount: string): TargetOf {
-  return (path) =>
-    MODEL_PATHS.test(path) ? mount + MODELS + path.slice(MODELS.length) : undefined;
+  return (path) => (MODEL_PATHS.test(path) ? mount + path : undefined);
 }
 
 /** Returns the targets of the partner routes beside the model router. */

@@ -29,7 +29,7 @@ afterEach(() => expectHealthy(holdover));
 describe('its routes go to the service, method, query and body as they are', () => {
   test.each([
     ['GET', '/v1/models', '/v1/models'],
-    ['GET', '/v2/models?limit=5&cursor=a%2Bb', '/v1/models?limit=5&cursor=a%2Bb'],
+    ['GET', '/v2/models?limit=5&cursor=a%2Bb', '/v2/models?limit=5&cursor=a%2Bb'],
     ['POST', '/v1/models/p/m?strict_mode=1', '/v1/models/p/m?strict_mode=1'],
     ['GET', '/v1/models/p/m/openapi.json', '/v1/models/p/m/openapi.json'],
     ['PUT', '/v1/models/p/m/requests/r/cancel', '/v1/models/p/m/requests/r/cancel'],
