@@ -1,3 +1,4 @@
+import type { JsonObject } from '../protocol/json.ts';
 import type { Config } from '../config/config.ts';
 import type { FrameObserver } from '../observability/traffic-log.ts';
 import type { LivePrompts } from '../prompts/live-prompts.ts';
@@ -6,7 +7,7 @@ import { Hub } from '../sockets/hub.ts';
 import type { Observers, Traffic } from './observers.ts';
 
 /** The feature flags of the server, in `/features` and on every WebSocket. */
-export function featuresOf({ maxUploadBytes, assets }: Config) {
+export function featuresOf({ maxUploadBytes, assets }: Config): JsonObject {
   return {
     supports_preview_metadata: true,
     supports_model_type_tags: true,

@@ -22,8 +22,16 @@ type Key = (typeof KEYS)[number];
 /** By this day the documentation of the hosted v1 API called it deprecated. */
 const DEPRECATED_AT_MS = Date.UTC(2026, 7, 21);
 
+export type DeprecationSettings = {
+  /** The value of the header `Deprecation` (RFC 9745). */
+  readonly deprecatedAtMs: number;
+  /** The value of the header `Sunset` (RFC 8594). */
+  readonly sunsetAtMs: number | undefined;
+  readonly brownouts: readonly Brownout[];
+};
+
 /** Reads the flags of v1's end. */
-export function deprecationSettings(flags: Flags) {
+export function deprecationSettings(flags: Flags): DeprecationSettings {
   const sunsetAtMs =
     flags.sunset === undefined ? undefined : parseInstant(flags.sunset, "option '--sunset'");
   if (sunsetAtMs !== undefined && sunsetAtMs < DEPRECATED_AT_MS) {

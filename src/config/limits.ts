@@ -54,7 +54,16 @@ export const ENGINE_FLAGS = [
   'retentionDays',
 ] as const;
 
-export function engineLimits(flags: Pick<Flags, (typeof ENGINE_FLAGS)[number]>) {
+type EngineSetting =
+  | 'concurrency'
+  | 'jobTimeMs'
+  | 'jobMemoryBytes'
+  | 'assetBudgetBytes'
+  | 'retentionMs';
+
+export function engineLimits(
+  flags: Pick<Flags, (typeof ENGINE_FLAGS)[number]>,
+): Readonly<Record<EngineSetting, number>> {
   return {
     concurrency: flags.concurrency,
     jobTimeMs: flags.jobTimeout * 1000,

@@ -7,7 +7,9 @@ import { InvalidSetting } from './invalid-setting.ts';
  * Makes the plain folders that are shared with other programs, and refuses those through which the
  * data directory could be read or written; `undefined`: there is none.
  */
-export function sharedDirectories(flags: Flags) {
+export function sharedDirectories(
+  flags: Flags,
+): Readonly<Record<'inputDirectory' | 'outputDirectory', string | undefined>> {
   return {
     inputDirectory: requireDirectory('--input-directory', flags.inputDirectory, flags.dataDir),
     outputDirectory: requireDirectory('--output-directory', flags.outputDirectory, flags.dataDir),

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { CapturedBody } from './traffic/captured-body.ts';
-import type { TrafficEntry } from './api-types.ts';
+import type { TrafficAnswer, TrafficEntry } from './api-types.ts';
 
 /** An entry, its user, and the content of its detail. */
 export type RecordedEntry = {
@@ -116,7 +116,7 @@ export class TrafficStore {
   /**
    * Returns the entries that changed after this revision, oldest first. If there are many, returns only the newest.
    */
-  changedAfter(after: number, { user, isAll }: TrafficScope) {
+  changedAfter(after: number, { user, isAll }: TrafficScope): Omit<TrafficAnswer, 'servers'> {
     const changed = [...this.#entries.values()].filter(
       (recorded) => (isAll || recorded.user === user) && recorded.entry.revision > after,
     );

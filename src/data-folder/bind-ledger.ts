@@ -49,7 +49,9 @@ export async function bindDataDir(
 }
 
 /** Returns the id of a data folder, and the id of the ledger that recorded its files. */
-export function idsOfFolder(root: string) {
+export function idsOfFolder(
+  root: string,
+): Readonly<Record<'folderId' | 'ledgerId', string | undefined>> {
   return { folderId: textIn(root, 'folder.id'), ledgerId: textIn(root, 'ledger.id') };
 }
 

@@ -7,7 +7,11 @@ import { readTarget } from '../protocol/request-target.ts';
  * router's form. `undefined` when the call does not belong to the router. Without a service, a
  * partner's path is any unknown path of v1, and so is the method that is not allowed there.
  */
-export function routerRefusal(path: string, status: number, detail: string) {
+export function routerRefusal(
+  path: string,
+  status: number,
+  detail: string,
+): { readonly headers: Readonly<Record<string, string>>; readonly body: string } | undefined {
   if (!isRouterPath(path) || (status === 405 && !MODEL_PATHS.test(path))) return undefined;
   const bucket = bucketOfStatus(status);
   const headers = {

@@ -18,13 +18,19 @@ type CachedOutlines<Mark> = {
 /** Each cached user may have as many outlines as its history has entries. */
 const MAX_CACHED_USERS = 20;
 
+type OutlineCache = {
+  readonly of: (user: string) => Promise<readonly PromptOutline[]>;
+  /** Removes the cached outlines of one user, or of all. Needed when the mark of a ledger does not show removals. */
+  readonly invalidate: (user?: string) => void;
+};
+
 /** Caches the outlines of done prompts. Front ends poll them, and each poll reads only the new ones. */
 export function createOutlineCache<Mark>(
   readAfter: (user: string, mark?: Mark) => ReadOutlines<Mark> | Promise<ReadOutlines<Mark>>,
-) {
+): OutlineCache {
   const cached = new LRUCache<string, CachedOutlines<Mark>>({ max: MAX_CACHED_USERS });
   return {
-    of: async (user: string): Promise<readonly PromptOutline[]> => {
+    of: async (user) => {
       const before = cached.get(user);
       const reading = readAfter(user, before?.mark);
       // SQLite reads at once. Do not await then: `invalidate` must not run between this read and the update below.
@@ -40,8 +46,7 @@ export function createOutlineCache<Mark>(
       cached.set(user, { mark, byKey, inOrder });
       return inOrder;
     },
-    /** Removes the cached outlines of one user, or of all. Needed when the mark of a ledger does not show removals. */
-    invalidate(user?: string): void {
+    invalidate(user) {
       if (user === undefined) cached.clear();
       else cached.delete(user);
     },

@@ -168,18 +168,23 @@ export function coalesce(task: () => Promise<void>): () => Promise<void> {
       }));
 }
 
+type Lazy<T> = {
+  get(): Promise<T>;
+  /** Returns it if it was needed before, otherwise `undefined`. */
+  known(): Promise<T> | undefined;
+};
+
 /** Opens something when it is first needed. After a failure the next call tries again. */
-export function lazily<T>(open: () => Promise<T>) {
+export function lazily<T>(open: () => Promise<T>): Lazy<T> {
   let opened: Promise<T> | undefined;
   return {
-    get(): Promise<T> {
+    get() {
       opened ??= open().catch((error: unknown) => {
         opened = undefined;
         throw error;
       });
       return opened;
     },
-    /** Returns it if it was needed before, otherwise `undefined`. */
     known: () => opened,
   };
 }

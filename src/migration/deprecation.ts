@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { V1_ROUTES, type V1RouteName, successorLink } from './v1-routes.ts';
-import type { Brownout } from '../config/deprecation.ts';
+import type { DeprecationSettings } from '../config/deprecation.ts';
 import {
   scheduleAnnouncements,
   announcementFor,
@@ -11,12 +11,7 @@ import type { NotifyClients } from '../sockets/hub.ts';
 import type { CountedCall } from './usage-counter.ts';
 import { V1Error, plainError } from '../dialects/errors.ts';
 
-type DeprecationOptions = {
-  /** The value of the header `Deprecation` (RFC 9745). */
-  readonly deprecatedAtMs: number;
-  /** The value of the header `Sunset` (RFC 8594). */
-  readonly sunsetAtMs: number | undefined;
-  readonly brownouts: readonly Brownout[];
+type DeprecationOptions = DeprecationSettings & {
   readonly now: () => number;
   /** Counts a call. Failed and refused calls also count. */
   readonly countCall: (call: CountedCall) => void;

@@ -38,13 +38,27 @@ export async function check(
   // When the records cannot be read, every file would seem to have no record.
   if (state === 'damaged')
     return { problems, recorded: { files: 0, bytes: 0 }, orphans: [], acceptFiles: false };
-  const { faults, ...compared } = await compare(opened, inUse, () => filesOnRecord(opened, state));
+  const placedBeforeMs = inUse ? Date.now() - RECENT_MS : Infinity;
+  const list = () => filesOnRecord(opened, state);
+  const { faults, ...compared } = await compare(opened, placedBeforeMs, list);
   const acceptFiles = isOther || state !== 'ok';
   return { ...compared, problems: [...problems, ...faults], acceptFiles };
 }
 
+type InspectedLedger = {
+  readonly problems: readonly string[];
+  readonly state: InspectedDatabase['state'];
+  /** True when the files were recorded by another ledger. */
+  readonly isOther: boolean;
+};
+
 /** Finds a sentence for each problem of the ledger and of its ties to the files. */
-export async function inspectLedger({ dataDir, redis, ledger, belongs }: OpenedData) {
+export async function inspectLedger({
+  dataDir,
+  redis,
+  ledger,
+  belongs,
+}: OpenedData): Promise<InspectedLedger> {
   const { state, why } = ledger.inspect();
   const isOther = state === 'ok' && !(await belongs());
   const problems = redis ? [] : secretProblems(dataDir);
@@ -91,13 +105,12 @@ async function filesOnRecord(
 
 async function compare(
   { place, blobs }: OpenedData,
-  inUse: boolean,
+  placedBeforeMs: number,
   list: () => Promise<RecordedFiles>,
 ) {
   const onRecord = [...(await list()).values()];
   const hashes = new Set(onRecord.map(({ hash }) => hash));
   const unrecorded: StoredBlob[] = [];
-  const placedBeforeMs = inUse ? Date.now() - RECENT_MS : Infinity;
   for await (const blob of blobs.list())
     if (!hashes.has(blob.hash) && blob.placedAtMs <= placedBeforeMs) unrecorded.push(blob);
   const faults = new Map<string, Fault>();

@@ -21,16 +21,11 @@ type Provenance = NonNullable<SubmitRequest['provenance']>;
 /** The reason to stop a job before its end. */
 export type StopReason = 'canceled' | 'timeout' | 'shutdown';
 
-/** The state of a job, running or finished. */
-export type JobState = {
-  readonly id: string;
-  readonly user: string;
-  readonly createdAtMs: number;
-  readonly metadata: { readonly [name: string]: string } | null;
+/** The members of a job that its runs change. */
+type RunResult = {
   status: JobStatus;
   startedAtMs: number | null;
   completedAtMs: number | null;
-  expiresAtMs: number;
   outputs: StoredOutput[];
   error: JobError | null;
   progress: Progress | null;
@@ -38,6 +33,15 @@ export type JobState = {
   ui: { [nodeId: string]: NodeUi };
   /** The place in the queue; absent or null for a job that does not wait. */
   position?: number | null;
+};
+
+/** The state of a job, running or finished. */
+export type JobState = RunResult & {
+  readonly id: string;
+  readonly user: string;
+  readonly createdAtMs: number;
+  readonly metadata: { readonly [name: string]: string } | null;
+  expiresAtMs: number;
 };
 
 /** An unfinished job. Only its engine changes it. */
@@ -73,11 +77,11 @@ type JobExtras = Pick<JobState, 'progress' | 'cachedNodes' | 'ui'> &
   Pick<LiveJob, 'targets' | 'attempts' | 'traceparent'> & { readonly reads: readonly string[] };
 
 /** The state of a job that no thread has run. */
-export function unstarted() {
+export function unstarted(): RunResult & Pick<LiveJob, 'attempts' | 'hasBegun' | 'feed' | 'stop'> {
   return {
     attempts: 0,
     hasBegun: false,
-    status: 'queued' as const,
+    status: 'queued',
     startedAtMs: null,
     completedAtMs: null,
     outputs: [],

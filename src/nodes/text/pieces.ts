@@ -10,8 +10,10 @@ export function reserveText(context: NodeContext, chars: number): void {
   refuseLongerThanAny(chars);
 }
 
+type TextPieces = { add(piece: string): void; text(): string };
+
 /** Builds a text piece by piece. The memory of each piece is reserved when it is added. */
-export function createTextPieces(context: NodeContext) {
+export function createTextPieces(context: NodeContext): TextPieces {
   const blocks: string[] = [];
   const pieces: string[] = [];
   let chars = 0;
@@ -20,14 +22,14 @@ export function createTextPieces(context: NodeContext) {
     pieces.length = 0;
   };
   return {
-    add(piece: string): void {
+    add(piece) {
       chars += piece.length;
       context.reserve(piece.length * BYTES_PER_CHAR);
       refuseLongerThanAny(chars);
       pieces.push(piece);
       if (pieces.length >= MAX_PIECES) join();
     },
-    text(): string {
+    text() {
       join();
       return blocks.join('');
     },
