@@ -29,7 +29,12 @@ type FileRef = { filename: string; subfolder: string; type: string };
 type Workflow = { [id: string]: { class_type: string } };
 
 /** The part of a text frame that the demo reads. */
-type Message = { type: string; data: { node: string | null; exception_message?: string } };
+type Message = {
+  type: string;
+  data: { node: string | null; value?: number; max?: number; exception_message?: string };
+};
+
+const BAR_WIDTH = 40;
 
 /**
  * `npm run demo`: uploads an image and runs one workflow as a v1 client (socket, prompt, previews, result). Prints an
@@ -121,9 +126,11 @@ async function runWorkflow(
   return { files, preview };
 }
 
-/** Prints the nodes that run, until v1's last message. */
+/** Shows the progress of the run, until v1's last message. Each node counts for one; its steps count for parts of it. */
 function followFrames(socket: WebSocket, workflow: Workflow): Promise<Seen> {
   const seen: Seen = {};
+  const nodes = Object.keys(workflow).length;
+  let begun = 0;
   return new Promise((resolve, reject) => {
     socket.on('error', reject);
     socket.on('close', () => reject(new Error('Holdover ended before the run had.')));
@@ -131,11 +138,22 @@ function followFrames(socket: WebSocket, workflow: Workflow): Promise<Seen> {
       if (isBinary) return void (seen.preview = bytes.subarray(PREVIEW_IMAGE_OFFSET));
       const { type, data } = JSON.parse(bytes.toString()) as Message;
       seen.reason ??= data.exception_message;
+      const label = workflow[data.node ?? '']?.class_type ?? '';
+      const { value = 0, max = 1 } = data;
+      if (type === 'progress') return drawBar((begun - 1 + value / max) / nodes, label);
+      if (type === 'execution_success') return drawBar(1, 'done\n');
       if (type !== 'executing') return;
       if (data.node === null) resolve(seen);
-      else console.log(`  ${workflow[data.node]?.class_type}`);
+      else drawBar(begun++ / nodes, label);
     });
   });
+}
+
+/** Draws over the line before on a terminal; elsewhere each is a line. */
+function drawBar(share: number, label: string): void {
+  const bar = '█'.repeat(Math.floor(share * BAR_WIDTH)).padEnd(BAR_WIDTH, '░');
+  const line = `  ${bar} ${Math.floor(share * 100)}%  ${label}`;
+  process.stdout.write(process.stdout.isTTY ? `\r\u001b[K${line}` : `${line}\n`);
 }
 
 async function refusal(what: string, response: Response): Promise<Error> {

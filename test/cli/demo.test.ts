@@ -40,6 +40,7 @@ describe('the demo', () => {
     const flags = ['--upstream', service.url, '--data-dir', dataDir];
     const { code, out, err } = await demo(flags, env);
     expect([code, err]).toEqual([0, expect.not.stringContaining('Error')]);
+    expect(out).toMatch(/░ \d+%  ReactionDiffusion\n[^]*█ 100%  done\n/);
     expect(out).toMatch(
       /POST \/prompt +200 → POST \/api\/v2\/jobs, GET \/api\/v2\/jobs\/\{id\}\/events/,
     );
