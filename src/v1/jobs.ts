@@ -116,9 +116,10 @@ async function readJobIds(
     value.filter((id) => typeof id === 'string'),
     'job_ids',
   );
-  const invalid = value.filter((id) => typeof id !== 'string').map(pythonStr);
-  for (const id of ids)
-    if (!UUID.test(id) && !(await isKnownJob(services, user, id))) invalid.push(id);
+  const invalid: string[] = [];
+  for (const id of value as readonly Json[])
+    if (typeof id !== 'string') invalid.push(pythonStr(id));
+    else if (!UUID.test(id) && !(await isKnownJob(services, user, id))) invalid.push(id);
   if (invalid.length === 0) return ids;
   const error = 'job_ids contains invalid id(s)';
   throw new V1Error(400, faultOf(400, { error, invalid_ids: invalid }, error));

@@ -89,6 +89,10 @@ describe.each([
         `{"cancelled": ["${id}"]}`,
       ]);
     } else {
+      expect(await post('/api/jobs/cancel', { job_ids: ['none', 7, null] })).toEqual([
+        400,
+        '{"error": "job_ids contains invalid id(s)", "invalid_ids": ["none", "7", "None"]}',
+      ]);
       expect(await post('/api/jobs/cancel', withUnknown)).toEqual([200, '{"cancelled": true}']);
     }
     const status = async () => (await getJson(`${server.url}/api/jobs/${id}`, headers)).status;
