@@ -58,21 +58,25 @@ export function toPromptRefusal(
 const KNOWN_MESSAGES: readonly (readonly [RegExp, string])[] = [
   [/^Prompt has no outputs$/, 'prompt_no_outputs'],
   [/^Cannot execute because /, 'invalid_prompt'],
-  [/^Node '.*' not found/, 'missing_node_type'],
+  [/^Node '.*' not found/s, 'missing_node_type'],
   [/^No prompt provided$/, 'no_prompt'],
 ];
 
-/** The message about a class that is not installed, of older and of newer engines. */
-const UNKNOWN_CLASS_MESSAGE =
-  /^(?:Cannot execute because node ([^ ]+) does not exist\b|Node '([^']+)' not found\b)/;
+/** How engines report a class that is not installed: older ones name it, newer ones the title of its node. */
+const MISSING_CLASS = /^Cannot execute because node ([^ ]+) does not exist\b/;
+const MISSING_TITLE = /^Node '.*' not found\b/s;
 
 function knownMessage(error: V2Error, graph: Graph): PromptRefusal['error'] | undefined {
   const { message } = error;
   const found = KNOWN_MESSAGES.find(([text]) => text.test(message));
   if (!found) return undefined;
-  const [, older, newer] = UNKNOWN_CLASS_MESSAGE.exec(message) ?? [];
-  const named = older ?? newer;
-  const id = Object.keys(graph).find((key) => named !== undefined && classOf(graph, key) === named);
+  const named = MISSING_CLASS.exec(message)?.[1];
+  const [start] = MISSING_TITLE.exec(message) ?? [];
+  const id = Object.keys(graph).find((key) =>
+    start === undefined
+      ? named !== undefined && classOf(graph, key) === named
+      : missingNodeError(key, graph[key]).message.startsWith(start),
+  );
   if (id !== undefined) return missingNodeError(id, graph[id]);
   return promptRefusal(found[1], message).error;
 }

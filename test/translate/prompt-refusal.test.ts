@@ -163,6 +163,19 @@ describe('POST /prompt refused by v2', () => {
     });
   });
 
+  test.each<[message: string, id: string, title: string]>([
+    ["Node 'Bob's' not found. The custom node may not be installed.", '1', "Bob's"],
+    ["Node 'SaveImage' not found. The custom node may not be installed.", '2', 'SaveImage'],
+    ['Cannot execute because node SaveImage does not exist.', '2', 'SaveImage'],
+  ])('the node is found that an engine means by %s', (message, node_id, node_title) => {
+    const graph = { ...GRAPH, '1': { ...GRAPH['1']!, _meta: { title: "Bob's" } } };
+    const { body } = toPromptRefusal(refusal('invalid_workflow', 422, {}, { message }), graph);
+    expect(body.error).toMatchObject({
+      type: 'missing_node_type',
+      extra_info: { node_id, node_title },
+    });
+  });
+
   test('of both shapes the native one counts, whole', () => {
     const native = {
       '1': {
