@@ -129,7 +129,7 @@ export function rulesOf(dialect: Dialect): DialectRules {
 
 /** Returns the rules for the call that is being answered. */
 export function rulesFor(ctx: Koa.Context): DialectRules {
-  return RULES_OF[(ctx.state as { readonly dialect?: Dialect }).dialect ?? 'local'];
+  return RULES_OF[ctx.state.dialect ?? 'local'];
 }
 
 /** Returns how `/view` sends a file. Redirects are used only for paths below `/api`. */

@@ -237,7 +237,7 @@ function openRegistry(): Registry {
 /** Labels the metrics of a middleware that is not a router. */
 export function withRouteLabel(route: string, middleware: Koa.Middleware): Koa.Middleware {
   return (ctx, next) => {
-    const earlier: unknown = ctx.state.answeredBy;
+    const earlier = ctx.state.answeredBy;
     // An answer may be counted before its middleware returns.
     ctx.state.answeredBy = route;
     return middleware(ctx, () => {
@@ -251,7 +251,7 @@ export function withRouteLabel(route: string, middleware: Koa.Middleware): Koa.M
 export function routeOf(ctx: Koa.Context): string {
   const { _matchedRoute: matched } = ctx as { readonly _matchedRoute?: unknown };
   if (typeof matched === 'string') return matched;
-  return (ctx.state.answeredBy as string | undefined) ?? 'none';
+  return ctx.state.answeredBy ?? 'none';
 }
 
 /** `broken`: there is no answer, something of our own or of the connection gave way. */

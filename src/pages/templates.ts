@@ -96,11 +96,11 @@ function requirementsOf(name: string): Requirements {
 const TEMPLATE_LIST = /^\/templates\/index(\.[\w-]+)?\.json$/;
 const TEMPLATE_LOGOS_PATH = '/templates/index_logo.json';
 
-/** Answers lists of templates; whether it did. */
+/** Answers lists of templates. True when it did. */
 export async function serveTemplateList(templates: Templates, ctx: Koa.Context): Promise<boolean> {
   if (ctx.path === TEMPLATE_LOGOS_PATH) sendJson(ctx, {});
   else if (TEMPLATE_LIST.test(ctx.path)) {
-    sendJson(ctx, await templates.index((ctx.state as { caller: Caller }).caller));
+    sendJson(ctx, await templates.index(ctx.state.caller as Caller));
   } else return false;
   return true;
 }

@@ -109,7 +109,7 @@ export class PassThrough {
       return;
     }
     if (failure === 'unreachable' || failure === 'lost') {
-      const id = ctx.state.requestId as string;
+      const id = ctx.state.requestId;
       const event = 'upstream.call_not_passed';
       this.#options.log.warn({ event, id, failure }, 'could not pass a call through');
     }

@@ -110,7 +110,7 @@ export class LocalModelRouter implements ModelRouter {
         requestId,
         method: ctx.method,
         path: ctx.path.slice(0, 256),
-        workspace: ctx.state.modelWorkspace as string | undefined,
+        workspace: ctx.state.modelWorkspace,
         status: reply.status,
         errorType: reply.bucket,
         ms: now() - startedAtMs,

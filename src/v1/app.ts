@@ -2,6 +2,7 @@ import Router, { type RouterMiddleware } from '@koa/router';
 import Koa from 'koa';
 import { storageProblem } from '../lib/storage-errors.ts';
 import type { Caller } from '../protocol/job-api.ts';
+import type { Dialect } from '../dialects/dialect.ts';
 import { isRouterTarget } from '../dialects/router-refusal.ts';
 import { type Logger, requestId } from '../observability/log.ts';
 import { withoutSecret } from '../observability/secret-redactor.ts';
@@ -14,6 +15,27 @@ import { logRefusal } from './routing/log-refusal.ts';
 import { sendError } from '../dialects/error-reply.ts';
 import { type V1Route, aliasesOf } from './routes.ts';
 import { type ServingOptions, serveRoute, withCaller } from './routing/serve-route.ts';
+
+declare module 'koa' {
+  /** The facts about a call in `ctx.state`. */
+  interface DefaultState {
+    requestId: string;
+    dialect?: Dialect;
+    caller?: Caller;
+    /** The client id in the body, if there is one. */
+    clientId?: string;
+    /** The prompts that the route has named. */
+    promptIds?: readonly string[];
+    /** The v2 calls that the call made. */
+    v2Calls: string[];
+    /** True for a v1 route that was called below `/api`. */
+    apiPrefixed?: boolean;
+    /** The label in the metrics, where the router has none. */
+    answeredBy?: string | undefined;
+    /** The workspace whose key calls the model router. */
+    modelWorkspace?: string;
+  }
+}
 
 type V1AppOptions = ServingOptions & {
   readonly routes: {
@@ -52,8 +74,7 @@ export function createApp(options: V1AppOptions): Koa {
 }
 
 /**
- * Builds the router. v1 serves every route below `/api` too; `ctx.state.apiPrefixed` is true for
- * such a call.
+ * Builds the router. v1 serves every route below `/api` too.
  */
 function routerOf(options: V1AppOptions): Router {
   const router = new Router({ strict: true, sensitive: true });
@@ -81,7 +102,7 @@ function logRequests({ log, auth, observer }: V1AppOptions): Koa.Middleware {
     ctx.set('X-Content-Type-Options', 'nosniff');
     await next();
     const { method, status, url } = ctx;
-    const { user, credential } = (ctx.state.caller as Caller | undefined) ?? {};
+    const { user, credential }: Partial<Caller> = ctx.state.caller ?? {};
     const ms = Math.round(performance.now() - startedAt);
     const call = { id, user, client, method, url: loggedUrl(url, credential), status, ms };
     log.info({ event: 'request.answered', ...call, v2: v2Calls }, 'request answered');
@@ -101,15 +122,11 @@ const PROMPT_PATH = /\/(history|history_v2|jobs?)\//;
 /**
  * Returns the prompts that a call is about: those that its route has named, and the id in its path.
  */
-function promptIdsOf(ctx: object): readonly string[] {
-  const { state, params, path } = ctx as {
-    readonly path: string;
-    readonly state: { readonly promptIds?: readonly string[] };
-    readonly params?: { readonly id?: string };
-  };
-  const isInPath = params?.id !== undefined && PROMPT_PATH.test(path);
+function promptIdsOf(ctx: Koa.Context): readonly string[] {
+  const { params } = ctx as { readonly params?: { readonly id?: string } };
+  const isInPath = params?.id !== undefined && PROMPT_PATH.test(ctx.path);
   const inPath = isInPath ? [params.id] : [];
-  return [...(state.promptIds ?? []), ...inPath];
+  return [...(ctx.state.promptIds ?? []), ...inPath];
 }
 
 /**
@@ -129,7 +146,7 @@ function renderErrors({ log, checkDataDir }: V1AppOptions): Koa.Middleware {
 }
 
 function unexpectedError(log: Logger, ctx: Koa.Context, error: unknown): V1Error {
-  const { caller, requestId: id } = ctx.state as { caller?: Caller; requestId: string };
+  const { caller, requestId: id } = ctx.state;
   log.error({ event: 'request.failed', id, user: caller?.user, err: error }, 'request failed');
   const { status, code, message, retryAfterSeconds } = storageProblem(error) ?? INTERNAL_ERROR;
   const headers = retryAfterHeader(retryAfterSeconds);

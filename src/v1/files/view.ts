@@ -73,7 +73,7 @@ export async function view(services: ViewServices, request: V1Request): Promise<
   const location = rendering ? undefined : await locationElsewhere(services, download);
   if (location !== undefined) return sendLocation(ctx, location);
   // The link stays on this host and below the caller's `/api`: proxies may forward no other path.
-  const prefix = ctx.state.apiPrefixed === true ? '/api' : '';
+  const prefix = ctx.state.apiPrefixed ? '/api' : '';
   const link = services.links.signer.sign({ ...row, rendering: renderingFor(query, rules) });
   sendLocation(ctx, `${address.base}${prefix}${SIGNED_VIEW_PATH}?${link}`);
 }

@@ -2,7 +2,6 @@ import type Router from '@koa/router';
 import type Koa from 'koa';
 import { LRUCache } from 'lru-cache';
 import type { Logger } from '../../observability/log.ts';
-import type { Caller } from '../../protocol/job-api.ts';
 import { V1Error, emptyError } from '../../dialects/errors.ts';
 import { sendError } from '../../dialects/error-reply.ts';
 import { atMost } from '../../lib/lru-size.ts';
@@ -28,7 +27,7 @@ export function logUnknownRoutes(log: Logger): Koa.Middleware {
     const key = `${method} ${shownPath}`;
     if (seen.has(key)) return;
     seen.set(key, true);
-    const user = (ctx.state as { readonly caller?: Caller }).caller?.user;
+    const user = ctx.state.caller?.user;
     const route = { user, method, path: shownPath, status };
     log.info({ event: 'route.unknown', ...route }, 'unknown route');
   };

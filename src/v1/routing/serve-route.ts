@@ -56,8 +56,7 @@ async function serveClient(
     if (refused) throw refused;
     await route.handle(request);
   } finally {
-    const { clientId: clientIdInBody } = ctx.state as { readonly clientId?: string };
-    const clientId = clientIdInBody || clientIdIn(ctx.querystring);
+    const clientId = ctx.state.clientId || clientIdIn(ctx.querystring);
     deprecation.countCall({ ...client, clientId, route: route.name });
   }
 }
@@ -81,7 +80,7 @@ export async function withCaller(
   ctx.state.caller = caller;
   observer.onCaller(ctx.req, caller);
   const cause = observer.causes.causeOf(caller);
-  cause.v2Calls = ctx.state.v2Calls as string[];
+  cause.v2Calls = ctx.state.v2Calls;
   try {
     await serve(caller);
   } finally {
