@@ -1,3 +1,4 @@
+import { upscale } from '../../src/nodes/resample/resample.ts';
 import { describe, expect, test } from 'vitest';
 import { ALL_NODES } from '../../src/nodes/library.ts';
 import {
@@ -60,6 +61,22 @@ describe('ResizeImageMaskNode', () => {
     [{ is: 'scale to multiple', multiple: 10 }, 70, 30],
   ])('%j', async (way, width, height) => {
     expect(await sized(way)).toEqual(['image', 2, width, height]);
+  });
+
+  test('whole pixels are counted for the total, unlike in ImageScaleToTotalPixels', async () => {
+    const way = { is: 'scale total pixels', megapixels: 0.01 };
+    const size = await sized(way, picture({ width: 13, height: 118 }));
+    expect(size).toEqual(['image', 1, 34, 308]);
+  });
+
+  test('the side that fits a multiple exactly is not scaled beyond it and cut', async () => {
+    const wide = picture({ width: 25, height: 27 });
+    const way = { resize_type: 'scale to multiple', 'resize_type.multiple': 14 };
+    const given = { input: wide, scale_method: 'bilinear', ...way };
+    const made = (await resultOf('ResizeImageMaskNode', given)) as typeof mask;
+    const options = { width: 14, height: 16, method: 'bilinear' };
+    const scaled = upscale(fakeContext({}), wide, options);
+    expect(made.data).toEqual(scaled.data.slice(14 * 3, -14 * 3));
   });
 
   test('a mask stays a mask', async () => {

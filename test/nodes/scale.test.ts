@@ -19,6 +19,12 @@ const SIZES = [
     from: '64x16',
     to: '205x51',
   },
+  {
+    name: 'ImageScaleToTotalPixels',
+    inputs: { megapixels: 0.01, resolution_steps: 1 },
+    from: '13x118',
+    to: '34x309',
+  },
   { name: 'ImageScaleToMaxDimension', inputs: { largest_size: 30 }, from: '10x20', to: '15x30' },
   { name: 'ImageScaleToMaxDimension', inputs: { largest_size: 30 }, from: '20x5', to: '30x8' },
   { name: 'ImageScaleToMaxDimension', inputs: { largest_size: 30 }, from: '4x4', to: '30x30' },

@@ -3,7 +3,7 @@ import { RESAMPLE_METHODS, type UpscaleOptions, upscale } from '../resample/resa
 import { type Size, roundHalfEven } from '../tensor.ts';
 import { combo, type ValueOf, typedNode } from '../typed-node.ts';
 import { cutOut } from './region.ts';
-import { fittedSize, missingSide, pixelsFactor, scaledSize } from './scale.ts';
+import { MEGAPIXEL, fittedSize, missingSide, pixelsFactor, scaledSize } from './scale.ts';
 
 const LENGTH = ['INT', { default: 512, min: 0, max: 16384, step: 1 }] as const;
 const CROP = combo(['disabled', 'center'], { default: 'center' });
@@ -82,7 +82,7 @@ function targetOf(image: Size, way: Way): Target | undefined {
     case 'scale height':
       return sides(image, { width: 0, height: way.height });
     case 'scale total pixels':
-      return scaledSize(image, pixelsFactor(image, way.megapixels));
+      return scaledSize(image, pixelsFactor(image, Math.trunc(way.megapixels * MEGAPIXEL)));
     case 'match size': {
       const { width, height } = way.match;
       return { width, height, crop: way.crop };
@@ -110,10 +110,10 @@ function covering({ width, height }: Size, multiple: number): Target | undefined
   };
   const isThere = cut.width === width && cut.height === height;
   if (isThere || cut.width === 0 || cut.height === 0) return undefined;
-  const factor = Math.max(cut.width / width, cut.height / height);
-  const side = (length: number, least: number): number =>
-    Math.max(least, Math.ceil(length * factor));
-  return { width: side(width, cut.width), height: side(height, cut.height), cut };
+  const [across, down] = [cut.width / width, cut.height / height];
+  return across >= down
+    ? { width: cut.width, height: Math.max(cut.height, Math.ceil(height * across)), cut }
+    : { width: Math.max(cut.width, Math.ceil(width * down)), height: cut.height, cut };
 }
 
 function middleOf(context: NodeContext, image: Pixels, size: Size = image): Pixels {

@@ -54,7 +54,7 @@ export const SCALE_NODES: readonly NodeDef[] = [
     },
     run(inputs, context) {
       const { image } = inputs;
-      const factor = pixelsFactor(image, inputs.megapixels);
+      const factor = pixelsFactor(image, inputs.megapixels * MEGAPIXEL);
       return scaleTo(context, inputs, scaledSize(image, factor, inputs.resolution_steps));
     },
   }),
@@ -103,9 +103,11 @@ const scaleTo = (
   size: Size,
 ): NodeResult => ({ outputs: [upscale(context, image, { ...size, method })] });
 
+export const MEGAPIXEL = 1024 * 1024;
+
 /** Returns the factor for both sides that leads to so many pixels. */
-export const pixelsFactor = ({ width, height }: Size, megapixels: number): number =>
-  Math.sqrt(Math.trunc(megapixels * 1024 * 1024) / (width * height));
+export const pixelsFactor = ({ width, height }: Size, pixels: number): number =>
+  Math.sqrt(pixels / (width * height));
 
 export const fittedSize = ({ width, height }: Size, largest: number): Size => ({
   width: width >= height ? largest : roundHalfEven((width / height) * largest),
