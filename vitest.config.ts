@@ -3,7 +3,7 @@ import { configDefaults, defineConfig } from 'vitest/config';
 import { fastTests } from './test/fast-tests.ts';
 import { LongestFirst } from './test/longest-first.ts';
 
-/** What v1 clients rely on, whoever runs the jobs. */
+/** The tests of what v1 clients rely on, whoever runs the jobs. */
 export const CLIENT_SET = [
   'test/clients/*.test.ts',
   'test/graphs/*.test.ts',

@@ -7,7 +7,7 @@ import { build } from 'rolldown';
 import { writeLicenses } from './licenses.js';
 
 const OUT = 'dist/page';
-/** What a first visit loads, compressed. */
+/** The most that a first visit loads, compressed. */
 const MAX_FIRST_LOAD_BYTES = 60 * 1024;
 
 rmSync(OUT, { recursive: true, force: true });

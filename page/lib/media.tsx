@@ -70,7 +70,7 @@ export function Player({
   );
 }
 
-/** What a player reads. An address carries no key: with one, the file is loaded first. */
+/** Returns the address for a player. It carries no key: with one, the file is loaded first. */
 function useSource(of: FileRef) {
   const [url, setUrl] = useState(() => (storedKey() === null ? sourceOf(of) : undefined));
   const [isLoading, setLoading] = useState(false);

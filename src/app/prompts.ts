@@ -12,7 +12,7 @@ import type { SharedCounter } from '../prompts/submission.ts';
 import type { Hub } from '../sockets/hub.ts';
 import type { Auth } from './auth.ts';
 import type { Observers } from './observers.ts';
-import type { UpstreamServices } from './upstream.ts';
+import type { OpenedUpstream, UpstreamServices } from './upstream.ts';
 
 /** The live prompts, and what numbers them and brings their events to clients. */
 type PromptState = {
@@ -56,12 +56,15 @@ export function openPrompts(parts: PromptParts): PromptServices {
       spans: tracing?.prompts,
       log,
     },
-    policy: submissionPolicyOf(config, runner.mayRerunJobs),
+    policy: submissionPolicyOf(config, runner),
   });
   return { ...state, life };
 }
 
-function submissionPolicyOf(config: Config, mayRerunJobs = false): SubmissionPolicy {
+function submissionPolicyOf(
+  config: Config,
+  { mayRerunJobs = false }: OpenedUpstream,
+): SubmissionPolicy {
   const { upstream } = config;
   const isService = upstream.kind === 'remote';
   const pace = upstream.kind === 'remote' ? (upstream.limits['outbox'] ?? {}) : {};

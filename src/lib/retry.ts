@@ -10,6 +10,11 @@ type RetryOptions = {
   readonly onError: (error: unknown) => void;
 };
 
+/** Adds up to a fifth, so that those who wait do not all continue at the same moment. */
+export function withJitter(ms: number): number {
+  return ms * (1 + Math.random() * 0.2);
+}
+
 /** Makes attempts, one after the other, until one resolves with something other than `false`. */
 export async function retry(
   attempt: () => Promise<boolean | void>,

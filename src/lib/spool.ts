@@ -130,7 +130,7 @@ class GrowingFileWriter {
 
 class TooManyBytes extends Error {}
 
-/** Writes chunks to a file, and hashes them. What arrives while a write is running is written together. */
+/** Writes chunks to a file, and hashes them. Chunks that arrive during a write are written together. */
 function createSink(options: SpoolOptions, hasher: Hasher, growing: GrowingFileWriter): Writable {
   const { maxBytes, durability = 'fsync' } = options;
   let handle: FileHandle | undefined;

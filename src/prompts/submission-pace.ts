@@ -1,6 +1,9 @@
 /** All waits of submissions that do not succeed at once. */
 export const DEFAULT_PACE = {
-  /** The bounds of the upstream's `Retry-After`, and the wait without that header. */
+  /**
+   * The bounds of the upstream's `Retry-After`, and the wait without that header. A service is not
+   * called sooner than `remote/limits.ts` says, too.
+   */
   retryAfterMs: { least: 1000, most: 60_000, unstated: 2000 },
   /** The waits between attempts at an upstream that cannot be reached. */
   notSentMs: { first: 1000, last: 30_000 },
@@ -26,11 +29,6 @@ export const DEFAULT_PACE = {
 };
 
 export type SubmissionPace = Readonly<typeof DEFAULT_PACE>;
-
-/** Adds up to a fifth, so that prompts that wait do not all continue at the same moment. */
-export function withJitter(ms: number): number {
-  return ms * (1 + Math.random() * 0.2);
-}
 
 /** Returns the wait after so many failures in a row, before jitter: twice as long each time. */
 export function backoffMs({ notSentMs }: SubmissionPace, failures: number): number {

@@ -14,7 +14,7 @@ import { type NextStep, type PromptParts, takeOverPrompt } from './take-over-pro
 type PromptStep = { readonly prompt: LivePrompt; readonly run: NextStep };
 
 /**
- * Resumes the prompts of processes that have ended. Prompts with a job are followed again. Prompts
+ * Takes over the prompts of processes that have ended. Prompts with a job are followed again. Prompts
  * without one are submitted under the same idempotency key, or their job is searched for.
  */
 export class PromptTakeover {

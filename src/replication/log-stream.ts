@@ -142,7 +142,7 @@ export class LogStream {
     if (this.#token === undefined) throw new LeadershipLost();
     const n = this.#lastRead + 1;
     const isLast = entry.kind === 'recorded';
-    if (!(await this.#store.write(this, this.#token, { n, ...encodeEntry(entry) }, isLast))) {
+    if (!(await this.#store.write(this, this.#token, { n, isLast, ...encodeEntry(entry) }))) {
       this.loseLead();
       throw new LeadershipLost();
     }

@@ -71,8 +71,7 @@ export class RedisPrompts {
   async write(
     { key, user }: PromptOfUser,
     token: string,
-    { n, text, picture }: StoredEntry,
-    isLast: boolean,
+    { n, text, picture, isLast }: StoredEntry & { readonly isLast: boolean },
   ): Promise<boolean> {
     const published = picture && this.#handlers.isWatched(user) ? picture : '';
     const last = isLast ? '1' : '0';

@@ -205,7 +205,10 @@ export class Channel {
 
   /** True when the frame is among those that a socket of this group missed. */
   #isKeptFor(group: ReceiverGroup | undefined, frame: Frame): boolean {
-    return group !== undefined && this.undelivered.covers(frame, this.#isLastReceiver(group));
+    return (
+      group !== undefined &&
+      this.undelivered.covers(frame, this.#isLastReceiver(group) ? 'all' : 'unsent')
+    );
   }
 
   #isLastReceiver(group: ReceiverGroup): boolean {

@@ -63,13 +63,13 @@ export class UndeliveredFrames {
   }
 
   /**
-   * True when a frame that was added is still here; without `evenSent`, only one that no socket got. Also true for a
-   * preview, which is never added: sent before the frames that are here, it would be out of order.
+   * True when a frame that was added is still here; `unsent`: and no socket got it. Also true for
+   * a preview, which is never added: sent before the frames that are here, it would be out of order.
    */
-  covers(frame: Frame, evenSent: boolean): boolean {
+  covers(frame: Frame, among: 'all' | 'unsent'): boolean {
     if (withoutPreview(frame) === undefined) return true;
     const item = itemOf.get(frame);
-    return item !== undefined && this.#items.includes(item) && (evenSent || !item.isSent);
+    return item !== undefined && this.#items.includes(item) && (among === 'all' || !item.isSent);
   }
 
   /** Adds a frame that is loaded only when a socket is about to connect. */

@@ -55,14 +55,14 @@ type Paths = {
 
 function createWrites(paths: Paths): BlobWrites {
   /** Existing bytes without a record may belong to another ledger, so they get no marker. */
-  const prepare = (hash: string, isNew: boolean): void => {
-    if (isNew) writeMarker(paths.markerOf(hash));
+  const prepare = (hash: string, sizeBytes: number | undefined): void => {
+    if (sizeBytes === undefined) writeMarker(paths.markerOf(hash));
     mkdirSync(path.dirname(paths.of(hash)), { recursive: true });
   };
   return {
     async moveIntoPlace(file) {
       const target = paths.of(file.hash);
-      prepare(file.hash, (await undefinedIfAbsent(stat(target))) === undefined);
+      prepare(file.hash, (await undefinedIfAbsent(stat(target)))?.size);
       await syncPath(file.path);
       await rename(file.path, target);
       await Promise.all([syncPath(path.dirname(target)), syncPath(paths.dir)]);
@@ -71,7 +71,7 @@ function createWrites(paths: Paths): BlobWrites {
       // These calls take less time than it would to leave them to another thread.
       const size = statSync(paths.of(file.hash), { throwIfNoEntry: false })?.size;
       if (size === file.sizeBytes) return unlinkSync(file.path);
-      prepare(file.hash, size === undefined);
+      prepare(file.hash, size);
       renameSync(file.path, paths.of(file.hash));
     },
     async sync(hashes) {

@@ -45,7 +45,7 @@ export class PendingSubmission {
   /** True while the prompt cannot be cancelled here: it is being sent, linked or ended. */
   isBusy = false;
   /** A call that was left when the prompt was cancelled. It may still bring a job. */
-  abandoned: Promise<Job | undefined> | undefined;
+  leftCall: Promise<Job | undefined> | undefined;
   /** Aborted to end a wait: the prompt is cancelled, or the server closes. */
   wake = new AbortController();
   readonly ended: Deferred = createDeferred();

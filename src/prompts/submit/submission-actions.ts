@@ -17,7 +17,7 @@ import type { Outbox } from './outbox.ts';
 import type { PendingSubmission } from './pending-submission.ts';
 import { withNewKey } from './plan.ts';
 import { SubmissionCalls } from './submission-calls.ts';
-import { withJitter } from '../submission-pace.ts';
+import { withJitter } from '../../lib/retry.ts';
 import type { Action, Input } from './submission-table.ts';
 import { waitMsOf } from './submission-wait.ts';
 

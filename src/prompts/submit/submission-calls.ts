@@ -91,8 +91,8 @@ export class SubmissionCalls {
 
   /** Searches, unless a call that was left when the prompt was cancelled brings the job. */
   async #search(submission: PendingSubmission): Promise<Search> {
-    const left = submission.abandoned;
-    submission.abandoned = undefined;
+    const left = submission.leftCall;
+    submission.leftCall = undefined;
     const job = await left?.catch(() => undefined);
     if (job) return { result: 'found', job, mayForgetKeys: false };
     return searchForJob(this.#ports.jobs, this.#ports.records, submission);
@@ -124,8 +124,8 @@ async function leftOnCancel<T extends { readonly job?: Job | undefined }>(
   try {
     return await untilAborted(call, submission.wake.signal);
   } catch (error) {
-    if (submission.wake.signal.aborted) submission.abandoned = call.then(({ job }) => job);
-    submission.abandoned?.catch(() => {});
+    if (submission.wake.signal.aborted) submission.leftCall = call.then(({ job }) => job);
+    submission.leftCall?.catch(() => {});
     throw error;
   }
 }

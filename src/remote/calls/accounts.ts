@@ -2,6 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../lib/clock.ts';
 import { type Semaphore, createSemaphore } from '../../lib/concurrency.ts';
+import { withJitter } from '../../lib/retry.ts';
 import { type Caller, type Result, type V2Error, refuse } from '../../protocol/job-api.ts';
 
 /**
@@ -83,9 +84,6 @@ type AccountOptions = {
   readonly key: string | undefined;
 };
 
-/** Waiting calls continue spread over a fifth of the wait, not all at once. */
-const JITTER = 0.2;
-
 /** Stops the calls of an account until the upstream accepts them again. */
 class RateGate {
   readonly #clock: Clock;
@@ -108,7 +106,7 @@ class RateGate {
     const deadlineMs = this.#clock.now() + budgetMs;
     for (let ms = this.waitMs(); ms > 0; ms = this.waitMs()) {
       if (this.#clock.now() + ms > deadlineMs) return false;
-      await this.#clock.sleep(ms * (1 + Math.random() * JITTER));
+      await this.#clock.sleep(withJitter(ms));
     }
     return true;
   }

@@ -32,13 +32,13 @@ export class JobFollower implements StreamCandidate {
   /** True when the stream has reported the end of the job alone. */
   #isEndStreamed = false;
 
-  /** `onAbandoned` is called when the last subscriber leaves before the end. */
-  constructor(options: FollowOptions, job: FollowedJob, onAbandoned: () => void) {
+  /** `onEmpty` is called when the last subscriber leaves before the end. */
+  constructor(options: FollowOptions, job: FollowedJob, onEmpty: () => void) {
     this.#options = options;
     this.#job = job;
     this.#subscribers = new Subscribers(() => {
       this.stop();
-      onAbandoned();
+      onEmpty();
     });
     this.#reads = new JobReads(options, job, () => this.rank());
     this.#reconnectMs = options.limits.reconnectMs.first;
@@ -266,6 +266,7 @@ export class JobFollower implements StreamCandidate {
     const polls = this.#polls++;
     return pollDelayMs(this.#options.limits, { status, isWatched: this.#isWatched(), polls });
   }
+
   #isWatched(): boolean {
     return this.#options.sharing.isWatched(this.#job.user, this.#job.jobId);
   }
