@@ -5,6 +5,8 @@ type Sized = { readonly sizeBytes: number };
 
 const MAX_CONCURRENT = 8;
 const LINE_EVERY_MS = 2000;
+const BAR_EVERY_MS = 100;
+const BAR_CHARS = 30;
 
 /** Acts on files, some at a time, and shows the progress. The first failure stops the rest. */
 export async function forEachFile<File extends Sized>(
@@ -18,15 +20,22 @@ export async function forEachFile<File extends Sized>(
   });
 }
 
-/** Returns a function to call after each file. It prints a line every two seconds. */
-export function createProgress(count: number): (file: Sized) => void {
+/** Returns a function to call after each file. A terminal shows a bar; elsewhere there is a line every two seconds. */
+export function createProgress(
+  count: number,
+  out: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr,
+): (file: Sized) => void {
   let [files, bytes, printedAtMs] = [0, 0, Date.now()];
   return ({ sizeBytes }) => {
     files++;
     bytes += sizeBytes;
-    if (Date.now() - printedAtMs < LINE_EVERY_MS) return;
+    const isEnd = out.isTTY && files === count;
+    if (!isEnd && Date.now() - printedAtMs < (out.isTTY ? BAR_EVERY_MS : LINE_EVERY_MS)) return;
     printedAtMs = Date.now();
-    process.stderr.write(`${files} of ${count} files, ${megabytes(bytes)}\n`);
+    const text = `${files} of ${count} files, ${megabytes(bytes)}`;
+    const done = '#'.repeat((files / count) * BAR_CHARS);
+    const bar = `\r[${done.padEnd(BAR_CHARS, '.')}] ${text}${isEnd ? '\n' : ''}`;
+    out.write(out.isTTY ? bar : `${text}\n`);
   };
 }
 
