@@ -92,6 +92,8 @@ export function watchTraffic(): () => void {
 
 export function setScope(value: Scope): void {
   scope.value = value;
+  // The server has entries of before, too.
+  revisions.clear();
   forget();
   void poll();
 }

@@ -187,6 +187,9 @@ describe.skipIf(notRun)(`Holdover's own page in Chromium${notRun}`, { timeout: W
     const polls = page.locator('.line', { hasText: /GET\s*\/queue/ });
     await polls.getByText('× 5').waitFor();
     expect(await polls.count()).toBe(1);
+    await page.getByRole('button', { name: 'All users' }).click();
+    await expect.poll(() => page.locator('.line').count()).toBeGreaterThan(5);
+    await polls.getByText('× 5').waitFor();
   });
 
   test('shows figures to the operator, and each client on its way out of v1', async () => {
