@@ -189,7 +189,11 @@ function Limit({ limit }: { readonly limit: ServerAnswer['limits'][number] }) {
       <span class="is-number">
         {usage} · {percent(share)}
       </span>
-      {flag === '' ? <span class="muted">of the machine</span> : <code>{flag}</code>}
+      {flag === '' ? (
+        <span class="muted">{unit === 'bytes' ? 'of the machine' : 'fixed'}</span>
+      ) : (
+        <code>{flag}</code>
+      )}
     </li>
   );
 }

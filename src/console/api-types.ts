@@ -237,7 +237,7 @@ export type ServerAnswer = ServerFacts & {
   readonly samples: readonly FigureSample[];
   readonly limits: readonly {
     readonly name: string;
-    /** The flag that sets the limit; empty: the machine does. */
+    /** The flag that sets the limit; empty: the machine does, or it is a constant. */
     readonly flag: string;
     readonly used: number;
     readonly limit: number;
