@@ -1,12 +1,14 @@
 import { signal } from '@preact/signals';
-import type { ClientsAnswer } from '../../src/console/api-types.ts';
+import type { ClientsAnswer, JobListAnswer } from '../../src/console/api-types.ts';
 import check from 'icon:circle-check';
+import code from 'icon:code-xml';
 import { ago, count, dateTime, plural } from '../lib/format.ts';
-import { linkTo } from '../lib/route.ts';
+import { goTo, linkTo } from '../lib/route.ts';
 import { NoAnswer, useAnswer } from '../lib/answer.tsx';
-import { Empty, type Scope, ScopeChoice } from '../lib/ui.tsx';
+import { getJson } from '../lib/server.ts';
+import { Button, Empty, type Scope, ScopeChoice } from '../lib/ui.tsx';
 import { nameOf } from './agent-name.ts';
-import { now, session } from '../state.ts';
+import { now, session, tellError } from '../state.ts';
 
 type Client = ClientsAnswer['clients'][number];
 type Call = Client['routes'][number];
@@ -55,7 +57,7 @@ function Summary({ clients }: { readonly clients: readonly Client[] }) {
     <p>
       {plural(clients.length, 'client')} called v1 in the last 90 days;{' '}
       {ready === 0 ? 'none' : count(ready)} of them {ready < 2 ? 'is' : 'are'} ready to leave it.
-      Each bar shows how many of the calls v2 has too. The page of a job writes its v2 code.
+      Each bar shows how many of the calls v2 has too.
     </p>
   );
 }
@@ -109,8 +111,34 @@ function ClientCard({ client }: { readonly client: Client }) {
           <CallItem key={route.route} call={route} />
         ))}
       </ul>
+      {scope.value === 'own' && routes.some(({ route }) => route === 'POST /prompt') && (
+        <Button
+          icon={code}
+          label={`Write its v2 code, ${agent}`}
+          onClick={() => void openCode(client)}
+        >
+          Write its v2 code
+        </Button>
+      )}
     </section>
   );
+}
+
+/** Opens the v2 code of the latest prompt of a client. */
+async function openCode({ client_ids: ids }: Client): Promise<void> {
+  const paths = (ids.length === 0 ? [''] : ids).map(
+    (id) => `holdover/api/job-list?${new URLSearchParams({ client_id: id, limit: '1' })}`,
+  );
+  try {
+    const lists = await Promise.all(paths.map((path) => getJson<JobListAnswer>(path)));
+    const [latest] = lists
+      .flatMap(({ jobs }) => jobs)
+      .toSorted((a, b) => b.created_at_ms - a.created_at_ms);
+    if (latest === undefined) throw new Error('The history has no recent prompt of this client.');
+    goTo(linkTo('jobs', latest.id, { tab: 'v2 code' }));
+  } catch (error) {
+    tellError(error);
+  }
 }
 
 /** The kinds of calls that are ready, as a bar and in words. */

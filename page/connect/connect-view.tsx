@@ -159,7 +159,7 @@ function LastClient() {
           Inspect its calls
         </a>
         <a class="button is-small" href={linkTo('clients')}>
-          Its v1 calls
+          Its v2 code
         </a>
       </span>
     </p>

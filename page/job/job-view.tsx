@@ -8,7 +8,7 @@ import play from 'icon:play';
 import searchX from 'icon:search-x';
 import { NoAnswer, useAnswer } from '../lib/answer.tsx';
 import { ago, dateTime, duration } from '../lib/format.ts';
-import { goTo, linkTo } from '../lib/route.ts';
+import { goTo, linkTo, route } from '../lib/route.ts';
 import { Refused } from '../lib/server.ts';
 import { isStep } from '../lib/socket.ts';
 import { Button, Choice, CopyButton, Empty, Fact, Icon, StatusBadge } from '../lib/ui.tsx';
@@ -76,7 +76,8 @@ type Tab = (typeof TABS)[number];
 
 function JobPage({ answer }: { readonly answer: JobAnswer }) {
   const { job } = answer;
-  const [tab, setTab] = useState<Tab>('Overview');
+  const asked = route.value.query.get('tab');
+  const [tab, setTab] = useState<Tab>(TABS.find((name) => name === asked) ?? 'Overview');
   return (
     <div class="view page job-page">
       <a class="back" href={linkTo('jobs')}>

@@ -129,10 +129,13 @@ describe.skipIf(notRun)(`the states of the page${notRun}`, { timeout: WITHIN_MS 
     await expectFaultless('gone');
   });
 
-  test('clients, and how to connect one', async () => {
+  test('clients, the v2 code of one, and how to connect one', async () => {
     await open('clients');
     await page.locator('.client').first().waitFor();
     await expectFaultless('clients');
+    await page.getByRole('button', { name: 'Write its v2 code, old-script/1.0' }).click();
+    await page.getByText('from comfy_sdk import Comfy').waitFor();
+    expect(page.url()).toContain('jobs/loaded');
     await page.goto(`${holdover.url}/holdover#/connect`);
     await page
       .getByText(/called/)
