@@ -220,8 +220,10 @@ export class JobFollower implements StreamCandidate {
       path: snapshots.target(account, jobId, 'events'),
       signal: stop,
       onEvent: (event) => {
-        silence.noteActivity();
         this.#handleEvent(event);
+        // After the reported end outputs may follow, so the job is read when the stream has ended.
+        if (this.#isEndStreamed) silence.close();
+        else silence.noteActivity();
       },
       secrets: snapshots.secretsOf(account, jobId),
     });

@@ -84,6 +84,21 @@ describe('the end of a job', () => {
   });
 });
 
+test('outputs that a service adds while it ends its stream are in the job', async () => {
+  const streamCheckMs = { opening: 20, first: 20, last: 20 };
+  const opened = await openRemote({ limits: { streamCheckMs, afterTerminalMs: 5_000 } });
+  const { upstream, remote } = opened;
+  upstream.always('events', async ({ res, server, id }) => {
+    startSse(res);
+    server.change(id, { status: 'succeeded' });
+    res.write(STATUS.running + STATUS.succeeded);
+    await sleep(150);
+    server.change(id, DONE);
+    res.end(frame('output', output()));
+  });
+  expect(words(await collect(remote, running(opened), CALLER))).toContain('output 9');
+});
+
 test('a job that ends right after the first state of its stream is read soon', async () => {
   const opened = await openRemote({
     limits: {
