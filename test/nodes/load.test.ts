@@ -49,6 +49,20 @@ describe('LoadImage', () => {
     expect([mask.width, mask.height, new Set(mask.data)]).toEqual([...size, new Set([0])]);
   });
 
+  test.each([
+    [true, [4, 2]],
+    [false, [64, 64]],
+  ])(
+    'gives the mask of a WEBP with metadata its size without loss only: %s',
+    async (lossless, size) => {
+      const webp = solid({ r: 1, g: 2, b: 3 })
+        .withExif({ IFD0: { Make: 'x' } })
+        .webp({ lossless });
+      const [, mask] = await loadImage(await webp.toBuffer());
+      expect([mask.width, mask.height]).toEqual(size);
+    },
+  );
+
   test('loads a cut-off file as far as it goes', async () => {
     const bytes = recordedFile('load_rgb_png', 'inputs', 'rgb.png');
     const [image] = await loadImage(bytes.subarray(0, bytes.length - 4000));

@@ -107,9 +107,21 @@ function isBilevelPng(bytes: Uint8Array): boolean {
  */
 function hasMask(bytes: Uint8Array): boolean {
   const head = Buffer.from(bytes.subarray(0, 16)).toString('latin1');
-  if (head.startsWith('GIF8') || head.endsWith('VP8L')) return true;
+  if (head.startsWith('GIF8') || (head.startsWith('RIFF') && isLosslessWebp(bytes))) return true;
   if (/^(II\*\0|MM\0\*)/.test(head)) return isPaletteTiff(bytes);
   return isPng(bytes) && bytes[25] === PNG_PALETTE;
+}
+
+/** True for a WEBP without loss. Chunks of metadata may precede the one of the picture. */
+function isLosslessWebp(bytes: Uint8Array): boolean {
+  const riff = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let at = 12; at + 8 <= riff.length;) {
+    const type = riff.toString('latin1', at, at + 4);
+    if (type === 'VP8L' || type === 'VP8 ') return type === 'VP8L';
+    const size = riff.readUInt32LE(at + 4);
+    at += 8 + size + (size % 2);
+  }
+  return false;
 }
 
 /** The tag of a TIFF that holds the colours of its palette. */
