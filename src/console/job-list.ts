@@ -29,10 +29,13 @@ const ROWS_PER_TURN = 20;
  * Lists the prompts of a user: the running ones, then the waiting ones in their order, then the
  * ended ones, the latest first.
  */
-export function createJobList({ prompts, livePrompts }: PromptServices) {
+export function createJobList({
+  prompts,
+  livePrompts,
+}: PromptServices): (user: string, query: JobPageQuery) => Promise<JobListAnswer> {
   const endedSummary = createEndedSummaries(prompts);
 
-  return async (user: string, query: JobPageQuery): Promise<JobListAnswer> => {
+  return async (user, query) => {
     const listed = livePrompts.list(user);
     const ended = (await prompts.outlines(user)).toReversed();
     const endedKeys = new Set(ended.map(({ key }) => key));

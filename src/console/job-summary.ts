@@ -29,7 +29,9 @@ const MAX_PARSED_BYTES = 1024 * 1024;
  * Caches the latest summaries of ended prompts. The result returns the summary of one; `undefined` when the prompt was
  * deleted meanwhile.
  */
-export function createEndedSummaries(prompts: PromptStore) {
+export function createEndedSummaries(
+  prompts: PromptStore,
+): (outline: PromptOutline) => Promise<JobSummary | undefined> {
   const cache = new LRUCache<string, StoredFacts>({
     maxSize: MAX_BYTES,
     sizeCalculation: (facts) => 2 * JSON.stringify(facts).length,
@@ -39,7 +41,7 @@ export function createEndedSummaries(prompts: PromptStore) {
     return row && factsOf(row, outline.storedBytes);
   }
 
-  return async (outline: PromptOutline): Promise<JobSummary | undefined> => {
+  return async (outline) => {
     const facts = cache.get(outline.key) ?? (await read(outline));
     if (facts === undefined) return undefined;
     cache.set(outline.key, facts);

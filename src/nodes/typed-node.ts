@@ -53,7 +53,10 @@ type ChoiceOf<Option extends ComboOption> = Option extends ComboOption
   : never;
 
 /** Declares an input that grows to several of one kind; `names` and how many there may be. */
-export const autogrow = <const Required extends Specs>(required: Required, names: JsonObject) =>
+export const autogrow = <const Required extends Specs>(
+  required: Required,
+  names: JsonObject,
+): Autogrow<Required> =>
   ['COMFY_AUTOGROW_V3', { template: { input: { required }, ...names } }] as const;
 
 /** Declares an input that is one of several texts, in the newer style. */

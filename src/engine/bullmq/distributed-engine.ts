@@ -62,7 +62,7 @@ export async function createDistributedEngine(
     queue,
     live: createRedisJobs({ runState, queue, eventMirrors }),
     runs: new RedisRuns({ ...common, runState }),
-    cleanUp: createJanitor({ ...common, jobFiles, blobs, queue }),
+    cleanUp: createJanitor({ ...common, jobFiles: { ...jobFiles, blobs }, queue }),
   });
   const close = async (): Promise<void> => {
     eventMirrors.close();

@@ -26,8 +26,7 @@ type JanitorOptions = {
   readonly redis: Redis;
   readonly keys: QueueKeys;
   readonly ledger: Ledger;
-  readonly jobFiles: JobFiles;
-  readonly blobs: SharedBlobs;
+  readonly jobFiles: JobFiles & { readonly blobs: SharedBlobs };
   readonly queue: Pick<JobQueue, 'add'>;
   readonly limits: EngineLimits;
   readonly clock: Clock;
@@ -57,10 +56,10 @@ async function restoreQueue({ ledger, queue }: JanitorOptions): Promise<void> {
 }
 
 async function cleanUp(options: JanitorOptions): Promise<void> {
-  const { redis, keys, jobFiles, blobs, ledger, clock } = options;
+  const { redis, keys, jobFiles, ledger, clock } = options;
   await restoreQueue(options);
   await sweepUnused(options);
-  await blobs.finishRemovals();
+  await jobFiles.blobs.finishRemovals();
   const isTime = await redis.set(keys.unrecordedSweep, '1', 'PX', UNRECORDED_EVERY_MS, 'NX');
   if (isTime === 'OK')
     await removeUnrecorded({ ...jobFiles, ledger }, clock.now() - UNRECORDED_AGE_MS);

@@ -29,8 +29,6 @@ export type CallContextOptions = {
     readonly promptText: string | null;
     readonly extraPngInfo: JsonObject | null;
   };
-  /** The declared types of the outputs that are linked to the node's inputs. */
-  readonly inputTypes: { readonly [input: string]: string };
   readonly ask: AskMainThread;
   readonly post: (message: FromWorker) => void;
   readonly spoolDir: string;
@@ -50,10 +48,15 @@ export class NodeCallContext implements CallContext {
   /** True when a picture for the socket was saved, which belongs to the next step. */
   #hasSentPicture = false;
 
-  constructor(nodeId: string, options: CallContextOptions) {
+  /** `inputTypes`: the declared types of the outputs that are linked to the node's inputs. */
+  constructor(
+    nodeId: string,
+    inputTypes: { readonly [input: string]: string },
+    options: CallContextOptions,
+  ) {
     this.nodeId = nodeId;
     this.meter = options.meter;
-    this.inputTypes = options.inputTypes;
+    this.inputTypes = inputTypes;
     this.promptText = options.metadata.promptText;
     this.extraPngInfo = options.metadata.extraPngInfo;
     this.#options = options;

@@ -72,7 +72,7 @@ async function executePlan(
   const { prompt, extraPngInfo } = provenanceOf(request);
   const shown = Array.from(records.values(), ({ uiJson }) => uiJson?.length ?? 0);
   const uiChars = shown.reduce((sum, chars) => sum + chars, 0);
-  const context: Omit<CallContextOptions, 'inputTypes'> = {
+  const context: CallContextOptions = {
     meter,
     textBudget: { left: Math.max(0, MAX_UI_CHARS - uiChars) },
     files: request.files,
@@ -90,8 +90,7 @@ async function executePlan(
     targets: new Set(request.targets),
     post: deps.post,
     ask: deps.ask,
-    contextFor: (node) =>
-      new NodeCallContext(node.id, { inputTypes: inputTypes(node, plan), ...context }),
+    contextFor: (node) => new NodeCallContext(node.id, inputTypes(node, plan), context),
   });
 }
 

@@ -32,9 +32,12 @@ type UnreadableOptions = {
  * Answers bytes that are not a request, with an id that the log also has, and closes the
  * connection.
  */
-export function answerUnreadable({ log, dialectOf }: UnreadableOptions) {
+export function answerUnreadable({
+  log,
+  dialectOf,
+}: UnreadableOptions): (error: ParserError, socket: Duplex) => void {
   const refused = new WeakSet<Duplex>();
-  return (error: ParserError, socket: Duplex): void => {
+  return (error, socket) => {
     // The parser fails again at each further chunk.
     if (refused.has(socket)) return;
     refused.add(socket);

@@ -56,8 +56,8 @@ async function removedFiles(): Promise<readonly string[]> {
         removeUnused: async ({ id }: { id: string }, isInUse: (id: string) => Promise<boolean>) =>
           !(await isInUse(id)) && removed.push(id) > 0,
       },
+      blobs: { finishRemovals: async () => {} },
     },
-    blobs: { finishRemovals: async () => {} },
     queue: { add: async () => {} },
     // Each removal takes a second.
     clock: { ...systemClock, now: () => 1 + removed.length * 1001 },
@@ -105,7 +105,6 @@ test.skipIf(!redisServer).each([
   const blobs = createSharedBlobs({ ...common, blobs: folderBlobs });
   const janitor = createJanitor({
     ...common,
-    blobs,
     queue: { add: async () => {} },
     jobFiles: { blobs, withLock: createKeyedMutex() } as never,
     limits: { ...DEFAULT_LIMITS, assetBudgetBytes: Infinity, sweepIntervalMs: 100_000 },

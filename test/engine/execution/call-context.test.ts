@@ -13,17 +13,20 @@ const FILE = {
 
 /** A context whose requests to the main thread the test answers. */
 function contextWith(ask: () => Promise<unknown>, spoolDir: string) {
-  return new NodeCallContext('1', {
-    files: new Map(),
-    stopFlag: new Int32Array(1),
-    meter: createMemoryMeter(Infinity),
-    textBudget: { left: 0 },
-    metadata: { promptText: null, extraPngInfo: null },
-    inputTypes: {},
-    ask: ask as never,
-    post() {},
-    spoolDir,
-  });
+  return new NodeCallContext(
+    '1',
+    {},
+    {
+      files: new Map(),
+      stopFlag: new Int32Array(1),
+      meter: createMemoryMeter(Infinity),
+      textBudget: { left: 0 },
+      metadata: { promptText: null, extraPngInfo: null },
+      ask: ask as never,
+      post() {},
+      spoolDir,
+    },
+  );
 }
 
 test('an output that cannot be written fails the node, and says why without a path', async () => {
