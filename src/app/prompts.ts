@@ -15,18 +15,17 @@ import type { Observers } from './observers.ts';
 import type { OpenedUpstream, UpstreamServices } from './upstream.ts';
 
 /** The live prompts, and what numbers them and brings their events to clients. */
-type PromptState = {
+export type PromptServices = {
   readonly live: LivePrompts;
   readonly eventLog: PromptEventLog;
   readonly counter: SharedCounter;
   readonly sockets: Hub;
+  readonly life: Prompts;
 };
-
-export type PromptServices = PromptState & { readonly life: Prompts };
 
 type PromptParts = {
   readonly config: Config;
-  readonly state: PromptState;
+  readonly state: Omit<PromptServices, 'life'>;
   readonly observers: Observers;
   readonly auth: Auth;
   readonly ledger: Ledger;

@@ -71,13 +71,13 @@ export async function openUpstream(parts: UpstreamParts): Promise<UpstreamServic
 }
 
 /** The upstream that runs the jobs, and the shared folders over its files. */
-export type OpenedUpstream = JobRunner & {
+export type OpenedUpstream = Runner & {
   readonly folders: SharedFolders;
   /** Uploads a file again from its copy. Returns the id of the new asset, if there is a copy. */
   readonly reupload: UploadCopies['reupload'];
 };
 
-type JobRunner = {
+type Runner = {
   readonly jobs: JobApi;
   readonly reupload?: UploadCopies['reupload'];
   /** Returns true when the upstream accepts this caller's key. */
@@ -140,7 +140,7 @@ async function openRunner(options: UpstreamParts): Promise<OpenedUpstream> {
 async function openEmbedded(
   { config, log, nodeLibrary: library, store, tracing }: UpstreamParts,
   outputFiles: EngineOptions['outputFiles'],
-): Promise<JobRunner> {
+): Promise<Runner> {
   const { ledger, links } = store;
   const { blobs } = store.files;
   const limits = { ...DEFAULT_LIMITS, ...config.engine };
@@ -169,7 +169,7 @@ async function openEmbedded(
 async function openRemote(
   options: UpstreamParts,
   upstream: Upstream & { kind: 'remote' },
-): Promise<JobRunner> {
+): Promise<Runner> {
   // Imported on demand: these are a third of all modules, and the embedded engine starts sooner
   // without them.
   const { createRemoteJobs } = await import('../remote/remote-jobs.ts');
@@ -202,8 +202,8 @@ async function openRemote(
 function remoteRunner(
   remote: RemoteJobs,
   uploadCopies: UploadCopies,
-  needsCredential: JobRunner['needsCredential'],
-): JobRunner {
+  needsCredential: Runner['needsCredential'],
+): Runner {
   return {
     jobs: uploadCopies.jobs,
     reupload: (caller, file) => uploadCopies.reupload(caller, file),

@@ -5,7 +5,7 @@ import { Command } from 'commander';
 import { type Flags, addServerOptions } from '../config/flags.ts';
 import { LIMITS } from '../config/limits.ts';
 import { InvalidSetting } from '../config/invalid-setting.ts';
-import { withoutLogin } from '../config/parse-values.ts';
+import { addressWithoutLogin } from '../config/parse-values.ts';
 import { type Upstream, objectInfoSource, upstreamOf } from '../config/upstream.ts';
 import { ALL_NODES } from '../nodes/library.ts';
 import { objectInfo } from '../nodes/object-info.ts';
@@ -122,7 +122,7 @@ async function loadDefinitions({ settings, target, workDir }: ConvertContext): P
     if (known.ok) return known.definitions.info;
     if (named.kind === 'auto') return embedded;
     throw new Error(
-      `--object-info ${withoutLogin(settings.objectInfo)} has no definitions to read`,
+      `--object-info ${addressWithoutLogin(settings.objectInfo)} has no definitions to read`,
     );
   } finally {
     await source.close();

@@ -45,6 +45,6 @@ export function parseHost(
 }
 
 /** A text in place of an address, as it may be repeated: without what may be a login. */
-export function withoutLogin(text: string): string {
+export function addressWithoutLogin(text: string): string {
   return text.replace(/^([a-z][a-z\d+.-]*:\/\/)?.*@/is, '$1').replace(/\?.*/s, '?…');
 }

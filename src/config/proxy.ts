@@ -1,7 +1,7 @@
 import proxyAddr from 'proxy-addr';
 import type { Flags } from './flags.ts';
 import { InvalidSetting } from './invalid-setting.ts';
-import { parseHost, splitList, withoutLogin, parseUrl } from './parse-values.ts';
+import { parseHost, splitList, addressWithoutLogin, parseUrl } from './parse-values.ts';
 
 /** A host that calls may name; without a port: all of its ports. */
 export type AllowedHost = {
@@ -45,7 +45,7 @@ function readPublicUrl(text: string): ProxySettings['publicUrl'] {
   const isPlainUrl = url && /^https?:$/.test(url.protocol) && url.username + url.password === '';
   if (!isPlainUrl || /[?#]/.test(text)) {
     throw new InvalidSetting(
-      `option '--public-url' needs an address such as https://example.com/comfy, not '${withoutLogin(text)}'`,
+      `option '--public-url' needs an address such as https://example.com/comfy, not '${addressWithoutLogin(text)}'`,
     );
   }
   const prefix = url.pathname.replace(/(^|[^/])\/+$/, '$1');

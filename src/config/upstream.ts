@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { ASSET_MODES, Flags } from './flags.ts';
 import { InvalidSetting } from './invalid-setting.ts';
 import type { Limits } from './limits.ts';
-import { parseHost, splitList, withoutLogin, parseUrl } from './parse-values.ts';
+import { parseHost, splitList, addressWithoutLogin, parseUrl } from './parse-values.ts';
 
 /** The upstream that runs the jobs. */
 export type Upstream =
@@ -69,7 +69,7 @@ export function objectInfoSource(text: string): ObjectInfoSource {
 function upstreamUrl(text: string): string {
   if (!/^https?:/i.test(text)) {
     throw new InvalidSetting(
-      `option '--upstream' must be "embedded" or a URL, not '${withoutLogin(text)}'`,
+      `option '--upstream' must be "embedded" or a URL, not '${addressWithoutLogin(text)}'`,
     );
   }
   const url = plainUrl(text, '--upstream');
@@ -79,7 +79,8 @@ function upstreamUrl(text: string): string {
 
 function plainUrl(text: string, option: string): string {
   const url = parseUrl(text);
-  if (!url) throw new InvalidSetting(`option '${option}' is no URL: '${withoutLogin(text)}'`);
+  if (!url)
+    throw new InvalidSetting(`option '${option}' is no URL: '${addressWithoutLogin(text)}'`);
   if (url.username !== '' || url.password !== '') {
     throw new InvalidSetting(
       `option '${option}' must not carry a login; keys are given separately`,

@@ -264,7 +264,8 @@ export async function stopListening(server: Server): Promise<void> {
   server.close();
 }
 
-const READING = new Set(['GET', 'HEAD', 'OPTIONS']);
+/** The methods that change nothing. */
+export const READ_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
  * Counts the calls in progress that change something and have arrived completely: they wait for
@@ -273,7 +274,7 @@ const READING = new Set(['GET', 'HEAD', 'OPTIONS']);
 export function countChanges(server: Server): () => number {
   const connections = connectionsOf(server);
   const isChange = ({ req }: ServerResponse): boolean =>
-    req.complete && !READING.has(req.method ?? '');
+    req.complete && !READ_METHODS.has(req.method ?? '');
   return () => [...connections].flatMap(openAnswers).filter(isChange).length;
 }
 

@@ -1,11 +1,7 @@
-import type { JobEvent } from '../protocol/job-api.ts';
+import type { JobEvent, JobEventData, JobEventOf } from '../protocol/job-api.ts';
 import { type Deferred, createDeferred } from '../lib/concurrency.ts';
 import { EventSubscriber } from './event-subscriber.ts';
 import { UnreadEvents } from './unread-events.ts';
-
-type StatusEvent = Extract<JobEvent, { event: 'status' }>;
-type ProgressEvent = Extract<JobEvent, { event: 'progress' }>;
-type PreviewEvent = Extract<JobEvent, { event: 'preview' }>;
 
 /**
  * The events of one job, for any number of subscribers. A subscriber gets the latest status,
@@ -14,23 +10,23 @@ type PreviewEvent = Extract<JobEvent, { event: 'preview' }>;
 export class JobFeed {
   readonly #onEmpty: () => void;
   readonly #subscribers = new Set<EventSubscriber>();
-  #status: StatusEvent | undefined;
-  #progress: ProgressEvent | undefined;
-  #preview: PreviewEvent | undefined;
+  #status: JobEventOf<'status'> | undefined;
+  #progress: JobEventOf<'progress'> | undefined;
+  #preview: JobEventOf<'preview'> | undefined;
   #held: { readonly events: UnreadEvents; readonly released: Deferred } | undefined;
   #isEnded = false;
 
   /** `onEmpty` is called when the last subscriber leaves before the end. */
-  constructor(initial?: StatusEvent['data'], onEmpty = (): void => {}) {
+  constructor(initial?: JobEventData['status'], onEmpty = (): void => {}) {
     this.#status = initial && { event: 'status', data: initial };
     this.#onEmpty = onEmpty;
   }
 
-  status(): StatusEvent['data'] | undefined {
+  status(): JobEventData['status'] | undefined {
     return this.#status?.data;
   }
 
-  progress(): ProgressEvent['data'] | undefined {
+  progress(): JobEventData['progress'] | undefined {
     return this.#progress?.data;
   }
 
@@ -99,7 +95,7 @@ function isPlaceInQueue(event: JobEvent): boolean {
 }
 
 /** Yields the events of a job that is over: its last status. */
-export async function* endedJobEvents(data: StatusEvent['data']): AsyncGenerator<JobEvent> {
+export async function* endedJobEvents(data: JobEventData['status']): AsyncGenerator<JobEvent> {
   yield { event: 'status', data };
 }
 
@@ -112,7 +108,7 @@ export async function drainEvents(events: AsyncIterable<JobEvent>): Promise<void
  * Removes the step of a preview that is replayed to a new subscriber: the preview follows its step
  * there, and does not precede the next one.
  */
-function withoutStep({ data }: PreviewEvent): PreviewEvent {
+function withoutStep({ data }: JobEventOf<'preview'>): JobEventOf<'preview'> {
   const { x_with_step: _, ...rest } = data;
   return { event: 'preview', data: rest };
 }

@@ -49,8 +49,8 @@ export type PassThroughOptions = {
   readonly limits?: Partial<RelayLimits>;
 };
 
-/** The differences between the APIs that are passed through. */
-type Dialect = {
+/** An API that is passed through, where it differs from the others. */
+type PassedApi = {
   readonly api: 'v2' | 'router';
   /** The route in the metrics. */
   readonly label: string;
@@ -60,7 +60,7 @@ type Dialect = {
 };
 
 /** The target of a call, and its path at the upstream. */
-type ProxyRoute = RequestTarget & { readonly upstreamPath: string; readonly dialect: Dialect };
+type ProxyRoute = RequestTarget & { readonly upstreamPath: string; readonly passedApi: PassedApi };
 
 type ProxyResult = { readonly caller?: Caller; readonly failure?: ProxyFailure };
 
@@ -69,7 +69,7 @@ export class PassThrough {
   readonly #options: PassThroughOptions;
   readonly #relay: Relay;
   readonly #host: string;
-  readonly #dialects: readonly Dialect[];
+  readonly #passedApis: readonly PassedApi[];
   readonly #jobCalls: JobCallObserver | undefined;
 
   constructor(options: PassThroughOptions) {
@@ -77,7 +77,7 @@ export class PassThrough {
     this.#options = options;
     this.#relay = createRelay(origin, options.limits);
     this.#host = host;
-    this.#dialects = dialectsBelow(mountOf(options.baseUrl));
+    this.#passedApis = passedApisBelow(mountOf(options.baseUrl));
     this.#jobCalls = options.onJobCall && new JobCallObserver(options.onJobCall);
   }
 
@@ -87,11 +87,11 @@ export class PassThrough {
    */
   readonly serve: Koa.Middleware = (ctx, next) => {
     const { path, query } = readTarget(ctx.url);
-    for (const dialect of this.#dialects) {
-      const upstreamPath = dialect.targetOf(path);
+    for (const passedApi of this.#passedApis) {
+      const upstreamPath = passedApi.targetOf(path);
       if (upstreamPath === undefined) continue;
-      ctx.state.answeredBy = dialect.label;
-      return this.#forwardOrRefuse(ctx, { path, query, upstreamPath, dialect });
+      ctx.state.answeredBy = passedApi.label;
+      return this.#forwardOrRefuse(ctx, { path, query, upstreamPath, passedApi });
     }
     return next();
   };
@@ -113,7 +113,7 @@ export class PassThrough {
       const event = 'upstream.call_not_passed';
       this.#options.log.warn({ event, id, failure }, 'could not pass a call through');
     }
-    route.dialect.writeFailure(ctx, failure);
+    route.passedApi.writeFailure(ctx, failure);
   }
 
   /** Sends one call of a route upstream, or returns why it is refused. */
@@ -127,7 +127,7 @@ export class PassThrough {
       return { caller, failure: 'foreign_key' };
     }
     const key = this.#options.key ?? caller.credential;
-    const { addHeaders, api } = route.dialect;
+    const { addHeaders, api } = route.passedApi;
     const path =
       api === 'v2'
         ? await this.#withServiceJobId(route.upstreamPath + withoutLogin(route.query), caller)
@@ -185,7 +185,7 @@ function saysExpired(body: Buffer): boolean {
 }
 
 /** Returns the APIs of an upstream whose base URL has this path prefix. */
-function dialectsBelow(mount: string): readonly Dialect[] {
+function passedApisBelow(mount: string): readonly PassedApi[] {
   const router = {
     api: 'router',
     label: '/v1/models/*',

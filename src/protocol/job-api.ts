@@ -77,40 +77,39 @@ export type SubmitRequest = {
  * `x_with_step`: the next `progress` of that node belongs to this picture. `x_ends`: the service
  * reported the end of the job, and the job itself is being read.
  */
-export type JobEvent =
-  | EventOf<'status', StatusEvent>
-  | EventOf<'progress', Progress & { readonly x_polled?: boolean }>
-  | EventOf<'preview', PreviewEvent>
-  | EventOf<'output', Output & { readonly x_with_step?: boolean }>
-  | EventOf<'x_node', NodeEvent>
-  | EventOf<'x_text', { readonly node_id: string; readonly text: string }>;
+export type JobEvent = JobEventOf<keyof JobEventData>;
 
-type EventOf<Name, Data> = { readonly event: Name; readonly data: Data };
+export type JobEventOf<Name extends keyof JobEventData> = {
+  readonly [name in Name]: { readonly event: name; readonly data: JobEventData[name] };
+}[Name];
 
-type StatusEvent = {
-  readonly status: JobStatus;
-  readonly queue_position?: number | null;
-  readonly x_cached_nodes?: readonly string[];
-  readonly x_ends?: boolean;
-  /** The job at this status. In an answer its members stand beside `status`. */
-  readonly job?: Job;
-};
-
-type PreviewEvent = {
-  readonly node_id: string;
-  readonly content_type: string;
-  readonly bytes: Uint8Array;
-  readonly x_with_step?: boolean;
-  /** True when the node sends the picture itself. */
-  readonly x_own?: boolean;
-  /** True for the preview of a sampler. Most services mark no preview. */
-  readonly x_sampler?: boolean;
-};
-
-type NodeEvent = {
-  readonly node_id: string;
-  readonly phase: 'started' | 'finished';
-  readonly ui?: NodeUi | null;
+export type JobEventData = {
+  readonly status: {
+    readonly status: JobStatus;
+    readonly queue_position?: number | null;
+    readonly x_cached_nodes?: readonly string[];
+    readonly x_ends?: boolean;
+    /** The job at this status. In an answer its members stand beside `status`. */
+    readonly job?: Job;
+  };
+  readonly progress: Progress & { readonly x_polled?: boolean };
+  readonly preview: {
+    readonly node_id: string;
+    readonly content_type: string;
+    readonly bytes: Uint8Array;
+    readonly x_with_step?: boolean;
+    /** True when the node sends the picture itself. */
+    readonly x_own?: boolean;
+    /** True for the preview of a sampler. Most services mark no preview. */
+    readonly x_sampler?: boolean;
+  };
+  readonly output: Output & { readonly x_with_step?: boolean };
+  readonly x_node: {
+    readonly node_id: string;
+    readonly phase: 'started' | 'finished';
+    readonly ui?: NodeUi | null;
+  };
+  readonly x_text: { readonly node_id: string; readonly text: string };
 };
 
 /**

@@ -78,7 +78,7 @@ export type ValidationDetail = {
 /** The billing facts of a model. Any value but `no` may mean that a refused call is charged. */
 export type ModelBilling = { readonly charges_on_policy_rejection: string };
 
-/** A model as the catalogue lists it. */
+/** A model as the catalog lists it. */
 export type ModelEntry = {
   readonly id: string;
   readonly provider: string;
@@ -86,7 +86,7 @@ export type ModelEntry = {
   readonly billing: ModelBilling;
 };
 
-/** One page of the catalogue. */
+/** One page of the catalog. */
 export type ModelPage = {
   readonly data: readonly ModelEntry[];
   readonly has_more: boolean;

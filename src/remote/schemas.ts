@@ -12,12 +12,10 @@ import {
   type Progress,
   outputTypeOf,
 } from '../protocol/v2.ts';
-import type { JobEvent, JobWorkflow } from '../protocol/job-api.ts';
+import type { JobWorkflow, JobEventData } from '../protocol/job-api.ts';
 import { hasControlCharacter } from '../protocol/control-characters.ts';
 import { engineFileOf } from '../protocol/engine-file.ts';
 import { withoutFolders, withoutFoldersIn } from './files/upload-paths.ts';
-
-type DataOf<Name> = Extract<JobEvent, { event: Name }>['data'];
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** The latest time of `Date`, less a day for an expiry after it. */
@@ -201,7 +199,7 @@ function folderFields(outputId: string): Pick<Output, 'x_subfolder' | 'x_temp'> 
 
 const STATUS = members({ status, queue_position: optionalNumber, x_cached_nodes: cachedNodes });
 
-export const readStatus: Reader<DataOf<'status'>> = readerOf(STATUS);
+export const readStatus: Reader<JobEventData['status']> = readerOf(STATUS);
 
 const yes = orAbsent(z.literal(true));
 
@@ -216,7 +214,7 @@ const PREVIEW = members({
   .transform(({ data_base64, ...read }) => ({ ...read, bytes: Buffer.from(data_base64, 'base64') }))
   .refine(({ bytes }) => bytes.length > 0);
 
-export const readPreview: Reader<DataOf<'preview'>> = readerOf(PREVIEW);
+export const readPreview: Reader<JobEventData['preview']> = readerOf(PREVIEW);
 
 const NODE_EVENT = members({
   node_id: z.string(),
@@ -224,11 +222,11 @@ const NODE_EVENT = members({
   ui: orAbsent(listsByName.nullable()),
 });
 
-export const readNodeEvent: Reader<DataOf<'x_node'>> = readerOf(NODE_EVENT);
+export const readNodeEvent: Reader<JobEventData['x_node']> = readerOf(NODE_EVENT);
 
 const NODE_TEXT = z.object({ node_id: z.string(), text: z.string() });
 
-export const readNodeText: Reader<DataOf<'x_text'>> = readerOf(NODE_TEXT);
+export const readNodeText: Reader<JobEventData['x_text']> = readerOf(NODE_TEXT);
 
 /** Reads the answer of `GET /jobs/{id}/workflow`. */
 export function readWorkflow(json: Json | undefined): JobWorkflow | undefined {

@@ -57,7 +57,7 @@ export class Catalog {
   }
 }
 
-/** Returns a model as the catalogue lists it. */
+/** Returns a model as the catalog lists it. */
 export function modelEntry(def: ModelDef): ModelEntry {
   const { provider, model, billing } = def;
   return { id: modelId(def), provider, model, billing };
@@ -105,7 +105,7 @@ function notFoundDetail(id: string, known: readonly string[]): string {
 const SIGNATURE_BYTES = 16;
 
 /**
- * Cursors name a position in the sort order, not an entry, so they outlive changes of the catalogue.
+ * Cursors name a position in the sort order, not an entry, so they outlive changes of the catalog.
  * They are signed: a changed or invented one would silently start elsewhere.
  */
 class Cursors {

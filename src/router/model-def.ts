@@ -24,7 +24,7 @@ export type ModelOutcome =
   | { readonly kind: 'invalid'; readonly detail: readonly ValidationDetail[] }
   | { readonly kind: 'failed'; readonly bucket: Bucket; readonly detail: string };
 
-/** A model of the catalogue. Without `input`, any JSON object is accepted. */
+/** A model of the catalog. Without `input`, any JSON object is accepted. */
 export type ModelDef = {
   readonly provider: string;
   readonly model: string;

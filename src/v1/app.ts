@@ -10,6 +10,7 @@ import { withoutCredentials } from '../protocol/url-credentials.ts';
 import { V1Error, plainError, retryAfterHeader, ruleFault, sendEmpty } from '../dialects/errors.ts';
 import { DEPRECATION_HEADERS } from '../migration/deprecation.ts';
 import { drainRequest } from '../http/drain-request.ts';
+import { READ_METHODS } from '../http/server.ts';
 import { frontendFallback, notFound, logUnknownRoutes } from './routing/not-found.ts';
 import { logRefusal } from './routing/log-refusal.ts';
 import { sendError } from '../dialects/error-reply.ts';
@@ -152,8 +153,6 @@ function unexpectedError(log: Logger, ctx: Koa.Context, error: unknown): V1Error
   const headers = retryAfterHeader(retryAfterSeconds);
   return new V1Error(status, plainError(code, message), { headers });
 }
-
-const READ_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 const INTERNAL_ERROR = {
   status: 500,

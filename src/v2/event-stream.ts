@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../lib/clock.ts';
 import { yieldEvery } from '../lib/event-loop.ts';
-import type { JobEvent } from '../protocol/job-api.ts';
+import type { JobEvent, JobEventData } from '../protocol/job-api.ts';
 import { type Json, stringifyJson } from '../protocol/json.ts';
 import { IS_TERMINAL } from '../protocol/v2.ts';
 
@@ -106,7 +106,7 @@ async function waitForDrain(
   }
 }
 
-function previewData(data: Extract<JobEvent, { event: 'preview' }>['data']): Json {
+function previewData(data: JobEventData['preview']): Json {
   const { bytes, ...rest } = data;
   const { buffer, byteOffset, byteLength } = bytes;
   return { ...rest, data_base64: Buffer.from(buffer, byteOffset, byteLength).toString('base64') };

@@ -1,6 +1,6 @@
 import type { JobRow } from '../../ledger/ledger.ts';
 import { type Json, parseJson, stringifyJson } from '../../protocol/json.ts';
-import type { JobEvent } from '../../protocol/job-api.ts';
+import type { JobEvent, JobEventData, JobEventOf } from '../../protocol/job-api.ts';
 import type { JobStatus } from '../../protocol/v2.ts';
 import type { JobState, LiveJob } from '../jobs/live-job.ts';
 
@@ -9,8 +9,6 @@ export type EndPatch = Partial<Omit<JobRow, 'id' | 'user'>>;
 
 /** The state of a run, which the row of the job does not have. `end`: the end that is decided. */
 export type RunState = Partial<JobState> & { readonly end: EndPatch | undefined };
-
-type PreviewEvent = Extract<JobEvent, { event: 'preview' }>;
 
 const LINE_END = 0x0a;
 /** The first byte of a published preview. */
@@ -66,7 +64,7 @@ export function decodeEvent(text: string): JobEvent {
 }
 
 /** Encodes a preview: a line of JSON, then the bytes of the picture. Previews are published, but not stored. */
-export function encodePreview({ data: { bytes, ...head } }: PreviewEvent): Buffer {
+export function encodePreview({ data: { bytes, ...head } }: JobEventOf<'preview'>): Buffer {
   return Buffer.concat([Buffer.from(`${stringifyJson(head)}\n`), bytes]);
 }
 
@@ -77,7 +75,7 @@ export function decodePublished(message: Buffer): { event: JobEvent; position?: 
   const body = message.subarray(end + 1);
   if (message[0] !== PREVIEW)
     return { event: decodeEvent(body.toString()), position: positionOf(head) };
-  const data = parseJson(head) as Omit<PreviewEvent['data'], 'bytes'>;
+  const data = parseJson(head) as Omit<JobEventData['preview'], 'bytes'>;
   return { event: { event: 'preview', data: { ...data, bytes: body } } };
 }
 

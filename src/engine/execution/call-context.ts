@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { hashOf } from '../../lib/hash.ts';
 import { STORAGE_UNAVAILABLE_CODE, isStorageUnavailable } from '../../lib/storage-errors.ts';
 import { Cancelled, NodeFailure, type SavedFile } from '../../nodes/node.ts';
-import type { JobEvent, SpooledFile } from '../../protocol/job-api.ts';
+import type { SpooledFile, JobEventData } from '../../protocol/job-api.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { CallContext } from './execute-plan.ts';
 import { createStepPace } from './step-pace.ts';
@@ -16,7 +16,7 @@ import type {
   StoredOutput,
 } from '../jobs/worker-protocol.ts';
 
-type Preview = Extract<JobEvent, { event: 'preview' }>['data'];
+type Preview = JobEventData['preview'];
 
 export type CallContextOptions = {
   readonly files: ReadableFiles;

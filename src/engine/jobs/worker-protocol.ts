@@ -1,5 +1,5 @@
 import type { SavedFile } from '../../nodes/node.ts';
-import type { JobEvent, SpooledFile } from '../../protocol/job-api.ts';
+import type { SpooledFile, JobEventData } from '../../protocol/job-api.ts';
 import type { Output } from '../../protocol/v2.ts';
 
 /**
@@ -98,7 +98,7 @@ export type FromWorker =
       readonly step: number;
       readonly steps: number;
     }
-  | { readonly type: 'preview'; readonly data: Extract<JobEvent, { event: 'preview' }>['data'] }
+  | { readonly type: 'preview'; readonly data: JobEventData['preview'] }
   | { readonly type: 'text'; readonly nodeId: string; readonly text: string }
   | ({ readonly type: 'finished' } & ShownResult)
   /** The shown values of a cached node that did not run; only of a class with an intermediate output. */

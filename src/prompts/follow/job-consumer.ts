@@ -15,7 +15,7 @@ import type { EndingPrompts } from './ending-prompts.ts';
 import type { FollowedPrompt } from './followed-prompt.ts';
 import { type ResendLost, placeholderJob, wasLostWhileQueued } from './lost-job.ts';
 import { OutputNames } from './output-names.ts';
-import { UploadNames } from './upload-names.ts';
+import { UploadNamer } from './upload-namer.ts';
 import { retry } from '../../lib/retry.ts';
 
 /** The end of a prompt that has no job to report it. */
@@ -50,7 +50,7 @@ export class JobConsumer {
   readonly #options: JobConsumerOptions;
   readonly #ports: PromptPorts;
   readonly #outputNames: OutputNames;
-  readonly #uploadNames: UploadNames;
+  readonly #uploadNamer: UploadNamer;
   readonly #turn: EndTurn | undefined;
   readonly #signal: AbortSignal;
   #lastQueuedAtMs: number | undefined;
@@ -64,7 +64,7 @@ export class JobConsumer {
     this.#turn = turn;
     this.#signal = signal;
     this.#outputNames = new OutputNames(prompt, this.#ports);
-    this.#uploadNames = new UploadNames(prompt, this.#ports.records.prompts);
+    this.#uploadNamer = new UploadNamer(prompt, this.#ports.records.prompts);
   }
 
   /** Consumes an event stream. */
@@ -79,7 +79,7 @@ export class JobConsumer {
       }
       const event = await next;
       if (event.done) return;
-      await this.#receiveEvent(await this.#uploadNames.inEvent(event.value));
+      await this.#receiveEvent(await this.#uploadNamer.inEvent(event.value));
       await pause();
       next = events.next();
     }
@@ -172,7 +172,7 @@ export class JobConsumer {
   }
 
   async #receiveJob(received: Job): Promise<void> {
-    const job = await this.#uploadNames.inJob(received);
+    const job = await this.#uploadNamer.inJob(received);
     await this.#outputNames.removeReplaced(job);
     if (this.#ports.policy.traits.isService && this.#prompt.isTakenOver) {
       await this.#outputNames.removeGone(job);

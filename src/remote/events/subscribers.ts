@@ -1,4 +1,4 @@
-import type { JobEvent } from '../../protocol/job-api.ts';
+import type { JobEvent, JobEventData, JobEventOf } from '../../protocol/job-api.ts';
 import { JobFeed } from '../../job-events/job-feed.ts';
 import { IS_TERMINAL, type Job, type JobStatus, type Progress } from '../../protocol/v2.ts';
 
@@ -64,7 +64,7 @@ export class Subscribers {
       this.publish({ event: 'progress', data: polled });
   }
 
-  #publishStatus(event: StatusEvent): void {
+  #publishStatus(event: JobEventOf<'status'>): void {
     const latest = this.#feed.status();
     if (!latest || !isSameStatus(latest, event.data)) this.#feed.emit(event);
   }
@@ -77,10 +77,8 @@ export class Subscribers {
   }
 }
 
-type StatusEvent = Extract<JobEvent, { event: 'status' }>;
-
 /** Returns the status event of a snapshot. */
-export function statusEventOf(job: Job): StatusEvent {
+export function statusEventOf(job: Job): JobEventOf<'status'> {
   const { status, queue_position, x_cached_nodes } = job;
   return {
     event: 'status',
@@ -100,12 +98,12 @@ function isEmptyProgress({ value, nodes_total, current_node, step }: Progress): 
   return value === 0 && nodes_total === 0 && !current_node && !step;
 }
 
-function isSameStatus(one: StatusEvent['data'], other: StatusEvent['data']): boolean {
+function isSameStatus(one: JobEventData['status'], other: JobEventData['status']): boolean {
   const key = ({
     status,
     queue_position = null,
     x_cached_nodes = [],
     x_ends = false,
-  }: StatusEvent['data']) => JSON.stringify([status, queue_position, x_cached_nodes, x_ends]);
+  }: JobEventData['status']) => JSON.stringify([status, queue_position, x_cached_nodes, x_ends]);
   return key(one) === key(other);
 }

@@ -1,5 +1,5 @@
 import { sniffPreview } from '../../protocol/binary-frames.ts';
-import type { JobEvent } from '../../protocol/job-api.ts';
+import type { JobEventData } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job, type Output, type Progress } from '../../protocol/v2.ts';
 import { classOf, displayNode } from '../graph.ts';
 import {
@@ -37,8 +37,6 @@ import { isListed, v1OutputOf } from '../outputs.ts';
 const MAX_WAIT_MS = { heldPicture: 250, leftNode: 250, currentNode: 750 } as const;
 
 type PlainEvent = Extract<ProgressInput, { kind: 'event' }>['event'];
-
-type DataOf<Name extends JobEvent['event']> = Extract<JobEvent, { event: Name }>['data'];
 
 /**
  * Translates the events of one job into v1 messages. If the upstream reports each node (`x_node`),
@@ -174,7 +172,7 @@ function moveTo(update: ProgressUpdate, nodeId: string): void {
   startNode(update, nodeId);
 }
 
-function applyNode(update: ProgressUpdate, node: DataOf<'x_node'>): void {
+function applyNode(update: ProgressUpdate, node: JobEventData['x_node']): void {
   const { state } = update;
   state.isExact = true;
   startPrompt(update);
@@ -183,7 +181,7 @@ function applyNode(update: ProgressUpdate, node: DataOf<'x_node'>): void {
     finishNode(update, node.node_id, node.ui);
 }
 
-function applyPreview(update: ProgressUpdate, preview: DataOf<'preview'>): void {
+function applyPreview(update: ProgressUpdate, preview: JobEventData['preview']): void {
   const mime = sniffPreview(preview.bytes);
   // v1 has no type for pictures of other formats.
   if (mime === undefined) return;
@@ -201,7 +199,7 @@ function sendsResults({ state }: ProgressUpdate, nodeId: string): boolean {
   return classOf(state.graph, nodeId) === 'SaveImageWebsocket';
 }
 
-function kindOf(preview: DataOf<'preview'>): PictureKind {
+function kindOf(preview: JobEventData['preview']): PictureKind {
   if (preview.x_own) return 'own';
   return preview.x_sampler ? 'sampler' : 'unmarked';
 }

@@ -11,7 +11,7 @@ import type { LivePrompt } from '../live-prompt.ts';
  * Names uploads as the client of one prompt did, in what a service reports of its job. A service
  * has uploads under content names.
  */
-export class UploadNames {
+export class UploadNamer {
   readonly #prompt: LivePrompt;
   readonly #prompts: PromptStore;
 
