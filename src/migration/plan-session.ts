@@ -49,10 +49,7 @@ class Planner {
 
   submit({ jobId, workflow: graph, ...more }: EventOf<'submit'>): void {
     const number = this.#jobs.size + 1;
-    const workflow = {
-      path: `workflow-${number}.json`,
-      ...workflowText(graph, (...file) => this.#sourceOf(...file)),
-    };
+    const workflow = this.#workflowFile(`workflow-${number}.json`, graph);
     const job = `job_${number}`;
     this.#jobs.set(jobId, job);
     const needsPartnerKey = more.secrets.includes(PARTNER_KEY);
@@ -61,8 +58,12 @@ class Planner {
     if (more.hasExtraPngInfo) this.#notes.add(PNG_INFO_NOTE);
   }
 
-  refused({ code, message }: EventOf<'refused'>): void {
+  refused({ code, message, workflow: graph }: EventOf<'refused'>): void {
     this.#notes.add(`A workflow was refused (${commentSafe(code)}): ${commentSafe(message)}`);
+    if (graph === undefined) return;
+    const number = this.#steps.filter(({ kind }) => kind === 'refused').length + 1;
+    const workflow = this.#workflowFile(`refused-${number}.json`, graph);
+    this.#steps.push({ kind: 'refused', name: `refused_${number}`, workflow });
   }
 
   download({ assetId, filename, rendering }: EventOf<'download'>): void {
@@ -72,13 +73,13 @@ class Planner {
     this.#save(assetId, filename);
   }
 
-  /** Plans a cancel when the job runs, if it had run in v1; after its end, if it had ended. */
-  cancel({ jobId }: EventOf<'cancel'>): void {
+  /** Plans a cancel when the job has run as long as in v1; after its end, if it had ended. */
+  cancel({ jobId, sinceSubmitMs }: EventOf<'cancel'>): void {
     const job = this.#jobs.get(jobId);
     const known = this.#session.jobs.get(jobId);
     if (job === undefined) return;
     if (known !== undefined && known.status !== 'canceled') this.#wait(jobId);
-    else if (known?.hasRun === true) this.#steps.push({ kind: 'until-running', job });
+    else this.#pause(job, sinceSubmitMs, known?.queuedMs ?? null);
     this.#steps.push({ kind: 'cancel', job });
   }
 
@@ -91,6 +92,16 @@ class Planner {
       usedSocket,
       notes: [...this.#notes],
     };
+  }
+
+  #pause(job: string, sinceSubmitMs: number, queuedMs: number | null): void {
+    if (queuedMs !== null) this.#steps.push({ kind: 'until-running', job });
+    const seconds = Math.round((sinceSubmitMs - (queuedMs ?? 0)) / 100) / 10;
+    if (seconds > 0) this.#steps.push({ kind: 'pause', seconds });
+  }
+
+  #workflowFile(path: string, graph: Graph): WorkflowFile {
+    return { path, ...workflowText(graph, (...file) => this.#sourceOf(...file)) };
   }
 
   #outputWith(hash: string): string | undefined {

@@ -25,7 +25,8 @@ function head({ notes, steps, baseUrl, workflows }: Program): string {
   const inside = steps.flatMap((step) =>
     'workflow' in step && workflows === 'inside' ? [workflowConstant(step.workflow)] : [],
   );
-  const waits = steps.some(({ kind }) => kind === 'until-running');
+  const waits = steps.some(({ kind }) => kind === 'pause' || kind === 'until-running');
+  const refuses = steps.some(({ kind }) => kind === 'refused');
   return `"""A v1 session as v2 calls. Usage: python3 session.py [FOLDER FOR THE DOWNLOADS]
 
 Needs comfy-sdk (PyPI). COMFY_BASE_URL: where v2 is. COMFY_API_KEY: the key for it, if it wants one.
@@ -35,7 +36,7 @@ import os
 import sys
 ${waits ? 'import time\n' : ''}from pathlib import Path
 
-from comfy_sdk import Comfy
+from comfy_sdk import Comfy${refuses ? ', ComfyError' : ''}
 
 HERE = Path(__file__).resolve().parent
 OUT = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
@@ -56,10 +57,18 @@ const WRITERS: StepWriters = {
       `print("${job}:", ${job}.id)`,
     ];
   },
+  refused: ({ name, workflow }, { workflows }) => [
+    ...workflowLines(workflow, workflows),
+    'try:',
+    `${INDENT}print("${name} is accepted now:", client.submit(workflow).id)`,
+    'except ComfyError as refusal:',
+    `${INDENT}print("${name}:", refusal.code, refusal)`,
+  ],
   'until-running': ({ job }) => [
     `while ${job}.refresh().status == "queued":`,
     `${INDENT}time.sleep(0.2)`,
   ],
+  pause: ({ seconds }) => [`time.sleep(${seconds})`],
   cancel: ({ job }) => [`${job}.cancel()`],
   // Events are shown only; polling decides when a job has ended.
   wait: ({ job, ended }, { usedSocket }) => [

@@ -41,8 +41,11 @@ export type Step =
       readonly workflow: WorkflowFile;
       readonly needsPartnerKey: boolean;
     }
+  /** v1 refused this workflow, and v2 refuses it too. */
+  | { readonly kind: 'refused'; readonly name: string; readonly workflow: WorkflowFile }
   /** Waits until the job has left the queue. */
   | { readonly kind: 'until-running'; readonly job: string }
+  | { readonly kind: 'pause'; readonly seconds: number }
   | { readonly kind: 'cancel'; readonly job: string }
   | { readonly kind: 'wait'; readonly job: string; readonly ended: JobStatus }
   | { readonly kind: 'download'; readonly place: OutputRef; readonly path: string };

@@ -11,8 +11,10 @@ import {
 import type { PortSubscriber } from '../observability/observed-port.ts';
 import { assetRefText, findAssetRefs } from '../protocol/asset-refs.ts';
 import type { Json, JsonObject } from '../protocol/json.ts';
+import type { Graph } from '../protocol/v2.ts';
+import { monotonicNow } from '../lib/clock.ts';
 import { withoutCredentials } from '../protocol/url-credentials.ts';
-import type { Caller, Content, JobApi, Result } from '../protocol/job-api.ts';
+import type { Caller, Content, JobApi, Result, V2Error } from '../protocol/job-api.ts';
 
 /** A v1 call that is being answered. */
 type RecordedCall = { readonly method: string; readonly url: URL; readonly v2: string[] };
@@ -40,6 +42,10 @@ export class SessionRecorder {
   /** The callers of assets and of jobs, by their ids. */
   readonly #owners = new Map<string, Caller>();
   readonly #jobs = new Map<string, Caller>();
+  /** The time at which each job was submitted. */
+  readonly #submittedAtMs = new Map<string, number>();
+  /** The last refusal of each v1 call. */
+  readonly #refusals = new Map<RecordedCall, { workflow: Graph | undefined }>();
   readonly #secrets = new Set<string>();
   #usedSocket = false;
   #watchedJobs: JobApi | undefined;
@@ -128,16 +134,17 @@ export class SessionRecorder {
     });
   }
 
-  #recordSubmission({ caller, args, answer }: AnsweredJobCall): void {
+  #recordSubmission({ caller, args, answer, call }: AnsweredJobCall): void {
     const [{ workflow, extraData, provenance }] = args as ArgsOf<'submit'>;
     const secrets = Object.entries(extraData).filter(([, value]) => value !== undefined);
     for (const [, secret] of secrets) this.#secrets.add(secret);
-    if (!answer.ok) {
-      const { code, message } = answer.error;
-      return void this.#events.push({ kind: 'refused', code, message });
-    }
+    // The same v1 call has sent a part of the refused workflow.
+    const refusal = call && this.#refusals.get(call);
+    if (refusal) refusal.workflow = undefined;
+    if (!answer.ok) return this.#recordRefusal(answer.error, workflow, call);
     const { id: jobId } = answer.value as ValueOf<'submit'>;
     this.#jobs.set(jobId, caller);
+    this.#submittedAtMs.set(jobId, monotonicNow());
     const references: JsonObject[] = [];
     findAssetRefs(workflow as Json, references);
     for (const reference of references) {
@@ -147,6 +154,19 @@ export class SessionRecorder {
     const hasExtraPngInfo = (provenance?.extraPngInfo ?? null) !== null;
     const names = secrets.map(([name]) => name);
     this.#events.push({ kind: 'submit', jobId, workflow, secrets: names, hasExtraPngInfo });
+  }
+
+  #recordRefusal(error: V2Error, workflow: Graph, call: RecordedCall | undefined): void {
+    const { code, message, status } = error;
+    const isOfWorkflow = status === 400 || status === 422;
+    const refusal = {
+      kind: 'refused' as const,
+      code,
+      message,
+      workflow: isOfWorkflow ? workflow : undefined,
+    };
+    if (call) this.#refusals.set(call, refusal);
+    this.#events.push(refusal);
   }
 
   #recordDownload({ args, answer, call }: AnsweredJobCall): void {
@@ -167,7 +187,10 @@ export class SessionRecorder {
 
   #recordCancel({ args, answer }: AnsweredJobCall): void {
     const [jobId] = args as ArgsOf<'cancel'>;
-    if (answer.ok) this.#events.push({ kind: 'cancel', jobId });
+    if (!answer.ok) return;
+    const nowMs = monotonicNow();
+    const sinceSubmitMs = nowMs - (this.#submittedAtMs.get(jobId) ?? nowMs);
+    this.#events.push({ kind: 'cancel', jobId, sinceSubmitMs });
   }
 }
 

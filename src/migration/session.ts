@@ -34,8 +34,15 @@ export type SessionEvent =
       readonly kind: 'refused';
       readonly code: string;
       readonly message: string;
+      /** The workflow that v2 refused. Absent when something else was refused, or a part of it was accepted. */
+      readonly workflow?: Graph | undefined;
     }
-  | { readonly kind: 'cancel'; readonly jobId: string }
+  | {
+      readonly kind: 'cancel';
+      readonly jobId: string;
+      /** The time since the job was submitted. */
+      readonly sinceSubmitMs: number;
+    }
   | {
       readonly kind: 'download';
       readonly assetId: string;
@@ -47,7 +54,8 @@ export type SessionEvent =
 /** The end of a job of the session. */
 export type SessionJob = {
   readonly status: JobStatus;
-  readonly hasRun: boolean;
+  /** How long the job waited until it ran; `null` when it never ran. */
+  readonly queuedMs: number | null;
   readonly outputs: readonly {
     readonly id: string;
     readonly nodeId: string;
@@ -59,10 +67,10 @@ export type SessionJob = {
 };
 
 /** Returns the facts about a job that a session needs. */
-export function endedJob({ status, outputs, started_at }: Job): SessionJob {
+export function endedJob({ status, outputs, created_at, started_at }: Job): SessionJob {
   return {
     status,
-    hasRun: started_at !== null,
+    queuedMs: started_at === null ? null : Date.parse(started_at) - Date.parse(created_at),
     outputs: outputs.map((output) => ({
       id: output.id,
       nodeId: output.node_id,

@@ -17,7 +17,8 @@ export function typescriptCode(program: Program): string {
 
 function head({ notes, steps, baseUrl }: Program): string {
   const workflows = steps.flatMap((step) => ('workflow' in step ? [step.workflow] : []));
-  const waits = steps.some(({ kind }) => kind === 'until-running');
+  const waits = steps.some(({ kind }) => kind === 'pause' || kind === 'until-running');
+  const refuses = steps.some(({ kind }) => kind === 'refused');
   const exact = workflows.some(({ hasExactNumbers }) => hasExactNumbers);
   return `// A v1 session as v2 calls. Usage: node session.mts [FOLDER FOR THE DOWNLOADS]
 // Needs @comfyorg/sdk (npm) and Node 22.18 or newer.
@@ -25,7 +26,7 @@ function head({ notes, steps, baseUrl }: Program): string {
 ${notes.map((note) => `// Note: ${note}\n`).join('')}
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-${waits ? "import { setTimeout as sleep } from 'node:timers/promises';\n" : ''}import { Comfy } from '@comfyorg/sdk';
+${waits ? "import { setTimeout as sleep } from 'node:timers/promises';\n" : ''}import { Comfy${refuses ? ', ComfyError' : ''} } from '@comfyorg/sdk';
 
 process.env.COMFY_BASE_URL ||= ${text(baseUrl)};
 const out = process.argv[2] ?? '.';
@@ -62,9 +63,20 @@ const WRITERS: StepWriters = {
       `console.log('${job}:', ${job}.id);`,
     ];
   },
+  refused: ({ name, workflow }, { workflows }) => [
+    ...workflowLines(name, workflow, workflows),
+    `await client.submit(${name}).then(`,
+    `  (job) => console.log('${name} is accepted now:', job.id),`,
+    `  (refusal) => {`,
+    `    if (!(refusal instanceof ComfyError)) throw refusal;`,
+    `    console.log('${name}:', refusal.code, refusal.message);`,
+    `  },`,
+    `);`,
+  ],
   'until-running': ({ job }) => [
     `while ((await ${job}.refresh()).status === 'queued') await sleep(200);`,
   ],
+  pause: ({ seconds }) => [`await sleep(${seconds * 1000});`],
   cancel: ({ job }) => [`await ${job}.cancel();`],
   // Events are shown only; polling decides when a job has ended.
   wait: ({ job, ended }, { usedSocket }) => [

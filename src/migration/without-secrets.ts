@@ -38,7 +38,12 @@ function cleanEvent(event: SessionEvent, clean: CleanText): SessionEvent {
     case 'submit':
       return { ...event, workflow: cleanGraph(event.workflow, clean) };
     case 'refused':
-      return { ...event, code: clean(event.code), message: clean(event.message) };
+      return {
+        ...event,
+        code: clean(event.code),
+        message: clean(event.message),
+        workflow: event.workflow && cleanGraph(event.workflow, clean),
+      };
     case 'download': {
       const rendering = event.rendering === undefined ? undefined : clean(event.rendering);
       return { ...event, filename: clean(event.filename), rendering };

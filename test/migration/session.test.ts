@@ -12,6 +12,7 @@ function outline(given: Session): readonly string[] {
     if (step.kind === 'upload') return `upload ${step.file.path}`;
     if (step.kind === 'wait') return `wait ${step.job} ${step.ended}`;
     if (step.kind === 'cancel') return `cancel ${step.job}`;
+    if (step.kind === 'pause') return `pause ${step.seconds}`;
     if (step.kind === 'until-running') return `until ${step.job} runs`;
     if (step.kind === 'download') {
       return `download ${step.place.job}/${step.place.node}/${step.place.index} ${step.path}`;
@@ -21,7 +22,8 @@ function outline(given: Session): readonly string[] {
         ? ` ${input}=${from.file.variable}`
         : ` ${input}=${from.place.job}/${from.place.index}`,
     );
-    return `submit ${step.job}${files.join('')}`;
+    const what = step.kind === 'refused' ? `refused ${step.name}` : `submit ${step.job}`;
+    return `${what}${files.join('')}`;
   });
 }
 
@@ -67,18 +69,26 @@ describe('the v2 steps of a session', () => {
       ],
     },
     {
-      what: 'cancel what was cancelled',
-      given: session([submit('one', { workflow: {} }), cancel('one')], {
-        jobs: new Map([['one', { ...job('canceled'), hasRun: false }]]),
+      what: 'cancel what was cancelled, as long after its submission',
+      given: session([submit('one', { workflow: {} }), cancel('one', 1549)], {
+        jobs: new Map([['one', { ...job('canceled'), queuedMs: null }]]),
       }),
-      steps: ['submit job_1', 'cancel job_1', 'wait job_1 canceled'],
+      steps: ['submit job_1', 'pause 1.5', 'cancel job_1', 'wait job_1 canceled'],
     },
     {
-      what: 'cancel a job that had run once it runs',
-      given: session([submit('one', { workflow: {} }), cancel('one')], {
-        jobs: new Map([['one', job('canceled')]]),
+      what: 'cancel a job that had run when it has run as long',
+      given: session([submit('one', { workflow: {} }), cancel('one', 3000)], {
+        jobs: new Map([['one', { ...job('canceled'), queuedMs: 1000 }]]),
       }),
-      steps: ['submit job_1', 'until job_1 runs', 'cancel job_1', 'wait job_1 canceled'],
+      steps: ['submit job_1', 'until job_1 runs', 'pause 2', 'cancel job_1', 'wait job_1 canceled'],
+    },
+    {
+      what: 'show a refusal of a workflow, with its files',
+      given: session([
+        { kind: 'refused', code: 'no', message: 'no', workflow: load(A, 'input/cat.png') },
+        { kind: 'refused', code: 'unauthorized', message: 'not of a workflow' },
+      ]),
+      steps: ['upload inputs/cat.png', 'refused refused_1 image=asset_1'],
     },
     {
       what: 'wait for a job whose cancel came too late',
@@ -146,7 +156,7 @@ describe('the v2 steps of a session', () => {
             'one',
             {
               status: 'succeeded',
-              hasRun: true,
+              queuedMs: 0,
               outputs: [{ id: 'o', nodeId: '7', name: 'ws.png', isStreamed: true }],
             },
           ],
@@ -243,7 +253,7 @@ describe.each(LANGUAGES)('%s', (language) => {
     'says the node id %j as a text',
     (nodeId) => {
       const jobs = new Map([
-        ['one', { status: 'succeeded' as const, hasRun: true, outputs: [{ ...output, nodeId }] }],
+        ['one', { status: 'succeeded' as const, queuedMs: 0, outputs: [{ ...output, nodeId }] }],
       ]);
       const code = write([submit('one', { workflow: {} }), download('o', 'o.png')], { jobs });
       expect(code).toContain(JSON.stringify(nodeId));

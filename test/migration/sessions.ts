@@ -26,9 +26,10 @@ export const reupload = (assetId: string, hash: string, path = 'cat.png'): Sessi
   contentType: 'image/png',
   hash,
 });
-export const cancel = (jobId: string): SessionEvent => ({
+export const cancel = (jobId: string, sinceSubmitMs = 0): SessionEvent => ({
   kind: 'cancel',
   jobId,
+  sinceSubmitMs,
 });
 export const submit = (jobId: string, change: Partial<SessionEvent & { kind: 'submit' }> = {}) =>
   ({
@@ -50,7 +51,7 @@ export const download = (assetId: string, filename = `${assetId}.png`): SessionE
 export function job(status: JobStatus, ...outputs: string[]): SessionJob {
   return {
     status,
-    hasRun: true,
+    queuedMs: 0,
     outputs: outputs.map((id) => ({
       id,
       nodeId: '9',

@@ -16,6 +16,10 @@ describe('keys are left out', () => {
     { what: 'a name that was uploaded', event: upload(A, 'my-key/cat.png') },
     { what: 'a name that was downloaded', event: download('out-1', 'my-key.png') },
     { what: 'a refusal', event: { kind: 'refused', code: 'no', message: 'is it my-key?' } },
+    {
+      what: 'a refused graph',
+      event: { kind: 'refused', code: '', message: '', workflow: load('a', 'my-key.png') },
+    },
     { what: 'a file in a graph', event: submit('one', { workflow: load('a', 'my-key.png') }) },
   ])('of $what', ({ event }) => {
     const written = JSON.stringify(planFrom(clean([event], 'my-key')));
