@@ -2,7 +2,7 @@ import { type Json, LosslessNumber, isJsonObject } from '../protocol/json.ts';
 import type { NodeErrorEntry, NodeErrors, ObjectInfo } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { outputsWithoutErrors } from './prompt-refusal.ts';
-import { classOf, dependenciesFirst, linkOf, nodeOf } from './graph.ts';
+import { classOf, dependenciesFirst, linkOf, nodeOf, unwrap } from './graph.ts';
 import { dynamicInputError, missingInputError } from '../protocol/node-errors.ts';
 import { declaredInputs } from './declared-inputs.ts';
 import { UPLOAD_FLAGS } from './file-names.ts';
@@ -48,7 +48,8 @@ function errorsOf(graph: Graph, id: string, info: ObjectInfo): readonly NodeErro
   return [...missing.map(missingInputError), ...wrong];
 }
 
-function valueError(name: string, spec: Json, value: Json | undefined): NodeErrorEntry | undefined {
+function valueError(name: string, spec: Json, given: Json | undefined): NodeErrorEntry | undefined {
+  const value = unwrap(given);
   if (!Array.isArray(spec) || value === undefined || linkOf(value) !== undefined) return undefined;
   const [type = null, settings = {}] = spec as readonly Json[];
   const declared = [type, isJsonObject(settings) ? settings : {}] as const;

@@ -1,4 +1,5 @@
 import { type Json, isJsonObject } from '../protocol/json.ts';
+import { WRAPPED } from './graph.ts';
 
 /** The members of an object and the places in a list that lead to a name. */
 export type NamePath = readonly (string | number)[];
@@ -19,9 +20,6 @@ const SCENE_TYPES: readonly string[] = ['LOAD_3D', 'LOAD_3D_ANIMATION'];
 
 /** The members of a scene that name files. */
 const SCENE_FILES: readonly string[] = ['image', 'mask', 'normal', 'recording'];
-
-/** The member in which a client wraps a list, which would be a link otherwise. */
-const WRAPPED = '__value__';
 
 /** True when the value of an input names files. */
 export function takesFileNames(spec: Json): boolean {

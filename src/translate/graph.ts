@@ -1,4 +1,4 @@
-import { type Json, entriesInOrder, objectInOrder } from '../protocol/json.ts';
+import { type Json, entriesInOrder, isJsonObject, objectInOrder } from '../protocol/json.ts';
 import type { Steps } from '../protocol/steps.ts';
 import type { Graph, GraphNode } from '../protocol/v2.ts';
 
@@ -18,6 +18,14 @@ export function linkOf(value: Json | undefined): Link | undefined {
   if (!Array.isArray(value) || value.length !== 2) return undefined;
   const [from, slot] = value as readonly Json[];
   return typeof from === 'string' && typeof slot === 'number' ? { from, slot } : undefined;
+}
+
+/** The member in which a client wraps a list, which would be a link otherwise, or another literal. */
+export const WRAPPED = '__value__';
+
+/** Returns the value inside a wrapped literal, and any other as it is. */
+export function unwrap<T extends Json | undefined>(value: T): Json | T {
+  return isJsonObject(value) && Object.hasOwn(value, WRAPPED) ? (value[WRAPPED] ?? null) : value;
 }
 
 /**

@@ -51,6 +51,7 @@ const DYNAMIC = {
     input: {
       required: {
         blend: ['COMBO', { multiselect: false, options: ['normal', 'screen'] }],
+        tags: ['COMBO', { multiselect: true, options: ['a', 'b'] }],
         size: [
           'COMFY_DYNAMICCOMBO_V3',
           { options: [{ key: 'width', inputs: { required: { width: ['INT', { min: 0 }] } } }] },
@@ -64,10 +65,17 @@ const DYNAMIC = {
     },
   },
 } as unknown as ObjectInfo;
-const RIGHT = { blend: 'screen', size: 'width', 'size.width': 0, 'images.image0': ['7', 0] };
+const RIGHT = {
+  blend: { __value__: 'screen' },
+  tags: { __value__: ['a', 'b'] },
+  size: 'width',
+  'size.width': 0,
+  'images.image0': ['7', 0],
+};
 
 test.each([
   ['value_not_in_list', 'blend', { blend: 'magic' }, "blend: 'magic' not in ['normal', 'screen']"],
+  ['value_not_in_list', 'tags', { tags: { __value__: ['a', 'z'] } }, "tags: 'z' not in ['a', 'b']"],
   ['value_smaller_than_min', 'size.width', { 'size.width': -5 }, 'size.width'],
   ['required_input_missing', 'size.width', { 'size.width': undefined }, 'width'],
   ['required_input_missing', 'images.image0', { 'images.image0': undefined }, 'image0'],

@@ -18,8 +18,7 @@ import {
 } from '../../protocol/json.ts';
 import { ANNOTATED_NAME, MAX_NAME_CHARS } from '../../protocol/v1.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
-import { addTo, dependenciesFirst } from '../../translate/graph.ts';
-import { unwrap } from '../validation/coerce-literal.ts';
+import { addTo, dependenciesFirst, unwrap } from '../../translate/graph.ts';
 import type { UnknownFile, ValidationContext } from '../validation/validate-node.ts';
 import { inputsOf } from '../execution/run-plan.ts';
 import type { ReadableFiles } from './worker-protocol.ts';

@@ -1,5 +1,5 @@
 import { isAssetRef } from '../../protocol/asset-refs.ts';
-import { type Json, LosslessNumber, isJsonObject } from '../../protocol/json.ts';
+import { type Json, LosslessNumber } from '../../protocol/json.ts';
 import {
   pythonRepr,
   pythonStr,
@@ -7,6 +7,7 @@ import {
   pythonType,
   readPythonFloat,
 } from '../../protocol/python-text.ts';
+import { unwrap } from '../../translate/graph.ts';
 import { shownText } from '../../translate/shown-value.ts';
 
 /** A literal as v1's validation converts it, or the text of Python's error. */
@@ -33,16 +34,6 @@ export function coerce(type: Json, value: Json): Coerced {
   const convert =
     typeof type === 'string' && Object.hasOwn(COERCIONS, type) ? COERCIONS[type] : undefined;
   return convert ? convert(plain) : { ok: true, value: plain };
-}
-
-/**
- * Unwraps a literal: clients write `{"__value__": X}` for an X that could be mistaken for something
- * else.
- */
-export function unwrap<T extends Json | undefined>(value: T): Json | T {
-  return isJsonObject(value) && Object.hasOwn(value, '__value__')
-    ? (value['__value__'] ?? null)
-    : value;
 }
 
 function toInt(value: Json): Coerced {

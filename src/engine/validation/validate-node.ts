@@ -6,10 +6,10 @@ import type { NodeErrorEntry } from '../../protocol/v1.ts';
 import type { Graph, GraphNode } from '../../protocol/v2.ts';
 import { errorEntry, missingInputError } from '../../protocol/node-errors.ts';
 import { declaredInputs } from '../../translate/declared-inputs.ts';
-import { linkOf } from '../../translate/graph.ts';
+import { linkOf, unwrap } from '../../translate/graph.ts';
 import { missingFile } from '../../translate/node-errors.ts';
 import { limitError, listError } from '../../translate/value-errors.ts';
-import { coerce, unwrap } from './coerce-literal.ts';
+import { coerce } from './coerce-literal.ts';
 import { shownValue } from '../../translate/shown-value.ts';
 import { type InputValidation, type Thrown, inputConfig, validateLink } from './validate-link.ts';
 
