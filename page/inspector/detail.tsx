@@ -4,6 +4,8 @@ import close from 'icon:x';
 import { clockTime, duration, size } from '../lib/format.ts';
 import { linkTo } from '../lib/route.ts';
 import { Button, CodeText, Fact } from '../lib/ui.tsx';
+import { session } from '../state.ts';
+import { differencesOf } from './differences.ts';
 import { type NamedEntry, entryDetail } from './store.ts';
 import { EntryTitle, isCall } from './entry.tsx';
 import { Picture } from './picture.tsx';
@@ -17,7 +19,7 @@ type RelationsProps = {
   readonly onChoose: (name: string) => void;
 };
 
-/** One entry with its headers and bodies, and the entries it became. */
+/** One entry with its headers, bodies and differences, and the entries it became. */
 export function Detail({
   onClose,
   ...relations
@@ -172,8 +174,17 @@ function Joined({
 function Bodies({ detail }: { readonly detail: TrafficDetail }) {
   const { entry } = detail;
   const hasPicture = entry.picture !== undefined;
+  const rows = differencesOf(detail, session.value?.upstream_kind === 'remote');
   return (
     <>
+      {rows.length > 0 && (
+        <section>
+          <h3>
+            Differs from the original <small>rows of docs/differences.md</small>
+          </h3>
+          <p class="mono">{rows.join(', ')}</p>
+        </section>
+      )}
       <Body
         title={isCall(entry) ? 'Request' : 'Frame'}
         body={detail.request}

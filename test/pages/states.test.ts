@@ -129,6 +129,15 @@ describe.skipIf(notRun)(`the states of the page${notRun}`, { timeout: WITHIN_MS 
     await expectFaultless('gone');
   });
 
+  test('the inspector with a call that is chosen, and its differences', async () => {
+    await open('inspector');
+    await page.getByText('Recording').waitFor();
+    await fetch(`${holdover.url}/queue`);
+    await page.locator('.line', { hasText: '/queue' }).getByRole('button').first().click();
+    await page.getByText('v2-jobs, parallel-prompts, restart, deprecation-headers').waitFor();
+    await expectFaultless('inspector');
+  });
+
   test('clients, the v2 code of one, and how to connect one', async () => {
     await open('clients');
     await page.locator('.client').first().waitFor();
