@@ -1,6 +1,7 @@
 import { reached } from '../../lib/crash-point.ts';
 import { isGone } from '../../protocol/job-api.ts';
 import type { Job } from '../../protocol/v2.ts';
+import { errorsInOrder } from '../../translate/node-errors.ts';
 import type { PromptPorts } from '../ports.ts';
 import { LeadershipLost } from '../prompt-event-log.ts';
 import { type Attempt, brokenOff, sendPlan } from './attempt.ts';
@@ -68,7 +69,11 @@ export class SubmissionCalls {
   #noteAttempt(submission: PendingSubmission, sent: Attempt): void {
     submission.facts.noteAttempt(sent, this.#ports.policy.deadlineClock.now());
     submission.plan = sent.plan;
-    submission.nodeErrors = { ...submission.nodeErrors, ...sent.nodeErrors };
+    const added = Object.entries(sent.nodeErrors);
+    if (added.length > 0) {
+      const known = [...Object.entries(submission.nodeErrors), ...added];
+      submission.nodeErrors = errorsInOrder(known, sent.plan.graph);
+    }
     submission.failedAttempt = sent.input === 'accepted' ? undefined : sent;
     if (sent.job) submission.foundJob = sent.job;
   }
