@@ -61,7 +61,7 @@ describe('an upload', () => {
       for (const each of [subfolder, 'a/b', 'a\\b', 'a/b '])
         expect(await view({ filename: name, subfolder: each })).toBe(200);
       expect(await view({ filename: `a\\b\\${name}`, subfolder })).toBe(200);
-      for (const image of [`a/b/${name}`, `a\\b\\${name}`]) {
+      for (const image of [`${subfolder}/${name}`, `a\\b\\${name}`]) {
         const load = { class_type: 'LoadImage', inputs: { image } };
         const save = { class_type: 'PreviewImage', inputs: { images: ['1', 0] } };
         const { body } = await postPrompt(server.url, { prompt: { '1': load, '2': save } });
