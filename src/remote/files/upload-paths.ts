@@ -55,16 +55,17 @@ const QUOTED_CHOICE =
 const FOLDER = /holdover-[0-9a-f]{16}/g;
 
 /**
- * Matches the part of a host's path before the folder of a file. A path may have spaces only in
- * quotation marks. The length is bounded, since each match begins anew.
+ * Matches the part of a host's path before the folder of a file. An engine may have its inputs in a
+ * folder of another name. A path may have spaces only in quotation marks. The length is bounded,
+ * since each match begins anew.
  */
 const HOST_PATH =
-  /(?:(?<=["'`])(?:[a-z]:)?[\\/](?:[^"'\n]{0,400}[\\/])?|(?<=^|[\s(=])(?:[a-z]:)?[\\/](?:[^\s"']{0,400}[\\/])?)(?=(?:input|output|temp)[\\/])/gi;
+  /(?:(?<=["'`])(?:[a-z]:)?[\\/](?:[^"'\n]{0,400}[\\/])?|(?<=^|[\s(=])(?:[a-z]:)?[\\/](?:[^\s"']{0,400}[\\/])?)(?=(?:input|output|temp|(?<!input[\\/])holdover-[0-9a-f]{16})[\\/])/gi;
 
 /**
  * Returns the upstream's message about files without upload folders, and without the host's folders
- * before `input`, `output` and `temp`. Choices inside upload folders are left out, as they may belong
- * to other users.
+ * before these and before `input`, `output` and `temp`. Choices inside upload folders are left out,
+ * as they may belong to other users.
  */
 export function withoutFolders(text: string): string {
   const relative = text.replaceAll(HOST_PATH, '');
