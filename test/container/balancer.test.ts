@@ -51,6 +51,7 @@ describe.skipIf(!hasBalancer())('the balancer', () => {
   test('keeps the counts from those outside', async () => {
     expect((await call(balancer.url, '/metrics', { headers })).status).toBe(404);
     expect((await call(balancer.url, '/metrics?x=1', { headers })).status).toBe(404);
+    expect((await call(balancer.url, '/%6detrics', { headers })).status).toBe(404);
   });
 
   test('passes the token on, and the refusal back', async () => {
