@@ -1,4 +1,4 @@
-import { type Json, type JsonObject, isJsonObject } from '../protocol/json.ts';
+import { type Json, type JsonObject, entriesInOrder, isJsonObject } from '../protocol/json.ts';
 import { errorCodeOf } from '../protocol/error-codes.ts';
 import type { V2Error } from '../protocol/job-api.ts';
 import { promptRefusal } from '../protocol/node-errors.ts';
@@ -72,12 +72,12 @@ function knownMessage(error: V2Error, graph: Graph): PromptRefusal['error'] | un
   if (!found) return undefined;
   const named = MISSING_CLASS.exec(message)?.[1];
   const [start] = MISSING_TITLE.exec(message) ?? [];
-  const id = Object.keys(graph).find((key) =>
+  const missing = entriesInOrder(graph).find(([id, node]) =>
     start === undefined
-      ? named !== undefined && classOf(graph, key) === named
-      : missingNodeError(key, graph[key]).message.startsWith(start),
+      ? named !== undefined && classOf(graph, id) === named
+      : missingNodeError(id, node).message.startsWith(start),
   );
-  if (id !== undefined) return missingNodeError(id, graph[id]);
+  if (missing) return missingNodeError(...missing);
   return promptRefusal(found[1], message).error;
 }
 
@@ -127,7 +127,7 @@ export function refuseShape(graph: JsonObject): V1Refusal | undefined {
     const message = 'This is a workflow in the UI format. Export it in API format.';
     return { status: 400, body: promptRefusal('invalid_prompt', message) };
   }
-  const bad = Object.entries(graph).find(
+  const bad = entriesInOrder(graph).find(
     ([, node]) => !isJsonObject(node) || typeof node.class_type !== 'string',
   );
   return bad && { status: 400, body: { error: missingNodeError(...bad), node_errors: {} } };

@@ -1,4 +1,4 @@
-import { type Json, isJsonObject } from '../../protocol/json.ts';
+import { type Json, entriesInOrder, isJsonObject } from '../../protocol/json.ts';
 import { type Result, ok, refuse } from '../../protocol/job-api.ts';
 import type { V2ErrorCode } from '../../protocol/error-codes.ts';
 import type { Steps } from '../../protocol/steps.ts';
@@ -40,7 +40,7 @@ export function findOutputs(workflow: Graph, nodes: Nodes): Result<readonly stri
   // The editor's own format has lists of nodes and links instead of one node for each id.
   if (Array.isArray(workflow['nodes']) || Array.isArray(workflow['links']))
     return refuseWhole('invalid_prompt', UI_FORMAT, '', {}, 'workflow_format_ui');
-  for (const [id, node] of Object.entries(workflow)) {
+  for (const [id, node] of entriesInOrder(workflow)) {
     const name = (isJsonObject(node as Json) ? node.class_type : undefined) as Json | undefined;
     if (typeof name !== 'string') return refuseNode(workflow, id, MISSING_CLASS);
     if (!nodes.has(name)) return refuseNode(workflow, id, UNKNOWN_CLASS);
