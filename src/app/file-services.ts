@@ -64,7 +64,7 @@ export function openFileServices(
     close: () => pictures.close(),
     routes: {
       jobs,
-      catalog: config.assets ? catalog : undefined,
+      catalog,
       uploads,
       files: ledger.files,
       view: config.view,

@@ -49,10 +49,7 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
       historyRoutes({ ledger, bodies, markFetched: prompts.life.markFetched }),
     ),
     ...fileRoutes(files.routes),
-    ...assetRoutes(
-      { ...files.routes, ...files.routes.links, catalog: files.catalog, bodies },
-      config,
-    ),
+    ...assetRoutes({ ...files.routes, ...files.routes.links, bodies }),
     ...plainSocketRoutes(),
     ...catalogRoutes({
       definitions: upstream.definitions,

@@ -1,4 +1,3 @@
-/** Read once, since each read of an environment variable is a system call. */
 const crashAt = process.env['HOLDOVER_CRASH_AT'];
 
 let arrivalCount = 0;

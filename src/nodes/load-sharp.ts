@@ -3,7 +3,7 @@ import type sharp from 'sharp';
 
 const require = createRequire(import.meta.url);
 
-/** Loads sharp. Loaded as CommonJS, like the packages that it needs, it costs half the processor time. */
+/** Loads sharp when it is first needed: that takes a quarter of a second, and most starts need no picture. */
 export function loadSharp(): typeof sharp {
   return require('sharp') as typeof sharp;
 }
