@@ -2,7 +2,13 @@ import { posix } from 'node:path';
 import type { FileInput, LocalFile, OutputRef, Plan, Step, WorkflowFile } from './session-plan.ts';
 import type { Session, SessionEvent, SessionJob } from './session.ts';
 import { assetRefText } from '../protocol/asset-refs.ts';
-import { type Json, LosslessNumber, prettyJson } from '../protocol/json.ts';
+import {
+  type Json,
+  LosslessNumber,
+  entriesInOrder,
+  objectInOrder,
+  prettyJson,
+} from '../protocol/json.ts';
 import type { Graph } from '../protocol/v2.ts';
 
 type EventOf<Kind> = SessionEvent & { readonly kind: Kind };
@@ -224,7 +230,7 @@ function workflowText(
   sourceOf: (assetId: string, filePath: string | undefined) => FileInput['from'],
 ): Omit<WorkflowFile, 'path'> {
   const inputs: FileInput[] = [];
-  const rewrittenNodes = Object.entries(workflow).map(([node, entry]) => {
+  const rewrittenNodes = entriesInOrder(workflow).map(([node, entry]) => {
     const rewrittenInputs = Object.entries(entry.inputs ?? {}).map(
       ([input, value]): [string, Json] => {
         const assetId = assetRefText(value, 'id');
@@ -234,9 +240,9 @@ function workflowText(
         return [input, placeholderOf(from)];
       },
     );
-    return [node, { ...entry, inputs: Object.fromEntries(rewrittenInputs) }];
+    return [node, { ...entry, inputs: Object.fromEntries(rewrittenInputs) }] as const;
   });
-  const graph = Object.fromEntries(rewrittenNodes) as Json;
+  const graph: Json = objectInOrder(rewrittenNodes);
   return { text: prettyJson(graph), inputs, hasExactNumbers: hasExactNumbers(graph) };
 }
 

@@ -206,6 +206,14 @@ describe('the v2 steps of a session', () => {
     expect(workflow?.hasExactNumbers).toBe(true);
     expect(workflow?.text).toContain('"image": "@inputs/cat.png"');
   });
+
+  test('keep the order of nodes', () => {
+    const graph = '{"10":{"class_type":"K","inputs":{}},"9":{"class_type":"K","inputs":{}}}';
+    const event = submit('one', { workflow: parseJson(graph) as unknown as Graph });
+    const [submitted] = planFrom(session([event])).steps;
+    const workflow = submitted?.kind === 'submit' ? submitted.workflow : undefined;
+    expect(workflow?.text.replaceAll(/\s/g, '')).toBe(graph);
+  });
 });
 
 describe('names beside the code', () => {
