@@ -72,6 +72,15 @@ test.each([
   expect(named).toEqual(['10', '9', 'b', '2']);
 });
 
+test.each(['"class_type":"None",', ''])(
+  'the first node that cannot run is named: {%s"inputs":{}}',
+  async (member) => {
+    const broken = ['10', '9'].map((id) => `"${id}":{${member}"inputs":{}}`);
+    const { json } = await post(`{"prompt":{${broken.join(',')}}}`);
+    expect(json.error.extra_info.node_id).toBe('10');
+  },
+);
+
 test('NaN and Infinity that nobody computes with are read as null', async () => {
   const graph = [
     '"1":{"class_type":"EmptyImage","inputs":{"width":8,"height":8,"batch_size":1,"color":0},"is_changed":[NaN]}',
