@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { InvalidSetting } from './invalid-setting.ts';
 
 /** The value of a flag by its form: `--flag [ARG]`, `--flag <ARG...>`, `--flag <ARG>`, or a switch. */
 type ValueOf<Form extends string> = Form extends `${string} [${string}]`
@@ -204,6 +205,7 @@ const SWITCHES = new Set(
   OPTIONS.filter((option) => option.isBoolean()).map(({ envVar }) => envVar),
 );
 const FALSE_TEXT = /^(0|false|no|off)$/i;
+const TRUE_TEXT = /^(1|true|yes|on)$/i;
 
 /** Parses arguments and environment. An empty variable counts as absent. */
 export function parseFlags(
@@ -214,11 +216,14 @@ export function parseFlags(
   // commander reads `process.env` only; tests and embedders bring their own.
   const savedEnv = process.env;
   process.env = { ...env };
-  for (const [name, text = ''] of Object.entries(env)) {
-    const isOff = text === '' || (SWITCHES.has(name) && FALSE_TEXT.test(text));
-    if (name.startsWith('HOLDOVER_') && isOff) delete process.env[name];
-  }
   try {
+    for (const [name, text = ''] of Object.entries(env)) {
+      const isSwitch = SWITCHES.has(name);
+      const isOff = text === '' || (isSwitch && FALSE_TEXT.test(text));
+      if (name.startsWith('HOLDOVER_') && isOff) delete process.env[name];
+      else if (isSwitch && !TRUE_TEXT.test(text))
+        throw new InvalidSetting(`${name} must be 1 or 0, not '${text}'`);
+    }
     command.parse([...argv], { from: 'user' });
   } finally {
     process.env = savedEnv;

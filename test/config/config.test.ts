@@ -146,6 +146,13 @@ describe('flags', () => {
     },
   );
 
+  test('a switch in the environment is on or off, nothing else', () => {
+    expect(exitOf([], { HOLDOVER_ALLOW_INSECURE_BIND: 'never' })).toMatchObject({
+      code: 2,
+      text: "error: HOLDOVER_ALLOW_INSECURE_BIND must be 1 or 0, not 'never'\n",
+    });
+  });
+
   test.each(['1', 'true', 'yes'])('HOLDOVER_ALLOW_INSECURE_BIND=%s does', (value) => {
     const env = { HOLDOVER_LISTEN: '0.0.0.0', HOLDOVER_ALLOW_INSECURE_BIND: value };
     expect(configOf([], env).listen).toBe('0.0.0.0');
