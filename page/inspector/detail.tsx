@@ -180,7 +180,7 @@ function Bodies({ detail }: { readonly detail: TrafficDetail }) {
       {rows.length > 0 && (
         <section>
           <h3>
-            Differs from the original <small>rows of docs/differences.md</small>
+            May differ from the original <small>rows of docs/differences.md</small>
           </h3>
           <p class="mono">{rows.join(', ')}</p>
         </section>
