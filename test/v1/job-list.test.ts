@@ -49,8 +49,12 @@ function open(errorChars: number) {
     const ctx = { state: { dialect }, set() {} };
     const call = { ctx, caller: { user: 'ann' }, params: {}, query: new URLSearchParams(query) };
     await route?.handle(call as unknown as Parameters<typeof route.handle>[0]);
-    const { jobs } = JSON.parse((ctx as unknown as { body: string }).body) as { jobs: Job[] };
-    return { ids: jobs.map(({ id }) => id), jobs, reads: reads.splice(0) };
+    const { jobs, pagination } = JSON.parse((ctx as unknown as { body: string }).body) as {
+      jobs: Job[];
+      pagination: { limit: number | null };
+    };
+    const { limit } = pagination;
+    return { ids: jobs.map(({ id }) => id), jobs, limit, reads: reads.splice(0) };
   };
   return { ask };
 }
@@ -70,6 +74,14 @@ test('the texts of an ended prompt are read for its first list only', async () =
   expect(await ask('output_type=video')).toMatchObject({ ids: [], reads: [] });
   expect(await ask('output_type=image')).toMatchObject({ ids: ['two', 'one'], reads: [] });
   expect((await ask('', 'hosted')).reads).toEqual(['two', 'one']);
+});
+
+test.each([
+  ['local', null],
+  ['hosted', 200],
+])('jobsListed: without a limit, a %s call lists %j', async (dialect, limit) => {
+  expect((await open(10).ask('', dialect)).limit).toBe(limit);
+  expect((await open(10).ask('limit=3', dialect)).limit).toBe(3);
 });
 
 test('a long error is not kept in memory', async () => {
