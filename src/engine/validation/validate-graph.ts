@@ -33,12 +33,11 @@ export function* validateGraph(
     if (!isValid(validation)) causes.set(id, id);
     return validation;
   };
-  for (const output of outputs) {
-    if (validations.has(output)) continue;
-    const cycle = yield* walk(output, { validate, validations, causes });
-    const errorOf = cycleErrors(cycle, workflow);
-    for (const id of cycle) validations.get(id)?.errors.push(errorOf(id));
-  }
+  const cycles = new Map<string, readonly string[]>();
+  for (const output of outputs)
+    if (!validations.has(output)) yield* walk(output, { validate, validations, causes, cycles });
+  for (const [id, error] of cycleErrors(cycles, workflow))
+    validations.get(id)?.errors.unshift(error);
   return {
     validations,
     causes,
@@ -46,25 +45,32 @@ export function* validateGraph(
   };
 }
 
-/** The most characters of the names in the errors of one cycle: each error names all its nodes. */
+/** The most characters of the names in the errors of all cycles: each error names a whole cycle. */
 const MAX_NAMES_CHARS = 1_000_000;
 /** Characters around a name. */
 const CHARS_AROUND = 8;
 
-/** Returns the errors of the nodes on a cycle, each of which names the whole cycle. */
-function cycleErrors(cycle: readonly string[], workflow: Graph): (id: string) => NodeErrorEntry {
-  let leftChars = MAX_NAMES_CHARS / cycle.length;
-  const named: string[] = [];
-  for (const id of cycle) {
-    leftChars -= id.length + CHARS_AROUND;
-    if (leftChars < 0) break;
-    named.push(id);
+/** Returns the errors of the nodes on cycles, each of which names the whole cycle of the node. */
+function* cycleErrors(
+  cycles: GraphCycles,
+  workflow: Graph,
+): Generator<readonly [id: string, NodeErrorEntry]> {
+  for (const cycle of new Set(cycles.values())) {
+    let leftChars = MAX_NAMES_CHARS / cycles.size;
+    const named: string[] = [];
+    for (const id of cycle) {
+      leftChars -= id.length + CHARS_AROUND;
+      if (leftChars < 0) break;
+      named.push(id);
+    }
+    const steps = [...named, ...named.slice(0, 1)].map(
+      (step) => `${step} (${classOf(workflow, step)})`,
+    );
+    const details = shownText(steps.join(' -> '));
+    for (const id of cycle)
+      if (cycles.get(id) === cycle)
+        yield [id, errorEntry('dependency_cycle', details, { node_id: id, cycle_nodes: named })];
   }
-  const steps = [...named, ...named.slice(0, 1)].map(
-    (step) => `${step} (${classOf(workflow, step)})`,
-  );
-  const details = shownText(steps.join(' -> '));
-  return (id) => errorEntry('dependency_cycle', details, { node_id: id, cycle_nodes: named });
 }
 
 /** Returns the failing outputs by the node with errors on which they depend. */
@@ -80,24 +86,28 @@ export function outputsByFailingNode({
   });
 }
 
+/** The cycle on which each node is. */
+type GraphCycles = ReadonlyMap<string, readonly string[]>;
+
+/** The most cycles that are named behind one output: each may have all nodes. */
+const MAX_CYCLES = 100;
+
 type WalkState = {
   readonly validate: (id: string) => NodeValidation;
   readonly validations: ReadonlyMap<string, NodeValidation>;
   readonly causes: Map<string, string>;
+  readonly cycles: Map<string, readonly string[]>;
 };
 
 /**
- * Walks depth first with an explicit stack, as graphs may be deeper than the call stack. Returns a
- * cycle if it finds one.
+ * Walks depth first with an explicit stack, as graphs may be deeper than the call stack. A link
+ * back to a node of a known cycle makes no other one, as in v1.
  */
-function* walk(
-  start: string,
-  { validate, validations, causes }: WalkState,
-): Steps<readonly string[]> {
+function* walk(start: string, { validate, validations, causes, cycles }: WalkState): Steps<void> {
   const onPath = new Set([start]);
   const path = [{ id: start, next: sources(validate(start)) }];
   yield NODE_WEIGHT;
-  let cycle: readonly string[] = [];
+  let found = 0;
   const markFailing = (id: string, cause: string | undefined): void => {
     if (cause !== undefined && !causes.has(id)) causes.set(id, cause);
   };
@@ -110,8 +120,10 @@ function* walk(
       if (parent && causes.has(top.id)) markFailing(parent.id, causes.get(top.id));
     } else if (onPath.has(from)) {
       markFailing(top.id, top.id);
-      if (cycle.length > 0) continue;
-      cycle = path.slice(path.findIndex(({ id }) => id === from)).map(({ id }) => id);
+      if (cycles.has(from) || ++found > MAX_CYCLES) continue;
+      const cycle = path.slice(path.findIndex(({ id }) => id === from)).map(({ id }) => id);
+      for (const id of cycle) cycles.set(id, cycle);
+      yield cycle.length;
     } else if (validations.has(from)) {
       if (causes.has(from)) markFailing(top.id, causes.get(from));
     } else {
@@ -120,7 +132,6 @@ function* walk(
       yield NODE_WEIGHT;
     }
   }
-  return cycle;
 }
 
 function reachableFrom(

@@ -277,6 +277,21 @@ describe('cycles and errors together', () => {
     expect(Object.keys(nodeErrors as object)).toEqual(['a', 'b', 'c']);
   });
 
+  test('each of several cycles behind an output is named, before the own errors of its nodes', () => {
+    const graph = {
+      ...cycle,
+      x: node('ImageBatch', { image1: ['x', 0] }),
+      both: node('ImageBatch', { image1: ['a', 0], image2: ['x', 0] }),
+      s: saved('both'),
+    };
+    const { node_errors: found } = refusalOf(graph) as { node_errors: Record<string, any> };
+    expect(Object.keys(found)).toEqual(['a', 'b', 'c', 'x']);
+    expect(found['x'].errors.map(({ type }: JsonObject) => type)).toEqual([
+      'dependency_cycle',
+      'required_input_missing',
+    ]);
+  });
+
   test('a node linked to itself is a cycle of one', () => {
     const graph = { a: node('ImageInvert', { image: ['a', 0] }), s: saved('a') };
     expect(refusalOf(graph).node_errors).toMatchObject({
