@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import type Koa from 'koa';
 import { spoolStream } from '../../lib/spool.ts';
 import type { SpooledFile } from '../../protocol/job-api.ts';
-import { V1Error, emptyError, sendEmpty, sendJson } from '../../dialects/errors.ts';
+import { V1Error, emptyError, plainError, sendEmpty, sendJson } from '../../dialects/errors.ts';
 import { bodyErrorText } from '../routing/body.ts';
 import { type V1Request, routesFor } from '../routes.ts';
 import { fileHeaders, isNotModified } from '../../http/file-headers.ts';
@@ -120,15 +120,15 @@ function sendFileInfo(
 }
 
 /**
- * Returns the path. Proxies that decode make clients encode a slash twice. A path outside the folder is an empty 403, as on the v1 server; an
- * unsafe name is a 400 with a message.
+ * Returns the path. Proxies that decode make clients encode a slash twice. A path outside the folder
+ * is an empty 403, as on the v1 server; an unsafe name is a 400.
  */
 function pathOf(encodedName = ''): string {
   const safePath = safePathBelow(encodedName.replaceAll(/%2f/gi, '/'));
   if (safePath.ok && safePath.path !== '') return safePath.path;
   if (!safePath.ok && safePath.reason === 'outside')
     throw emptyError(403, 'This path leads out of the folder of the user.');
-  throw new V1Error(400, 'This is no name for a file.');
+  throw new V1Error(400, plainError('invalid_name', 'This is no name for a file.'));
 }
 
 const FILE_NOT_FOUND = 'There is no such file.';

@@ -138,6 +138,11 @@ export const REFUSED_CALLS: readonly Refused[] = [
   [get('/api/userdata?dir=none'), '404 text: Directory not found', '404 text: Directory not found'],
   [get('/api/userdata/none.json'), '404 empty', '404 text: There is no such file.'],
   [
+    get('/api/userdata/con.txt'),
+    '400 refusal invalid_name',
+    '400 text: This is no name for a file.',
+  ],
+  [
     get('/api/userdata/..%2Fx'),
     '403 empty',
     '403 text: This path leads out of the folder of the user.',
