@@ -16,12 +16,12 @@ type JsonPieces = Iterator<string> | AsyncIterator<string>;
  * accepted the previous one.
  */
 export async function sendJsonPieces(ctx: Koa.Context, pieces: JsonPieces): Promise<void> {
-  let start = '';
-  for (;;) {
+  const start: string[] = [];
+  for (let chars = 0; chars <= MAX_WHOLE_CHARS;) {
     const { value, done } = await pieces.next();
-    if (done === true) return sendJsonText(ctx, start);
-    start += value;
-    if (start.length > MAX_WHOLE_CHARS) break;
+    if (done === true) return sendJsonText(ctx, start.join(''));
+    start.push(value);
+    chars += value.length;
   }
   const rest = Readable.from(chunks(start, pieces), { objectMode: false });
   // An answer that has begun can only be cut off, so that the client sees that it is not complete.
@@ -31,11 +31,10 @@ export async function sendJsonPieces(ctx: Koa.Context, pieces: JsonPieces): Prom
   ctx.body = rest;
 }
 
-async function* chunks(start: string, pieces: JsonPieces): AsyncGenerator<Buffer> {
+async function* chunks(start: string[], pieces: JsonPieces): AsyncGenerator<Buffer> {
   const writer = new PythonTextWriter();
   try {
-    yield* slices(start, writer);
-    start = '';
+    for (const piece of start.splice(0)) yield* slices(piece, writer);
     for (;;) {
       const { value, done } = await pieces.next();
       if (done === true) return;

@@ -144,25 +144,33 @@ async function* between(
 ): AsyncGenerator<string, undefined> {
   let before = open;
   for await (const batch of batches) {
-    yield before + batch;
+    yield before;
+    yield batch;
     before = ',';
   }
   yield before === open ? open + close : close;
 }
 
-/** Reads the entries in batches. Entries that were deleted meanwhile are left out. */
+/**
+ * Reads the entries in batches. Entries that were deleted meanwhile are left out. While a client reads
+ * a batch, only its text is in memory, not the entries that it was made of.
+ */
 async function* shownBatches(
   { prompts }: Ledger,
   outlines: readonly PromptOutline[],
   show: (outline: PromptOutline, entryJson: string) => string,
 ): AsyncGenerator<string> {
-  for (const batch of batchesOf(outlines)) {
+  const textOf = async (batch: readonly PromptOutline[]): Promise<string> => {
     const texts = await prompts.entries(batch.map(({ key }) => key));
     const shown = batch.flatMap((outline, index) => {
       const text = texts[index] ?? null;
       return text === null ? [] : show(outline, text);
     });
-    if (shown.length > 0) yield shown.join(',');
+    return shown.join(',');
+  };
+  for (const batch of batchesOf(outlines)) {
+    const text = await textOf(batch);
+    if (text !== '') yield text;
   }
 }
 

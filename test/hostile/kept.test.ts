@@ -5,6 +5,9 @@ import { request } from 'undici';
 import { expect, test, vi } from 'vitest';
 import { useHoldover } from '../support/processes/use-holdover.ts';
 import { scrape } from '../support/processes/scrape.ts';
+import { dial, requestText } from '../support/clients/raw-socket.ts';
+import { entryOf } from '../support/clients/client-helpers.ts';
+import { postPrompt } from '../support/clients/v1-client.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 30_000 });
 
@@ -74,4 +77,21 @@ test('texts of callers fill memory to a limit', async () => {
     }),
   );
   await expect.poll(heapMb).toBeLessThan(before + 40);
+});
+
+test('clients that do not read their history hold one copy of an entry each', async () => {
+  const { body } = await postPrompt(server.url, {
+    prompt: { 1: { class_type: 'PreviewAny', inputs: { source: 'x' } } },
+    extra_data: { extra_pnginfo: { note: long(0, 12 * MEBIBYTE) } },
+  });
+  await expect.poll(() => entryOf(server.url, body.prompt_id), { timeout: 20_000 }).toBeDefined();
+  const before = await heapMb();
+  const readers = await Promise.all(Array.from({ length: 8 }, () => dial(server.port)));
+  for (const reader of readers) {
+    reader.socket.pause();
+    reader.send(requestText('/history'));
+  }
+  await expect.poll(heapMb, { timeout: 20_000 }).toBeGreaterThan(before + 8 * 12);
+  expect(await heapMb()).toBeLessThan(before + 8 * 12 * 1.6);
+  for (const reader of readers) reader.reset();
 });
