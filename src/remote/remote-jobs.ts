@@ -73,12 +73,20 @@ export function createRemoteJobs(options: RemoteOptions): RemoteJobs {
   };
 }
 
+/** A probe of `/readyz` and the page of a job wait for the answer. */
+const HEALTH_TIMEOUT_MS = 2000;
+
 /**
  * Checks the health, without a key. A service without this route counts as healthy when it answers
  * at all.
  */
 async function checkHealth({ calls, links }: RemoteClient): Promise<Result<Health>> {
-  const outcome = await calls.once(undefined, { method: 'GET', path: links.target('health') });
+  const signal = AbortSignal.timeout(HEALTH_TIMEOUT_MS);
+  const outcome = await calls.once(undefined, {
+    method: 'GET',
+    path: links.target('health'),
+    signal,
+  });
   if (!outcome.ok) return { ok: false, error: unreachable() };
   const { reply } = outcome;
   if (reply.status >= 500) return { ok: false, error: { ...toError(reply), status: 503 } };

@@ -2,7 +2,7 @@ import type Koa from 'koa';
 import { sendJson } from '../dialects/errors.ts';
 import { completesWithin } from '../lib/completes-within.ts';
 import type { JobQueueReason } from '../prompts/pending-reason.ts';
-import { type Health, type JobApi, type Result, refuse } from '../protocol/job-api.ts';
+import type { JobApi } from '../protocol/job-api.ts';
 
 /**
  * Why a part of the server is not usable. `reason` is a word that anyone may read, never an
@@ -60,7 +60,7 @@ export function healthRoutes({ jobs, parts, isStopping }: HealthServices): Koa.M
 
   async function sendReadiness(ctx: Koa.Context): Promise<void> {
     const [health, ...reports] = await Promise.all([
-      healthOf(jobs),
+      jobs.health(),
       ...Object.entries(parts).map(async ([name, part]) => [name, await reportOn(part)] as const),
     ]);
     const upstream = health.ok
@@ -74,12 +74,6 @@ export function healthRoutes({ jobs, parts, isStopping }: HealthServices): Koa.M
     }
     sendJson(ctx, { status: 'ready', upstream: health.value.upstream, parts: shown });
   }
-}
-
-async function healthOf(jobs: Pick<JobApi, 'health'>): Promise<Result<Health>> {
-  const health = jobs.health();
-  if (await completesWithin(CHECK_TIMEOUT_MS, health)) return health;
-  return refuse(503, 'upstream_unreachable', 'The upstream did not answer in time.');
 }
 
 async function reportOn({ kind, check, timeoutMs = CHECK_TIMEOUT_MS }: NeededPart) {

@@ -247,11 +247,12 @@ describe('reads', () => {
     });
   });
 
-  test('a service without a health route that answers is healthy; one that is gone is not', async () => {
-    const { upstream, remote } = await openRemote();
-    upstream.once('health', fault.refuse(404, 'not_found'), fault.reset());
+  test('a service without a health route that answers is healthy; one that is gone or hangs is not', async () => {
+    const { upstream, remote } = await openRemote({ limits: { readTimeoutMs: 60_000 } });
+    upstream.once('health', fault.refuse(404, 'not_found'), fault.reset(), () => {});
     expect((await remote.health()).ok).toBe(true);
     expect(await remote.health()).toMatchObject({ error: { status: 503 } });
+    expect(await remote.health()).toMatchObject({ error: { code: 'upstream_unreachable' } });
   });
 });
 
