@@ -71,7 +71,7 @@ export class SocketConnection extends OutgoingFrames {
   #start: DelayedStart | undefined;
   /** The writes of frames that were due while this socket was new, in order. */
   readonly #missed: (() => void)[] = [];
-  readonly #flood: { since: number; count: number };
+  readonly #flood: { sinceMs: number; count: number };
   #negotiation: 'open' | 'without metadata' | 'with metadata' = 'open';
   #pingsWithoutAnswer = 0;
   #lastPingAtMs: number;
@@ -101,7 +101,7 @@ export class SocketConnection extends OutgoingFrames {
     this.#ws = upgraded.ws;
     this.#options = options;
     this.#mayBeSilent = opener.mayBeSilent ?? false;
-    this.#flood = { since: now(), count: 0 };
+    this.#flood = { sinceMs: now(), count: 0 };
     this.#lastPingAtMs = now();
     this.#listen();
   }
@@ -239,9 +239,9 @@ export function encodeMessage(message: V1Message): string {
   return toPythonText(stringifyJson({ type: message.type, data: message.data } as Json));
 }
 
-function isFlooding(flood: { since: number; count: number }, nowMs: number): boolean {
-  if (nowMs - flood.since > FLOOD.windowMs) {
-    flood.since = nowMs;
+function isFlooding(flood: { sinceMs: number; count: number }, nowMs: number): boolean {
+  if (nowMs - flood.sinceMs > FLOOD.windowMs) {
+    flood.sinceMs = nowMs;
     flood.count = 0;
   }
   return ++flood.count > FLOOD.messages;
