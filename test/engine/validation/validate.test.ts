@@ -10,7 +10,6 @@ import {
 } from '../../../src/protocol/json.ts';
 import { runSteps } from '../../../src/protocol/steps.ts';
 import type { Graph } from '../../../src/protocol/v2.ts';
-import { refuseShape } from '../../../src/translate/prompt-refusal.ts';
 
 const node = <T extends object>(class_type: string, inputs: T) => ({ class_type, inputs });
 const EMPTY = node('EmptyImage', { width: 16, height: 16, batch_size: 1, color: 0 });
@@ -127,19 +126,6 @@ describe('graphs', () => {
     });
     expect(judge(graph)).toMatchObject({ error: { message: expect.stringMatching(/remote/) } });
   });
-
-  test.each(['{"class_type":"Zap"}', '{"inputs":{}}'])(
-    'the first %s of a text is named',
-    (text) => {
-      const graph = parseJson(`{"7":${text},"1":${text}}`) as unknown as Graph;
-      expect(findOutputs(graph, ALL_NODES)).toMatchObject({
-        error: { details: { error: { extra_info: { node_id: '7' } } } },
-      });
-      expect(refuseShape(graph as unknown as JsonObject)?.body.error.extra_info).toEqual(
-        text.includes('Zap') ? undefined : expect.objectContaining({ node_id: '7' }),
-      );
-    },
-  );
 
   test('a UI-format graph is refused with the advice to export in API format', () => {
     const result = judge({ nodes: [], links: [], version: 0.4 });
