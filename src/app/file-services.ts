@@ -64,7 +64,7 @@ export function openFileServices(
     close: () => pictures.close(),
     routes: {
       jobs,
-      catalog,
+      catalog: config.assets ? catalog : undefined,
       uploads,
       files: ledger.files,
       view: config.view,

@@ -50,6 +50,7 @@ export function openPrompts(parts: PromptParts): PromptServices {
     frames: {
       livePrompts: live,
       hub: sockets,
+      showsAssetIds: config.assets,
       onEnded: (outcome) => metrics.onPromptEnded(outcome),
       spans: tracing?.prompts,
       log,

@@ -49,7 +49,10 @@ export function v1Routes(services: Services, { frontend }: Mounts): readonly V1R
       historyRoutes({ ledger, bodies, markFetched: prompts.life.markFetched }),
     ),
     ...fileRoutes(files.routes),
-    ...assetRoutes({ ...files.routes, ...files.routes.links, bodies }),
+    ...assetRoutes(
+      { ...files.routes, ...files.routes.links, catalog: files.catalog, bodies },
+      config,
+    ),
     ...plainSocketRoutes(),
     ...catalogRoutes({
       definitions: upstream.definitions,

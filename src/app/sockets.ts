@@ -7,14 +7,14 @@ import { Hub } from '../sockets/hub.ts';
 import type { Observers, Traffic } from './observers.ts';
 
 /** The feature flags of the server, in `/features` and on every WebSocket. */
-export function featuresOf({ maxUploadBytes }: Config): JsonObject {
+export function featuresOf({ maxUploadBytes, assets }: Config): JsonObject {
   return {
     supports_preview_metadata: true,
     supports_model_type_tags: true,
     max_upload_size: maxUploadBytes,
     extension: { manager: { supports_v4: true } },
     node_replacements: true,
-    assets: true,
+    assets,
   };
 }
 

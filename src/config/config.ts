@@ -90,6 +90,8 @@ function configFrom(flags: Flags, env: NodeJS.ProcessEnv) {
     startAnew: flags.startAnew ?? false,
     workerLimits: limits.workers,
     ...clientLimits(flags, limits),
+    /** The assets API of v1. */
+    assets: limits.assets,
     /** `undefined`: the origin check is on; else the value of `Access-Control-Allow-Origin`. */
     corsOrigin: origin,
     logLevel: flags.logLevel,

@@ -21,6 +21,8 @@ export const LIMITS = {
   userdataBytes: 1024 * MEBIBYTE,
   /** Prompts of one user that may wait for room at a service: as many as wait in the embedded engine. */
   outboxPrompts: 1000,
+  /** False: the assets API of v1 is switched off, as on original servers before 0.38. */
+  assets: true,
   /** Changes of the defaults of `remote/limits.ts`; `outbox`: of the pace of the outbox. */
   upstream: {} as ChangedDefaults,
   workers: {} as WorkerLimits,

@@ -50,6 +50,8 @@ export type PromptRecords = {
 type Frames = {
   readonly livePrompts: LivePrompts;
   readonly hub: Hub;
+  /** True when the outputs that clients see have the ids of the assets API. */
+  readonly showsAssetIds: boolean;
   /** Called with v1's status word of each ended prompt. */
   readonly onEnded?: ((statusWord: string) => void) | undefined;
   /** `undefined`: no traces are made. */

@@ -8,7 +8,7 @@ import {
 } from '../files/asset-catalog.ts';
 import { dispositionOf } from '../http/file-headers.ts';
 import { serveFile } from './files/download.ts';
-import { type V1Request, routesFor } from './routes.ts';
+import { type V1Request, type V1Route, routesFor } from './routes.ts';
 import {
   changeLabels,
   invalidBody,
@@ -36,7 +36,7 @@ import {
 } from './assets/asset-upload.ts';
 
 /** The assets API: the files of the caller with names, tags and metadata. */
-export const assetRoutes = routesFor<AssetServices>({
+const assetRoutesOf = routesFor<AssetServices>({
   async 'GET /api/assets'(services, { ctx, caller, query }) {
     const filter = readFilter(query);
     const found = await filtered(await services.catalog.list(caller.user), filter);
@@ -138,6 +138,19 @@ export const assetRoutes = routesFor<AssetServices>({
 
 const NOTHING_SCANNED = { scanned: 0, total: 0, created: 0, skipped: 0 };
 const WAITS = new Set(['true', '1', 'yes']);
+
+/** Returns the routes of the assets API. All of them answer 503 when it is switched off. */
+export function assetRoutes(
+  services: AssetServices,
+  { assets }: { readonly assets: boolean },
+): readonly V1Route[] {
+  const routes = assetRoutesOf(services);
+  if (assets) return routes;
+  const handle = (): never => {
+    throw assetError('SERVICE_DISABLED', 'This server has its assets API switched off.');
+  };
+  return routes.map((route) => ({ ...route, handle }));
+}
 
 async function findAsset(catalog: AssetCatalog, { caller, params }: V1Request): Promise<FileAsset> {
   const { id = '' } = params;

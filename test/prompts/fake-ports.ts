@@ -21,7 +21,7 @@ export function fakePorts({
   return {
     jobs,
     records: { prompts: {}, files: {}, ...records },
-    frames: { log: LOG, ...frames },
+    frames: { showsAssetIds: false, log: LOG, ...frames },
     policy: {
       history: { count: 100, bytes: 1e9, graphBytes: 1e6 },
       traits: { isService: false, mayRerunJobs: false },

@@ -48,10 +48,10 @@ export class OutputNames {
   }
 
   async #nameOutput(output: Output): Promise<KnownFile> {
-    const { records, policy } = this.#ports;
+    const { records, policy, frames } = this.#ports;
     const { user } = this.#prompt.caller;
     const name = await nameOutput(records.files, user, output, policy.clock.now());
-    const file = { ...name, id: assetIdOf(user, name) };
+    const file = frames.showsAssetIds ? { ...name, id: assetIdOf(user, name) } : name;
     if (!showsSavedText(classOf(this.#prompt.graph, output.node_id))) return file;
     const text = await this.#readTextOnce(output.id);
     return text === undefined ? file : { ...file, text };

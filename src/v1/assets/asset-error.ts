@@ -5,6 +5,7 @@ import type { JsonObject } from '../../protocol/json.ts';
 const STATUS_OF_CODE: { readonly [code: string]: number } = {
   ASSET_NOT_FOUND: 404,
   CONFLICT: 409,
+  SERVICE_DISABLED: 503,
   UNSUPPORTED_MEDIA_TYPE: 415,
 };
 

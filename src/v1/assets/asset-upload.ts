@@ -16,7 +16,8 @@ import { splitTags } from './asset-filter.ts';
 import type { ShownAssets } from './asset-json.ts';
 
 /** Services of the assets API. */
-export type AssetServices = UploadServices & ShownAssets & { readonly bodies: BodyReader };
+export type AssetServices = Omit<UploadServices, 'catalog'> &
+  ShownAssets & { readonly bodies: BodyReader };
 
 /** An asset that a call made, or found. */
 export type StoredAsset = { readonly asset: FileAsset; readonly isNew: boolean };

@@ -43,7 +43,8 @@ import { toLookupPath } from '../../protocol/v1.ts';
 export type UploadServices = FileStoringServices & {
   readonly uploads: FormLimits;
   readonly pictures: Pictures;
-  readonly catalog: AssetCatalog;
+  /** `undefined`: the assets API is switched off. */
+  readonly catalog: AssetCatalog | undefined;
 };
 
 /** `POST /upload/image`: takes any file, despite the name. */
@@ -137,6 +138,7 @@ async function sendStored(
 ): Promise<void> {
   const { shown, type } = upload;
   const body = { name: shown.folder + row.filename, subfolder: shown.subfolder, type };
+  if (catalog === undefined) return sendJson(ctx, body);
   sendJson(ctx, { ...body, asset: summaryJson(await uploadedAsset(catalog, row)) });
 }
 

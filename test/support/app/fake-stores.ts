@@ -1,6 +1,6 @@
 import { readFile, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
-import type { FileRow, FileStore, LabelStore, SettingStore } from '../../../src/ledger/ledger.ts';
+import type { FileRow, FileStore, SettingStore } from '../../../src/ledger/ledger.ts';
 import { type JobApi, type Result, ok, refuse } from '../../../src/protocol/job-api.ts';
 import type { Asset } from '../../../src/protocol/v2.ts';
 
@@ -122,10 +122,6 @@ export function fakeFiles(): FileStore {
 }
 
 /** Settings in memory. */
-export function fakeLabels(): LabelStore {
-  return { ...fakeSettings(), async remove() {} };
-}
-
 export function fakeSettings(): SettingStore {
   const users = new Map<string, { [id: string]: string }>();
   return {

@@ -16,7 +16,6 @@ import {
   fileRoutes,
   signedViewMiddleware,
 } from '../../../src/v1/file-routes.ts';
-import { AssetCatalog } from '../../../src/files/asset-catalog.ts';
 import { drawPicture } from '../../../src/files/draw-picture.ts';
 import { createPictures } from '../../../src/files/pictures.ts';
 import { createViewSigner } from '../../../src/auth/signed-view.ts';
@@ -25,7 +24,7 @@ import { Deprecation } from '../../../src/migration/deprecation.ts';
 import { LogPanel } from '../../../src/observability/log-panel.ts';
 import { silentLogger } from '../../../src/observability/log.ts';
 import { fixedDefinitions } from './definitions.ts';
-import { type FakeAssets, fakeAssets, fakeFiles, fakeLabels, fakeSettings } from './fake-stores.ts';
+import { type FakeAssets, fakeAssets, fakeFiles, fakeSettings } from './fake-stores.ts';
 import { type CallOptions, type Called, call } from '../clients/raw-call.ts';
 import { CallCauses } from '../../../src/observability/call-causes.ts';
 
@@ -36,7 +35,7 @@ export type AskOptions = CallOptions & {
   readonly user?: string;
 };
 
-/** Files and catalog behind the real assembly, on a socket, over fakes in memory. */
+/** Files and catalogue behind the real assembly, on a socket, over fakes in memory. */
 export type TestApp = {
   readonly url: string;
   readonly assets: FakeAssets;
@@ -60,10 +59,9 @@ export async function createTestApp({ uploads, ...change }: TestServices = {}): 
   await mkdir(spoolDir);
   const clock = { now: NOW };
   const now = (): number => clock.now;
-  const files = fakeFiles();
   const deps: FileRouteServices & CatalogServices = {
     jobs: assets,
-    files,
+    files: fakeFiles(),
     settings: fakeSettings(),
     uploads: {
       spoolDir,
@@ -78,7 +76,7 @@ export async function createTestApp({ uploads, ...change }: TestServices = {}): 
       signer: createViewSigner({ secret: Buffer.from('test secret'), now }),
     },
     pictures: createPictures(drawPicture),
-    catalog: new AssetCatalog({ jobs: assets, files, labels: fakeLabels(), now }),
+    catalog: undefined,
     now,
     definitions: fixedDefinitions({}),
     info: { features: {}, version: '1.2.3' },

@@ -103,7 +103,7 @@ export const RUN_CASES: readonly Case[] = [
             'one-at-a-time',
             history,
             `${id}.meta.3 {"node_id":"3","display_node":"3","parent_node":null,"real_node_id":"3"}`,
-            `${id}.outputs.3 {…}`,
+            `${id}.outputs.3 {"images":[{"filename":"b_0000${n}_.png","subfolder":"","type":"output"}]}`,
           ),
         ];
       }),

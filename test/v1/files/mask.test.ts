@@ -144,7 +144,7 @@ describe('POST /upload/mask', () => {
 
   test('takes originalRef, as one client spells it', async () => {
     const answer = await upload({ originalRef: '{"filename":"orig.png","type":"input"}' });
-    expect(JSON.parse(answer.body.toString())).toMatchObject({
+    expect(JSON.parse(answer.body.toString())).toEqual({
       name: 'mask.png',
       subfolder: '',
       type: 'input',
