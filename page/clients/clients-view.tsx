@@ -112,15 +112,18 @@ function ClientCard({ client }: { readonly client: Client }) {
         ))}
       </ul>
       {scope.value === 'own' && routes.some(({ route }) => route === 'POST /prompt') && (
-        <Button
-          icon={code}
-          label={`Write its v2 code, ${agent}`}
-          onClick={() => void openCode(client)}
-        >
-          Write its v2 code
-        </Button>
+        <CodeButton client={client} />
       )}
     </section>
+  );
+}
+
+function CodeButton({ client }: { readonly client: Client }) {
+  const label = `Write its v2 code, ${client.agent}`;
+  return (
+    <Button icon={code} label={label} onClick={() => void openCode(client)}>
+      Write its v2 code
+    </Button>
   );
 }
 
