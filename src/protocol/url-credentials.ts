@@ -141,7 +141,9 @@ function isLogin({ name }: QueryPart): boolean {
 
 function redactedPart({ text, name, value }: QueryPart, depth: number): string {
   const written = text.split('=', 1)[0] ?? '';
-  if (value !== '' && CREDENTIAL.test(name.trim())) return `${written}=${REMOVED}`;
+  // Some clients write the names of lists with brackets.
+  const plainName = (name.split('[', 1)[0] ?? '').trim();
+  if (value !== '' && CREDENTIAL.test(plainName)) return `${written}=${REMOVED}`;
   // An address in a parameter may hold a login of its own, and JSON in a parameter a key.
   const shown = redactedText(value, depth + 1);
   return shown === value ? text : `${written}=${encodeURIComponent(shown)}`;

@@ -58,6 +58,7 @@ test.each([
   `/x?apikey=${SECRET}`,
   `/x?key=${SECRET}`,
   `/x?access_token=${SECRET}`,
+  `/x?token[]=${SECRET}`,
   `/x?api_key_comfy_org=${SECRET}`,
   `/x?auth_token_comfy_org=${SECRET}`,
   `/x?client_secret=${SECRET}`,
