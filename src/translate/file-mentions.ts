@@ -63,7 +63,7 @@ const KNOWN_SPEC: Json = ['COMBO', { file_upload: true }];
 export function parseFileName(value: string): FileRef {
   const annotated = value.length > MAX_NAME_CHARS ? null : ANNOTATED_NAME.exec(value);
   const [, written = value, folder = 'input'] = annotated ?? [];
-  const path = toLookupPath(written).replaceAll(/(?<=^|\/)(?:\.?\/)+/g, '');
+  const path = toLookupPath(written).replaceAll(/(?<=\/)(?:\.?\/)+/g, '');
   const slash = path.lastIndexOf('/');
   return {
     filename: path.slice(slash + 1),

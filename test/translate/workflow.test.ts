@@ -48,6 +48,7 @@ describe('file names in inputs', () => {
     ['x.png[output]', 'input', '', 'x.png[output]'],
     ['a [input].png', 'input', '', 'a [input].png'],
     ['/x.png', 'input', '', 'x.png'],
+    ['/srv/in/x.png', 'input', '/srv/in', 'x.png'],
     ['a\\b\\/./x.png', 'input', 'a/b', 'x.png'],
   ])('%s', (value, type, subfolder, filename) => {
     expect(parseFileName(value)).toEqual({ type, subfolder, filename });
