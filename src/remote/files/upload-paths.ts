@@ -60,7 +60,7 @@ const FOLDER = /holdover-[0-9a-f]{16}/g;
  * since each match begins anew.
  */
 const HOST_PATH =
-  /(?:(?<=["'`])(?:[a-z]:)?[\\/](?:[^"'\n]{0,400}[\\/])?|(?<=^|[\s(=])(?:[a-z]:)?[\\/](?:[^\s"']{0,400}[\\/])?)(?=(?:input|output|temp|(?<!input[\\/])holdover-[0-9a-f]{16})[\\/])/gi;
+  /(?:(?<=["'`])(?:[a-z]:)?[\\/](?:[^"'\n]{0,400}[\\/])?|(?<=^|[\s(=])(?:[a-z]:)?[\\/](?:[^\s"']{0,400}[\\/])?)(?=(?:input|output|temp|(?<!(?:input|output|temp)[\\/]{1,4})holdover-[0-9a-f]{16})[\\/])/gi;
 
 /**
  * Returns the upstream's message about files without upload folders, and without the host's folders
@@ -68,10 +68,11 @@ const HOST_PATH =
  * as they may belong to other users.
  */
 export function withoutFolders(text: string): string {
-  const relative = text.replaceAll(HOST_PATH, '');
-  if (!relative.includes('holdover-')) return relative;
-  return relative
+  if (!text.includes('holdover-')) return text.replaceAll(HOST_PATH, '');
+  // Choices first: without the host's path, a quoted file looks like one.
+  return text
     .replaceAll(QUOTED_CHOICE, '')
+    .replaceAll(HOST_PATH, '')
     .replaceAll(FOLDER_BEFORE_NAME, '')
     .replaceAll(FOLDER, '');
 }

@@ -25,6 +25,8 @@ test.each([
   ['/root/ComfyUI/temp/threed/pic.png is gone', 'temp/threed/pic.png is gone'],
   ["no '/srv/my inputs/holdover-0123456789abcdef/x.png'", "no 'x.png'"],
   ['no D:\\in\\holdover-0123456789abcdef\\x.png', 'no x.png'],
+  ["no 'C:\\\\input\\\\holdover-0123456789abcdef\\\\x.png'", "no 'input\\\\x.png'"],
+  ["no ('/srv/in/holdover-0123456789abcdef/x.png')", "no ('x.png')"],
   ['see https://host/a/output/b', 'see https://host/a/output/b'],
   ['holdover-x/y holdover-demo', 'holdover-x/y holdover-demo'],
 ])('no caller is shown a folder of the host: %s', (text, shown) => {
