@@ -141,9 +141,10 @@ function isLogin({ name }: QueryPart): boolean {
 
 function redactedPart({ text, name, value }: QueryPart, depth: number): string {
   const written = text.split('=', 1)[0] ?? '';
-  // Some clients write the names of lists with brackets.
-  const plainName = (name.split('[', 1)[0] ?? '').trim();
-  if (value !== '' && CREDENTIAL.test(plainName)) return `${written}=${REMOVED}`;
+  // Some clients write the names of lists and of members with brackets.
+  const names = name.split(/[[\]]/);
+  if (value !== '' && names.some((each) => CREDENTIAL.test(each.trim())))
+    return `${written}=${REMOVED}`;
   // An address in a parameter may hold a login of its own, and JSON in a parameter a key.
   const shown = redactedText(value, depth + 1);
   return shown === value ? text : `${written}=${encodeURIComponent(shown)}`;

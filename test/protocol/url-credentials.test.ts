@@ -59,6 +59,8 @@ test.each([
   `/x?key=${SECRET}`,
   `/x?access_token=${SECRET}`,
   `/x?token[]=${SECRET}`,
+  `/x?users[0].token=${SECRET}`,
+  `/x?user[password]=${SECRET}`,
   `/x?api_key_comfy_org=${SECRET}`,
   `/x?auth_token_comfy_org=${SECRET}`,
   `/x?client_secret=${SECRET}`,
