@@ -50,7 +50,7 @@ function errorsOf(graph: Graph, id: string, info: ObjectInfo): readonly NodeErro
 
 function valueError(name: string, spec: Json, given: Json | undefined): NodeErrorEntry | undefined {
   const value = unwrap(given);
-  if (!Array.isArray(spec) || value === undefined || linkOf(value) !== undefined) return undefined;
+  if (!Array.isArray(spec) || value === undefined || linkOf(given) !== undefined) return undefined;
   const [type = null, settings = {}] = spec as readonly Json[];
   const declared = [type, isJsonObject(settings) ? settings : {}] as const;
   if (type === 'INT' || type === 'FLOAT')

@@ -76,6 +76,7 @@ const RIGHT = {
 test.each([
   ['value_not_in_list', 'blend', { blend: 'magic' }, "blend: 'magic' not in ['normal', 'screen']"],
   ['value_not_in_list', 'tags', { tags: { __value__: ['a', 'z'] } }, "tags: 'z' not in ['a', 'b']"],
+  ['value_not_in_list', 'tags', { tags: { __value__: ['a', 0] } }, "tags: 0 not in ['a', 'b']"],
   ['value_smaller_than_min', 'size.width', { 'size.width': -5 }, 'size.width'],
   ['required_input_missing', 'size.width', { 'size.width': undefined }, 'width'],
   ['required_input_missing', 'images.image0', { 'images.image0': undefined }, 'image0'],
