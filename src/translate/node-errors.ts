@@ -3,6 +3,7 @@ import {
   type JsonObject,
   isJsonObject,
   entriesInOrder,
+  namesInOrder,
   objectInOrder,
 } from '../protocol/json.ts';
 import {
@@ -65,7 +66,7 @@ export function unknownClass(
   graph: Graph,
 ): PromptRefusal['error'] | undefined {
   if (!isJsonObject(value)) return undefined;
-  const id = Object.keys(value).find((key) =>
+  const id = namesInOrder(value).find((key) =>
     entriesOf(value[key]).some(({ reason }) => reason === UNKNOWN_CLASS.reason),
   );
   if (id === undefined) return undefined;

@@ -1,4 +1,10 @@
-import { type Json, type JsonObject, entriesInOrder, isJsonObject } from '../protocol/json.ts';
+import {
+  type Json,
+  type JsonObject,
+  entriesInOrder,
+  isJsonObject,
+  namesInOrder,
+} from '../protocol/json.ts';
 import { errorCodeOf } from '../protocol/error-codes.ts';
 import type { V2Error } from '../protocol/job-api.ts';
 import { promptRefusal } from '../protocol/node-errors.ts';
@@ -186,7 +192,7 @@ function nativeError(value: Json | undefined): PromptRefusal['error'] | undefine
  * shown as a failed run, on the first node with an error.
  */
 export function jobErrorOf(error: V2Error, { body }: V1Refusal, graph: Graph): JobError {
-  const [nodeId] = Object.keys(body.node_errors);
+  const [nodeId] = namesInOrder(body.node_errors);
   const { message, details } = body.error;
   const ofNode = nodeId === undefined ? '' : nodeMessages(body.node_errors, [nodeId]);
   return {

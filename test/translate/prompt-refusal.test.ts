@@ -1,11 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import {
+  jobErrorOf,
   outputsWithoutErrors,
   refuseShape,
   toPromptRefusal,
 } from '../../src/translate/prompt-refusal.ts';
-import type { Json, JsonObject } from '../../src/protocol/json.ts';
+import { type Json, type JsonObject, parseJson } from '../../src/protocol/json.ts';
 import type { V2Error } from '../../src/protocol/job-api.ts';
+import type { Graph } from '../../src/protocol/v2.ts';
 import { chain } from './script.ts';
 
 const GRAPH = chain(['1', 'EmptyImage'], ['2', 'SaveImage']);
@@ -161,6 +163,16 @@ describe('POST /prompt refused by v2', () => {
       },
       node_errors: {},
     });
+  });
+
+  test.each(['unknown_class', 'missing_input'])('the first node with %s is named', (reason) => {
+    const errors = JSON.stringify([{ field: 'class_type', reason }]);
+    const details = parseJson(`{"node_errors":{"2":${errors},"1":${errors}}}`);
+    const graph = parseJson('{"2":{"class_type":"B"},"1":{"class_type":"A"}}') as unknown as Graph;
+    const error = refusal('invalid_workflow', 422, details);
+    const refused = toPromptRefusal(error, graph);
+    const named = refused.body.error.extra_info['node_id'];
+    expect(named ?? jobErrorOf(error, refused, graph).node_id).toBe('2');
   });
 
   test.each<[message: string, id: string, title: string]>([
