@@ -6,7 +6,7 @@ import type { TrafficDetail } from '../../src/console/api-types.ts';
  * @internal
  */
 export const ROWS = {
-  'no-client-id': /^POST \/prompt 200(?![^]*"client_id")/,
+  'no-client-id': /^POST \/prompt 200(?!.* cut|[^]*"client_id")/,
   'shared-ids': /^GET \/ws 101/,
   'late-sockets': /^GET \/ws 101/,
   'no-deflate': /^GET \/ws 101[^]*permessage-deflate/,
@@ -41,7 +41,7 @@ export const ROWS = {
   'active-types': /\n< content-security-policy: sandbox/,
   'signed-view': /^GET \/view 302/,
   'service-trouble': /^\w+ \S+ 50[23](?![^]*"brownout")/,
-  'newer-routes': /^\w+ \/(history_v2|user|job\/|global_subgraphs)/,
+  'newer-routes': /^\w+ \/(history_v2|user |job\/|global_subgraphs)/,
   'start-page': /^GET \/(workflow_)?templates/,
   userdata: /^\w+ \/(v2\/userdata|userdata|settings)/,
   'system-stats': /^GET \/system_stats /,
@@ -49,7 +49,7 @@ export const ROWS = {
   brownout: /^\w+ \S+ 503[^]*"brownout"/,
   'display-name': /^GET \/object_info/,
   compression: /\n< content-encoding:/,
-  'asset-records': /^\w+ \/(assets|tags)/,
+  'asset-records': /^\w+ \/(assets|tags)(?!\S+\.\w+ )/,
   logs: /^\w+ \/internal\/logs/,
   models: /^GET \/(models|embeddings)/,
   'sparse-progress': /^frame progress.* remote/,
@@ -82,10 +82,10 @@ function description(detail: TrafficDetail, isRemote: boolean): string {
   const { entry, request_headers: asked, response_headers: answered, request, response } = detail;
   const { kind, method = '', target = '', status = 0, type = '' } = entry;
   const path = target.replace(/^\/api(?=\/)/, '').replace(/\?.*/, '');
-  const isHosted = path !== target && asked.some(([name]) => name === 'x-api-key');
+  const isHosted = target.startsWith('/api/') && asked.some(([name]) => name === 'x-api-key');
   const line = kind === 'frame' ? `frame ${type}` : `${method} ${path} ${status}`;
   return [
-    `${line}${isHosted ? ' hosted' : ''}${isRemote ? ' remote' : ''}`,
+    `${line}${isHosted ? ' hosted' : ''}${isRemote ? ' remote' : ''}${request?.is_cut ? ' cut' : ''}`,
     ...asked.map(([name, value]) => `> ${name}: ${value}`),
     ...answered.map(([name, value]) => `< ${name}: ${value}`),
     request?.text ?? '',

@@ -3,11 +3,18 @@ import { expect, test } from 'vitest';
 import { ROWS, differencesOf } from '../../page/inspector/differences.ts';
 import type { TrafficDetail, TrafficEntry } from '../../src/console/api-types.ts';
 
-type Seen = Partial<TrafficEntry> & { readonly sent?: object; readonly headers?: object };
+type Seen = Partial<TrafficEntry> & {
+  readonly sent?: object;
+  readonly cut?: boolean;
+  readonly headers?: object;
+};
 
 /** The rows named for a call or a frame, without the one that every call has. */
-function rowsOf({ sent, headers = {}, ...entry }: Seen, isRemote = false): readonly string[] {
-  const body = { content_type: 'application/json', bytes: 9, is_cut: false, note: null };
+function rowsOf(
+  { sent, cut = false, headers = {}, ...entry }: Seen,
+  isRemote = false,
+): readonly string[] {
+  const body = { content_type: 'application/json', bytes: 9, is_cut: cut, note: null };
   const detail = {
     entry: { kind: 'call', api: 'v1', method: 'GET', status: 200, ...entry } as TrafficEntry,
     request_headers: Object.entries(headers),
@@ -36,6 +43,12 @@ test.each<[Seen, readonly string[]]>([
   ],
   [{ ...PROMPT, sent: { client_id: 'one', prompt_id: 'mine' } }, ['id-limits']],
   [{ target: '/api/view?filename=a.png', status: 302 }, ['signed-view']],
+  [{ ...PROMPT, cut: true, sent: { prompt: {} } }, []],
+  [{ target: '/view?filename=a.png', headers: { 'x-api-key': '[removed]' } }, ['pixels']],
+  [{ target: '/users' }, ['users']],
+  [{ target: '/userdata/a.json' }, ['userdata']],
+  [{ target: '/assets/index-Cx1.js' }, []],
+  [{ target: '/api/assets?limit=2' }, ['asset-records']],
   [{ target: '/nothing', status: 404 }, []],
   [{ target: '/api/v2/jobs', api: 'v2' }, []],
   [
