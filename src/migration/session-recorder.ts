@@ -138,6 +138,12 @@ export class SessionRecorder {
     const [{ workflow, extraData, provenance }] = args as ArgsOf<'submit'>;
     const secrets = Object.entries(extraData).filter(([, value]) => value !== undefined);
     for (const [, secret] of secrets) this.#secrets.add(secret);
+    const references: JsonObject[] = [];
+    findAssetRefs(workflow as Json, references);
+    for (const reference of references) {
+      const id = assetRefText(reference, 'id') ?? '';
+      this.#owners.set(id, this.#owners.get(id) ?? caller);
+    }
     // The same v1 call has sent a part of the refused workflow.
     const refusal = call && this.#refusals.get(call);
     if (refusal) refusal.workflow = undefined;
@@ -145,12 +151,6 @@ export class SessionRecorder {
     const { id: jobId } = answer.value as ValueOf<'submit'>;
     this.#jobs.set(jobId, caller);
     this.#submittedAtMs.set(jobId, monotonicNow());
-    const references: JsonObject[] = [];
-    findAssetRefs(workflow as Json, references);
-    for (const reference of references) {
-      const id = assetRefText(reference, 'id') ?? '';
-      this.#owners.set(id, this.#owners.get(id) ?? caller);
-    }
     const hasExtraPngInfo = (provenance?.extraPngInfo ?? null) !== null;
     const names = secrets.map(([name]) => name);
     this.#events.push({ kind: 'submit', jobId, workflow, secrets: names, hasExtraPngInfo });

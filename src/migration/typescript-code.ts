@@ -76,7 +76,7 @@ const WRITERS: StepWriters = {
   'until-running': ({ job }) => [
     `while ((await ${job}.refresh()).status === 'queued') await sleep(200);`,
   ],
-  pause: ({ seconds }) => [`await sleep(${seconds * 1000});`],
+  pause: ({ seconds }) => [`await sleep(${Math.round(seconds * 1000)});`],
   cancel: ({ job }) => [`await ${job}.cancel();`],
   // Events are shown only; polling decides when a job has ended.
   wait: ({ job, ended }, { usedSocket }) => [

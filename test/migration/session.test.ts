@@ -1,10 +1,16 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { LANGUAGES, codeOf } from '../../src/migration/session-code.ts';
 import { createLocalNames, inputPathOf, planFrom } from '../../src/migration/plan-session.ts';
 import type { Session, SessionEvent } from '../../src/migration/session.ts';
+import { SessionRecorder } from '../../src/migration/session-recorder.ts';
+import { type JobApi, refuse } from '../../src/protocol/job-api.ts';
+import type { PortCall } from '../../src/observability/observed-port.ts';
 import { parseJson } from '../../src/protocol/json.ts';
 import type { Graph } from '../../src/protocol/v2.ts';
 import { A, cancel, download, job, load, reupload, session, submit, upload } from './sessions.ts';
+
+const ME = { user: 'me' };
+const REFUSAL = refuse<never>(400, 'invalid_workflow', 'no');
 
 /** `upload inputs/cat.png`, `submit job_1 image=asset_1`, … */
 function outline(given: Session): readonly string[] {
@@ -216,6 +222,16 @@ describe('the v2 steps of a session', () => {
   });
 });
 
+test('a file that only a refused workflow names can be read', async () => {
+  const content = vi.fn<JobApi['content']>(async () => REFUSAL);
+  const recorder = new SessionRecorder();
+  const onCall = recorder.subscribe({ content } as unknown as JobApi);
+  const args = [{ workflow: load(A, 'input/cat.png'), extraData: {} }];
+  onCall({ method: 'submit', caller: ME, args } as unknown as PortCall)?.onAnswer?.(REFUSAL, 0);
+  await recorder.content(A);
+  expect(content).toHaveBeenCalledWith(ME, A);
+});
+
 describe('names beside the code', () => {
   test.each([
     ['cat.png', 'inputs/cat.png'],
@@ -255,6 +271,12 @@ describe.each(LANGUAGES)('%s', (language) => {
     const code = write([submit('one', { secrets: ['api_key_comfy_org'] })]);
     expect(code).toContain('COMFY_PARTNER_API_KEY');
     expect(write([submit('one')])).not.toContain('COMFY_PARTNER_API_KEY');
+  });
+
+  test('pauses for a whole number of milliseconds', () => {
+    const jobs = new Map([['one', { ...job('canceled'), queuedMs: null }]]);
+    const code = write([submit('one', { workflow: {} }), cancel('one', 16_100)], { jobs });
+    expect(code).toMatch(language === 'python' ? 'sleep(16.1)' : 'sleep(16100)');
   });
 
   test.each(['"); evil("', "'; evil '", '$(evil)', '`evil`', '\\', '\n'])(
