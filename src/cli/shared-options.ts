@@ -29,8 +29,10 @@ export async function runCommand(
     return await run(command);
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    // A bar of progress may be on the line.
+    const start = process.stderr.isTTY ? '\r\u001b[K' : '';
     process.stderr.write(
-      `error: ${shown(error instanceof Error ? error.message : String(error))}\n`,
+      `${start}error: ${shown(error instanceof Error ? error.message : String(error))}\n`,
     );
     return error instanceof InvalidSetting ? 2 : 1;
   }

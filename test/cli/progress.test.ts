@@ -1,5 +1,7 @@
+import { Command } from 'commander';
 import { expect, test, vi } from 'vitest';
 import { createProgress } from '../../src/cli/progress.ts';
+import { runCommand } from '../../src/cli/shared-options.ts';
 
 /** What is written of ten files, of which each takes 300 ms. */
 function written(isTTY: boolean): string[] {
@@ -23,4 +25,14 @@ test('a terminal shows a bar, which ends with a line', () => {
 
 test('elsewhere there is a line every two seconds', () => {
   expect(written(false)).toEqual(['7 of 10 files, 7.0 MB\n']);
+});
+
+test('an error takes the place of a bar that has not ended', async () => {
+  const write = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+  const { isTTY } = process.stderr;
+  process.stderr.isTTY = true;
+  await runCommand(new Command(), [], () => Promise.reject(new Error('the disk is full')));
+  process.stderr.isTTY = isTTY;
+  expect(write).toHaveBeenCalledWith('\r\u001b[Kerror: the disk is full\n');
+  vi.restoreAllMocks();
 });
