@@ -130,7 +130,8 @@ function CodeButton({ client }: { readonly client: Client }) {
 /** Opens the v2 code of the latest prompt of a client. */
 async function openCode({ client_ids: ids }: Client): Promise<void> {
   const paths = (ids.length === 0 ? [''] : ids).map(
-    (id) => `holdover/api/job-list?${new URLSearchParams({ client_id: id, limit: '1' })}`,
+    (id) =>
+      `holdover/api/job-list?${new URLSearchParams({ client_id: id, api: 'v1', limit: '1' })}`,
   );
   try {
     const lists = await Promise.all(paths.map((path) => getJson<JobListAnswer>(path)));

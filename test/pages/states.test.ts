@@ -45,8 +45,8 @@ describe.skipIf(notRun)(`the states of the page${notRun}`, { timeout: WITHIN_MS 
     await Promise.all([holdover, keyed].map((one) => one?.dispose()));
   });
 
-  async function submit(body: object): Promise<void> {
-    const headers = { 'User-Agent': 'old-script/1.0' };
+  async function submit(body: object, agent = 'old-script/1.0'): Promise<void> {
+    const headers = { 'User-Agent': agent };
     const init = { method: 'POST', headers, body: JSON.stringify(body) };
     expect((await fetch(`${holdover.url}/prompt`, init)).status).toBe(200);
   }
@@ -145,6 +145,12 @@ describe.skipIf(notRun)(`the states of the page${notRun}`, { timeout: WITHIN_MS 
     await page.getByRole('button', { name: 'Write its v2 code, old-script/1.0' }).click();
     await page.getByText('from comfy_sdk import Comfy').waitFor();
     expect(page.url()).toContain('jobs/loaded');
+    await submit({ prompt: flat(), prompt_id: 'nameless' }, 'nameless/1.0');
+    const init = { method: 'POST', body: JSON.stringify({ workflow: flat() }) };
+    await fetch(`${holdover.url}/api/v2/jobs`, init);
+    await open('clients');
+    await page.getByRole('button', { name: 'Write its v2 code, nameless/1.0' }).click();
+    await page.waitForURL(/jobs\/nameless/);
     await page.goto(`${holdover.url}/holdover#/connect`);
     await page
       .getByText(/called/)
