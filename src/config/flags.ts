@@ -216,16 +216,19 @@ export function parseFlags(
   // commander reads `process.env` only; tests and embedders bring their own.
   const savedEnv = process.env;
   process.env = { ...env };
+  for (const [name, text = ''] of Object.entries(env)) {
+    const isOff = text === '' || (SWITCHES.has(name) && FALSE_TEXT.test(text));
+    if (name.startsWith('HOLDOVER_') && isOff) delete process.env[name];
+  }
   try {
-    for (const [name, text = ''] of Object.entries(env)) {
-      const isSwitch = SWITCHES.has(name);
-      const isOff = text === '' || (isSwitch && FALSE_TEXT.test(text));
-      if (name.startsWith('HOLDOVER_') && isOff) delete process.env[name];
-      else if (isSwitch && !TRUE_TEXT.test(text))
-        throw new InvalidSetting(`${name} must be 1 or 0, not '${text}'`);
-    }
     command.parse([...argv], { from: 'user' });
   } finally {
     process.env = savedEnv;
+  }
+  for (const option of command.options) {
+    const { envVar = '' } = option;
+    const isRead = command.getOptionValueSource(option.attributeName()) === 'env';
+    if (isRead && SWITCHES.has(envVar) && !TRUE_TEXT.test(env[envVar] ?? ''))
+      throw new InvalidSetting(`${envVar} must be 1 or 0, not '${env[envVar]}'`);
   }
 }

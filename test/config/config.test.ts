@@ -151,6 +151,9 @@ describe('flags', () => {
       code: 2,
       text: "error: HOLDOVER_ALLOW_INSECURE_BIND must be 1 or 0, not 'never'\n",
     });
+    const env = { HOLDOVER_LISTEN: '0.0.0.0', HOLDOVER_ALLOW_INSECURE_BIND: 'never' };
+    expect(configOf(['--allow-insecure-bind'], env).listen).toBe('0.0.0.0');
+    expect(exitOf(['--version'], env).code).toBe(0);
   });
 
   test.each(['1', 'true', 'yes'])('HOLDOVER_ALLOW_INSECURE_BIND=%s does', (value) => {
