@@ -98,6 +98,8 @@ export function serveInOrder(serve: RequestListener): RequestListener {
     callsOf.set(socket, calls);
     const earlier = calls.answers.at(-1);
     calls.answers.push(response);
+    // Koa adds seven to send a stream. Node warns of more than ten.
+    response.setMaxListeners(20);
     // A connection that waits for its next call must not keep the last one in memory.
     response.once('close', () => calls.answers.splice(calls.answers.indexOf(response), 1));
     // Node assigns the connection to a response when the previous response has ended.

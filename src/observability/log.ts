@@ -20,14 +20,14 @@ export function createLogger({ level }: { readonly level: string }): Logger {
 }
 
 /**
- * Returns the fields of an error for the log. An error of ioredis contains its command with all arguments, which are
- * data of users and whole scripts: the command is left out.
+ * Returns the fields of an error for the log. An error of ioredis contains its command with all arguments, and a warning
+ * about listeners a whole call with its headers, which are data of users: they are left out.
  * @internal
  */
 export function serializeError(error: unknown): unknown {
   const fields: unknown = pino.stdSerializers.err(error as Error);
   if (typeof fields !== 'object' || fields === null) return fields;
-  const { command: _, ...others } = fields as { readonly command?: unknown };
+  const { command: _, emitter: __, target: ___, ...others } = fields as Record<string, unknown>;
   return others;
 }
 

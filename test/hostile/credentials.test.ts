@@ -42,6 +42,17 @@ test.each(['token', '%74oken', 't%6fken', '%74%6F%6b%65%6E'])(
   },
 );
 
+test('a refused model call with a long body leaves no warning of Node in the log, and so no header', async () => {
+  const answer = await fetch(`${server.url}/v1/models/local/echo`, {
+    method: 'POST',
+    headers: { 'X-API-Key': CANARY },
+    body: '['.repeat(2_000_000),
+  });
+  expect(answer.status).toBe(413);
+  expect(server.log()).not.toContain('process.warning');
+  expectNoTrace();
+});
+
 test('the signature of a link that opens a file for anybody is not logged', async () => {
   await uploadInput(server.url, { name: 'mine.png', bytes: await pngOf() });
   const answer = await fetch(`${server.url}/api/view?filename=mine.png&type=input`, {
