@@ -3,7 +3,7 @@ import { unlink, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hashOf } from '../../lib/hash.ts';
 import { STORAGE_UNAVAILABLE_CODE, isStorageUnavailable } from '../../lib/storage-errors.ts';
-import { Cancelled, NodeFailure, type SavedFile } from '../../nodes/node.ts';
+import { Cancelled, type NodeContext, NodeFailure, type SavedFile } from '../../nodes/node.ts';
 import type { SpooledFile, JobEventData } from '../../protocol/job-api.ts';
 import type { JsonObject } from '../../protocol/json.ts';
 import type { CallContext } from './execute-plan.ts';
@@ -25,10 +25,7 @@ export type CallContextOptions = {
   /** The number of characters of text that the nodes of the job may still show. */
   readonly textBudget: { left: number };
   /** The workflow that saved files contain. */
-  readonly metadata: {
-    readonly promptText: string | null;
-    readonly extraPngInfo: JsonObject | null;
-  };
+  readonly metadata: Pick<NodeContext, 'promptText' | 'extraPngInfo'>;
   readonly ask: AskMainThread;
   readonly post: (message: FromWorker) => void;
   readonly spoolDir: string;

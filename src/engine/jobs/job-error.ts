@@ -17,7 +17,11 @@ const MAX_FRAME_CHARS = 1000;
 export function toJobError(thrown: unknown, node: Partial<JobError>): JobError {
   const error = thrown instanceof Error ? thrown : new Error(String(thrown));
   const outOfMemory = isOutOfMemory(error);
-  const type = outOfMemory ? OUT_OF_MEMORY : exceptionType(error);
+  const type = outOfMemory
+    ? OUT_OF_MEMORY
+    : error instanceof NodeFailure
+      ? error.exceptionType
+      : 'RuntimeError';
   const message = publicMessage(error).slice(0, MAX_MESSAGE_CHARS);
   const code = outOfMemory ? 'out_of_memory' : 'node_execution_error';
   const traceback = `${stackFrames(error)}${type}: ${message.split('\n')[0]}`;
@@ -48,10 +52,6 @@ export function jobError(code: string, message: string, more: Partial<JobError> 
     x_exception_type: type,
     ...more,
   };
-}
-
-function exceptionType(error: Error): string {
-  return error instanceof NodeFailure ? error.exceptionType : 'RuntimeError';
 }
 
 /** True when memory is exhausted. V8 reports an impossible buffer as a RangeError. */

@@ -2,7 +2,6 @@ import type { Clock } from '../../lib/clock.ts';
 import type { JobRow, Ledger } from '../../ledger/ledger.ts';
 import {
   type Caller,
-  type JobEvents,
   type JobPage,
   type JobReads,
   type JobListQuery,
@@ -27,7 +26,7 @@ export type JobReaderOptions = {
 
 /** The calls of the port that read jobs. */
 export function createJobReader(options: JobReaderOptions): JobReads {
-  const { clock } = options;
+  const { clock, live } = options;
   const list: JobReads['list'] = ({ user }, query) => listJobs(user, query, options);
   return {
     list,
@@ -40,7 +39,17 @@ export function createJobReader(options: JobReaderOptions): JobReads {
       if (!row) return notFound();
       return ok({ workflow: parseJson(row.workflowJson) as Graph, format: 'api' });
     },
-    events: (caller, jobId, signal) => openEvents(caller, { jobId, signal }, options),
+    async events(caller, jobId, signal) {
+      const own = live.ownEvents(caller, jobId, signal);
+      if (own) return ok(own);
+      const job = await stateOf(caller, jobId, options);
+      if (!job) return notFound();
+      if (live.subscribe && !IS_TERMINAL[job.status])
+        return ok(await live.subscribe(jobId, signal));
+      const { status, x_cached_nodes: cached } = showJob(job, clock.now());
+      const more = cached && { x_cached_nodes: cached };
+      return ok(endedJobEvents({ status, queue_position: null, ...more }));
+    },
     /**
      * Finds the newest job with these labels. The result is certain, since the ledger has all jobs.
      */
@@ -72,22 +81,6 @@ async function stateOf(
   if (job) return job.user === caller.user ? job : undefined;
   const row = await rowOf(caller, id, options);
   return row && (await live.statesOf([row]))[0];
-}
-
-async function openEvents(
-  caller: Caller,
-  { jobId, signal }: { readonly jobId: string; readonly signal: AbortSignal },
-  options: JobReaderOptions,
-): Promise<Result<JobEvents>> {
-  const { live, clock } = options;
-  const own = live.ownEvents(caller, jobId, signal);
-  if (own) return ok(own);
-  const job = await stateOf(caller, jobId, options);
-  if (!job) return notFound();
-  if (live.subscribe && !IS_TERMINAL[job.status]) return ok(await live.subscribe(jobId, signal));
-  const { status, x_cached_nodes: cached } = showJob(job, clock.now());
-  const more = cached && { x_cached_nodes: cached };
-  return ok(endedJobEvents({ status, queue_position: null, ...more }));
 }
 
 /** Returns one page of a user's jobs, newest first. */

@@ -180,14 +180,13 @@ export function jobStateOf(row: JobRow): JobState {
     id: row.id,
     user: row.user,
     createdAtMs: row.createdAtMs,
-    metadata:
-      row.metadataJson === null ? null : (parseJson(row.metadataJson) as JobState['metadata']),
+    metadata: parseJson(row.metadataJson ?? 'null') as JobState['metadata'],
     status: row.status as JobStatus,
     startedAtMs: row.startedAtMs,
     completedAtMs: row.completedAtMs,
     expiresAtMs: row.expiresAtMs,
     outputs: parseJson(row.outputsJson) as unknown as StoredOutput[],
-    error: row.errorJson === null ? null : (parseJson(row.errorJson) as unknown as JobError),
+    error: parseJson(row.errorJson ?? 'null') as JobError | null,
     progress,
     cachedNodes,
     ui,
@@ -236,8 +235,7 @@ function metricsOf(job: JobState): NonNullable<Job['metrics']> {
 }
 
 function extrasOf(row: JobRow): JobExtras {
-  const extras = row.extrasJson === null ? null : parseJson(row.extrasJson);
-  if (!isJsonObject(extras ?? undefined))
-    throw new Error(`job ${row.id} is stored without its extras`);
+  const extras = parseJson(row.extrasJson ?? 'null');
+  if (!isJsonObject(extras)) throw new Error(`job ${row.id} is stored without its extras`);
   return extras as unknown as JobExtras;
 }

@@ -1,6 +1,5 @@
 import { SqlColumns } from './sql-columns.ts';
-import type { AssetRow, AssetStore, KeyKind, KeyStore } from '../ledger.ts';
-import type { RecordRows } from '../records.ts';
+import type { AssetRow, AssetStore, KeyStore } from '../ledger.ts';
 import type { FileLists } from './files.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
@@ -74,22 +73,16 @@ function statements(db: Database) {
 
 /** Single-use idempotency keys, of jobs and of assets. */
 export function keyStore(db: Database, writer: Writer): KeyStore {
+  const into = (table: string) => db.prepare(`INSERT INTO ${table} ${KEYS.insert}`);
+  const inserts = { jobKeys: into('keys'), assetKeys: into('asset_keys') };
   const ofJobs = db.prepare('DELETE FROM keys WHERE claimed_at_ms < ?');
   const ofAssets = db.prepare('DELETE FROM asset_keys WHERE claimed_at_ms < ?');
-  const inserts = { jobKeys: insertKey(db, 'jobKeys'), assetKeys: insertKey(db, 'assetKeys') };
   return {
-    put: (kind, row) => writer.write(() => inserts[kind](row)),
+    put: (kind, row) => writer.write(() => void inserts[kind].run(...KEYS.values(row))),
     expire: (beforeMs) =>
       writer.write(() => {
         ofJobs.run(beforeMs);
         ofAssets.run(beforeMs);
       }),
   };
-}
-
-/** Prepares the insertion of a key. */
-function insertKey(db: Database, kind: KeyKind): (row: RecordRows[KeyKind]) => void {
-  const sql = new SqlColumns(kind);
-  const statement = db.prepare(`INSERT INTO ${sql.table} ${sql.insert}`);
-  return (row) => void statement.run(...sql.values(row));
 }

@@ -1,5 +1,5 @@
 import { SqlColumns } from './sql-columns.ts';
-import type { ModelCallStore, ReplayHolder, ReplayRow, ReplayStore } from '../ledger.ts';
+import type { ModelCallStore, ReplayRow, ReplayStore } from '../ledger.ts';
 import type { Writer } from './writer.ts';
 import type { Database } from './database.ts';
 
@@ -17,19 +17,17 @@ export function replayStore(db: Database, writer: Writer): ReplayStore {
         const reserved = sql.reserve.run({ ...row }).changes === 1;
         return reserved ? undefined : find(row.scope, row.key);
       }),
-    settle: (holder, end) => writer.write(() => void sql.settle.run({ ...pick(holder), ...end })),
-    release: (holder) => writer.write(() => void sql.release.run(pick(holder))),
+    settle: ({ scope, key, requestId }, end) =>
+      writer.write(() => void sql.settle.run({ scope, key, requestId, ...end })),
+    release: ({ scope, key, requestId }) =>
+      writer.write(() => void sql.release.run({ scope, key, requestId })),
     expire: (beforeMs) => writer.write(() => void sql.expire.run(beforeMs)),
     recordedBytes: async () => (sql.bytes.get() as { n: number }).n,
   };
 }
 
-/** The parameters of `held`. SQLite refuses parameters that a statement does not name. */
-function pick({ scope, key, requestId }: ReplayHolder) {
-  return { scope, key, requestId };
-}
-
 function replayStatements(db: Database) {
+  // SQLite refuses parameters that a statement does not name.
   const held = 'scope = :scope AND key = :key AND request_id = :requestId';
   return {
     get: db.prepare(`SELECT ${REPLAYS.select()}
@@ -50,8 +48,7 @@ function replayStatements(db: Database) {
 /** The audit records of the model router. */
 export function modelCallStore(db: Database, writer: Writer): ModelCallStore {
   const insert = db.prepare(`INSERT INTO model_calls ${CALLS.insert}`);
-  const amend = db.prepare(`UPDATE model_calls SET error_type = :errorType,
-    charged_cents = :chargedCents WHERE request_id = :requestId`);
+  const amend = CALLS.updater(db);
   const get = db.prepare(`SELECT ${CALLS.select()} FROM model_calls WHERE request_id = ?`);
   const charged = db.prepare(`SELECT coalesce(sum(charged_cents), 0) AS n FROM model_calls
     WHERE workspace = ? AND charged_cents > 0`);
@@ -59,7 +56,7 @@ export function modelCallStore(db: Database, writer: Writer): ModelCallStore {
   return {
     insert: (row) => writer.write(() => void insert.run(...CALLS.values(row))),
     amend: (requestId, { errorType, chargedCents }) =>
-      writer.write(() => void amend.run({ requestId, errorType, chargedCents })),
+      writer.write(() => amend({ errorType, chargedCents }, 'request_id = ?', requestId)),
     get: async (requestId) => CALLS.row(get.get(requestId)),
     chargedCents: async (workspace) => (charged.get(workspace) as { n: number }).n,
     expire: (beforeMs) => writer.write(() => void expire.run(beforeMs)),
