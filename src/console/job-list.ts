@@ -2,7 +2,7 @@ import type { PromptOutline } from '../ledger/ledger.ts';
 import { yieldEvery } from '../lib/event-loop.ts';
 import type { LivePrompt } from '../prompts/live-prompt.ts';
 import { isNotStarted } from '../prompts/pending-reason.ts';
-import { liveWord, type ListedStatus, listedStatus, wordOf } from '../translate/status.ts';
+import { liveWord, type ListedStatus, LISTED_STATUS, wordOf } from '../translate/status.ts';
 import type { JobListAnswer, JobSummary } from './api-types.ts';
 import type { PromptServices } from './job-detail.ts';
 import { createEndedSummaries, liveSummary } from './job-summary.ts';
@@ -46,7 +46,7 @@ export function createJobList({
     for (let at = start.live; at < live.length; at++) {
       const { prompt, position } = live[at] as LiveEntry;
       if (found.length >= query.limit) return { jobs: found, next_cursor: `live ${at}`, counts };
-      if (!hasStatus(query, listedStatus(liveWord(prompt)))) continue;
+      if (!hasStatus(query, LISTED_STATUS[liveWord(prompt)])) continue;
       const summary = liveSummary(prompt, position);
       if (isWanted(query, summary)) found.push(summary);
     }
@@ -54,7 +54,7 @@ export function createJobList({
     const pause = yieldEvery(ROWS_PER_TURN);
     for (let at = start.ended; at < ended.length; at++) {
       const outline = ended[at] as PromptOutline;
-      if (!hasStatus(query, listedStatus(wordOf(outline)))) continue;
+      if (!hasStatus(query, LISTED_STATUS[wordOf(outline)])) continue;
       if (found.length >= query.limit || read++ >= MAX_READ) {
         return { jobs: found, next_cursor: cursorBefore(ended, at), counts };
       }
@@ -111,8 +111,8 @@ function countByStatus(
   ended: readonly PromptOutline[],
 ): Record<ListedStatus, number> {
   const counts = { pending: 0, in_progress: 0, completed: 0, failed: 0, cancelled: 0 };
-  for (const { prompt } of live) counts[listedStatus(liveWord(prompt))]++;
-  for (const outline of ended) counts[listedStatus(wordOf(outline))]++;
+  for (const { prompt } of live) counts[LISTED_STATUS[liveWord(prompt)]]++;
+  for (const outline of ended) counts[LISTED_STATUS[wordOf(outline)]]++;
   return counts;
 }
 

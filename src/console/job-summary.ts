@@ -6,7 +6,7 @@ import { type Json, type JsonObject, isJsonObject, parseJson, memberOf } from '.
 import type { FileRef, HistoryEntry } from '../protocol/v1.ts';
 import type { Graph } from '../protocol/v2.ts';
 import { errorMessage, outputsSummary } from '../translate/job-views.ts';
-import { listedStatus, liveWord, wordOf } from '../translate/status.ts';
+import { LISTED_STATUS, liveWord, wordOf } from '../translate/status.ts';
 import { parseEntry } from '../translate/stored-history-entry.ts';
 import type { JobSummary } from './api-types.ts';
 import { isGraph } from './job-nodes.ts';
@@ -54,7 +54,7 @@ function endedSummary(row: Omit<PromptOutline, 'storedBytes'>, facts: StoredFact
     key: row.key,
     id: row.promptId,
     ...facts,
-    status: listedStatus(wordOf(row)),
+    status: LISTED_STATUS[wordOf(row)],
     created_at_ms: row.createdAtMs,
     started_at_ms: row.startedAtMs,
     ended_at_ms: row.endedAtMs,
@@ -116,7 +116,7 @@ export function liveSummary(prompt: LivePrompt, position: number | null): JobSum
     client_id: clientId,
     api: prompt.isV2Job ? 'v2' : 'v1',
     ...liveGraphFacts(prompt),
-    status: listedStatus(liveWord(prompt)),
+    status: LISTED_STATUS[liveWord(prompt)],
     created_at_ms: createdAtMs,
     started_at_ms: startedAtMs,
     ended_at_ms: null,

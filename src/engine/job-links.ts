@@ -1,3 +1,4 @@
+import { isoTime } from '../lib/clock.ts';
 import type { AssetRow } from '../ledger/ledger.ts';
 import type { Asset, Job, Output } from '../protocol/v2.ts';
 import { isImported } from './imported-asset.ts';
@@ -5,11 +6,6 @@ import type { StoredOutput } from './jobs/worker-protocol.ts';
 
 /** How long a link works at least as stated. Every answer has a new link. */
 const LINK_LIFETIME_MS = 60 * 60 * 1000;
-
-/** A time as v2 writes it. */
-export function isoTime(ms: number): string {
-  return new Date(ms).toISOString();
-}
 
 /** Returns a link to an asset's bytes, relative to the host. */
 function contentLink(assetId: string, nowMs: number): { url: string; url_expires_at: string } {

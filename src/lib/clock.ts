@@ -26,6 +26,11 @@ async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   await delay(ms, undefined, signal && { signal });
 }
 
+/** A time as v2 and v1 write it. */
+export function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
 /** The wall clock. Use it for times that are stored or sent. It can be set back. */
 export const systemClock: Clock = { now: Date.now, sleep, callAfter };
 

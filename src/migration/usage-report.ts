@@ -1,3 +1,4 @@
+import { isoTime } from '../lib/clock.ts';
 import type { CallCount } from '../ledger/ledger.ts';
 import { V1_ROUTES, type Successor, isRouteName } from './v1-routes.ts';
 import { OTHER_CLIENTS } from './usage-counter.ts';
@@ -109,10 +110,6 @@ function sum(rows: readonly CallCount[]): number {
 
 function lastOf(rows: readonly CallCount[]): number {
   return Math.max(...rows.map(({ lastAtMs }) => lastAtMs));
-}
-
-function isoTime(ms: number): string {
-  return new Date(ms).toISOString();
 }
 
 /** The first call is one of the program itself, not of its WebSocket library. */

@@ -1,9 +1,20 @@
+import { readFileSync } from 'node:fs';
+import { packageUrl } from '../lib/package-url.ts';
 import type { Json } from '../protocol/json.ts';
 import type { ClassInfo, ObjectInfo } from '../protocol/v1.ts';
 import type { NodeDef } from './node.ts';
-import { SEARCH_WORDS } from './search-words.ts';
 
 type Group = ClassInfo['input'][string];
+
+type SearchWords = {
+  /** The words by which a front end's search finds a class, beside its name, with commas. */
+  readonly aliases: { readonly [className: string]: string };
+  /** The heading under which a front end shows a class on its tab Essentials. */
+  readonly essentials: { readonly [className: string]: string };
+};
+
+const TEXT = readFileSync(packageUrl('fixtures/search-words.json'), 'utf8');
+const SEARCH_WORDS = JSON.parse(TEXT) as SearchWords;
 
 /** Writes node definitions exactly as v1 does, with its order of keys. */
 export function objectInfo(defs: Iterable<NodeDef>): ObjectInfo {

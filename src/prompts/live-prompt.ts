@@ -1,20 +1,19 @@
 import type { JsonObject } from '../protocol/json.ts';
 import type { Caller } from '../protocol/job-api.ts';
+import type { PromptRow } from '../ledger/columns.ts';
 import type { Graph, JobStatus } from '../protocol/v2.ts';
 import type { Channel } from '../sockets/channel.ts';
-import { type ProgressState, hasEvidence } from '../translate/progress/progress-state.ts';
+import type { ProgressState } from '../translate/progress/progress-state.ts';
 import { type LazyJson, readValue, setValue } from '../lib/lazy-json.ts';
 import type { WaitReason } from './pending-reason.ts';
 
 /**
  * The members of a live prompt that are known when it is submitted, or are read from its record.
  */
-export type NewLivePrompt = {
-  readonly key: string;
-  readonly promptId: string;
-  readonly number: number;
-  readonly clientId: string | null;
-  readonly createdAtMs: number;
+export type NewLivePrompt = Pick<
+  PromptRow,
+  'key' | 'promptId' | 'number' | 'clientId' | 'createdAtMs'
+> & {
   readonly lazy: { readonly graph: LazyJson<Graph>; readonly extraData: LazyJson<JsonObject> };
   readonly targets: readonly string[];
   /** True when the job was submitted through v2: its caller follows v2 events. */
@@ -80,8 +79,13 @@ export class LivePrompt {
     return readValue(this.lazy.extraData);
   }
 
+  /**
+   * True when some part of the run was reported. This is the difference between v1's `preparing`
+   * and `executing`.
+   */
   get hasEvidence(): boolean {
-    return this.progress !== undefined && hasEvidence(this.progress);
+    const { runs, outputs } = this.progress ?? {};
+    return (runs?.size ?? 0) + (outputs?.size ?? 0) > 0;
   }
 
   get startedAtMs(): number | null {

@@ -1,4 +1,4 @@
-import type { JobStatus } from '../protocol/v2.ts';
+import type { LivePrompt } from './live-prompt.ts';
 
 /** One reason to be pending, and where it is shown. */
 type PendingRow = {
@@ -136,20 +136,17 @@ export type JobQueueReason = keyof typeof QUEUE_REASONS;
 export type WaitReason = Exclude<keyof typeof PROMPT_REASONS, 'no_key'>;
 
 /** The members of a live prompt that decide its reason. */
-type PendingFacts = {
-  readonly status: JobStatus | undefined;
-  readonly cancelRequested: boolean;
-  readonly waitReason: WaitReason;
-  readonly lacksCredential: boolean;
-};
+type PendingFacts = Readonly<
+  Pick<LivePrompt, 'status' | 'cancelRequested' | 'waitReason' | 'lacksCredential'>
+>;
 
 /** True when the prompt can be deleted from the queue: as far as known, no part of it runs. */
-export function isNotStarted({ status }: { readonly status: JobStatus | undefined }): boolean {
+export function isNotStarted({ status }: Pick<PendingFacts, 'status'>): boolean {
   return status === undefined || status === 'queued';
 }
 
 /** True when the prompt is in the outbox of this process or of another one. */
-export function isInOutbox({ waitReason }: { readonly waitReason: WaitReason }): boolean {
+export function isInOutbox({ waitReason }: Pick<PendingFacts, 'waitReason'>): boolean {
   return pendingRow(waitReason).isInOutbox === true;
 }
 

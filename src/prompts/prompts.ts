@@ -42,7 +42,7 @@ export class Prompts {
 
   /** The number of accepted prompts that wait until the upstream has capacity. */
   outboxDepth(): number {
-    return this.#parts.submissions.outboxDepth();
+    return this.#parts.submissions.outbox.depth();
   }
 
   /** Takes over the prompts of an earlier process. Call it once, before the first request. */

@@ -1,8 +1,9 @@
 import { lookup as mimeTypeOf } from 'mime-types';
+import { isoTime } from '../lib/clock.ts';
 import { type Json, type JsonObject, isJsonObject, stringifyJson } from '../protocol/json.ts';
 import type { HistoryEntry, StatusWord } from '../protocol/v1.ts';
 import { type Submitted, workflowIdOf } from './history.ts';
-import { listedStatus } from './status.ts';
+import { LISTED_STATUS } from './status.ts';
 
 /** A prompt for `/api/jobs` and `/api/job/{id}/status`. It has an `entry` when it has ended. */
 export type JobView = {
@@ -25,7 +26,7 @@ const NOT_MEDIA = new Set(['animated']);
 /** Returns an item of `GET /api/jobs`. Unknown members are left out. */
 export function jobItem(view: ItemView): JsonObject {
   const { submitted } = view;
-  const status = listedStatus(view.word);
+  const status = LISTED_STATUS[view.word];
   const error = errorMessage(view.entry);
   return defined({
     id: submitted.promptId,
@@ -179,8 +180,4 @@ export function errorMessage(entry: HistoryEntry | null): Json | undefined {
 function defined(members: { readonly [key: string]: Json | undefined }): JsonObject {
   const kept = Object.entries(members).filter(([, value]) => value !== null && value !== undefined);
   return Object.fromEntries(kept) as JsonObject;
-}
-
-function isoTime(atMs: number): string {
-  return new Date(atMs).toISOString();
 }

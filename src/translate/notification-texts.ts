@@ -1,3 +1,5 @@
+import { isoTime } from '../lib/clock.ts';
+
 type ScheduledBrownout = {
   readonly fromMs: number;
   /** `undefined`: the brownout has no end. */
@@ -22,15 +24,11 @@ export const NOTIFICATION_TEXTS = {
     `Prompt ${promptId} is being looked for: the service that runs it did not say whether it took ` +
     'the prompt. It will be retried if the service does not have it. You need not submit it again.',
   brownout: ({ fromMs, toMs, delayMs }: ScheduledBrownout): string => {
-    const until = toMs === undefined ? '' : ` to ${isoOf(toMs)}`;
+    const until = toMs === undefined ? '' : ` to ${isoTime(toMs)}`;
     const what = delayMs === undefined ? 'be refused' : `be held up for ${delayMs / 1000} s each`;
     return (
-      `The end of the v1 API will be rehearsed from ${isoOf(fromMs)}${until}: your calls may ` +
+      `The end of the v1 API will be rehearsed from ${isoTime(fromMs)}${until}: your calls may ` +
       `${what} during that time. Plan your work around it, and move to the v2 API before v1 ends.`
     );
   },
 } as const;
-
-function isoOf(atMs: number): string {
-  return new Date(atMs).toISOString();
-}

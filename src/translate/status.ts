@@ -31,8 +31,8 @@ const PLAIN_WORD = {
   lost: 'lost',
 } as const satisfies Record<JobStatus | Outcome, StatusWord>;
 
-/** The `/api/jobs` status of each `StatusWord`, in their order. */
-const LISTED = {
+/** `status` in `/api/jobs` and `/api/jobs/{id}` for each `StatusWord`, in their order. */
+export const LISTED_STATUS: Readonly<Record<StatusWord, ListedStatus>> = {
   success: 'completed',
   error: 'failed',
   non_retryable_error: 'failed',
@@ -43,7 +43,7 @@ const LISTED = {
   preparing: 'in_progress',
   executing: 'in_progress',
   cancel_requested: 'cancelled',
-} as const satisfies Record<StatusWord, ListedStatus>;
+};
 
 /** The facts about a prompt that has not ended. */
 export type LiveFacts = {
@@ -71,11 +71,6 @@ export function endWord(outcome: Outcome, errorCode?: string): StatusWord {
   if (outcome === 'failed' && errorCode !== undefined && isFinal(errorCode))
     return 'non_retryable_error';
   return PLAIN_WORD[outcome];
-}
-
-/** Returns `status` in `/api/jobs` and `/api/jobs/{id}`. */
-export function listedStatus(word: StatusWord): ListedStatus {
-  return LISTED[word];
 }
 
 /** Returns the last status word of an ended prompt. */

@@ -7,7 +7,7 @@ import {
   outputTypesOf,
 } from '../translate/job-views.ts';
 import type { ResultForm } from '../translate/stored-history-entry.ts';
-import { LISTED_STATUSES, type ListedStatus, listedStatus, wordOf } from '../translate/status.ts';
+import { LISTED_STATUSES, type ListedStatus, LISTED_STATUS, wordOf } from '../translate/status.ts';
 import { yieldEvery } from '../lib/event-loop.ts';
 import { jsonWeight } from '../protocol/json-steps.ts';
 import { type JsonObject, stringifyJson } from '../protocol/json.ts';
@@ -46,7 +46,9 @@ export async function listJobs(services: JobListServices, request: V1Request): P
   };
   const isWanted = filterOf(query);
   const entries = await listedJobsOf(services, caller.user, rulesFor(ctx).results);
-  const sorted = sort(entries.filter((entry) => wantedStatuses.includes(listedStatus(entry.word))));
+  const sorted = sort(
+    entries.filter((entry) => wantedStatuses.includes(LISTED_STATUS[entry.word])),
+  );
   const found = isWanted ? await filterShown(sorted, isWanted) : sorted;
   await sendJsonPieces(
     ctx,

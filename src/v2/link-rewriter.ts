@@ -2,7 +2,7 @@ import type { PublicAddress } from '../http/public-address.ts';
 import type { JobEvent } from '../protocol/job-api.ts';
 import type { Asset, Job } from '../protocol/v2.ts';
 import { createLinkSignature } from '../auth/link-signature.ts';
-import { isoTime } from '../engine/job-links.ts';
+import { isoTime } from '../lib/clock.ts';
 
 export interface LinkRewriter {
   readonly asset: (asset: Asset) => Asset;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { endWord, listedStatus, liveWord } from '../../src/translate/status.ts';
+import { endWord, LISTED_STATUS, liveWord } from '../../src/translate/status.ts';
 import type { StatusWord } from '../../src/protocol/v1.ts';
 
 describe('GET /api/job/{id}/status', () => {
@@ -38,7 +38,7 @@ describe('GET /api/job/{id}/status', () => {
   ] as const)('%s', (_, facts, word, listed) => {
     const none = { status: undefined, hasEvidence: false, cancelRequested: false };
     expect(liveWord({ ...none, ...facts })).toBe(word);
-    expect(listedStatus(word)).toBe(listed);
+    expect(LISTED_STATUS[word]).toBe(listed);
   });
 
   test.each<[string, string | undefined, StatusWord]>([

@@ -1,4 +1,5 @@
 import type { JobRow } from '../../ledger/ledger.ts';
+import { isoTime } from '../../lib/clock.ts';
 import type { FilesOnDisk } from '../../lib/durability.ts';
 import { runInSteps } from '../../lib/event-loop.ts';
 import {
@@ -13,7 +14,7 @@ import { isJsonObject, type Json, parseJson, stringifyJson } from '../../protoco
 import { stringifySteps } from '../../protocol/json-steps.ts';
 import type { Graph, Job, JobError, JobStatus, NodeUi, Progress } from '../../protocol/v2.ts';
 import { JobFeed } from '../../job-events/job-feed.ts';
-import { isoTime, jobLinks, showOutput } from '../job-links.ts';
+import { jobLinks, showOutput } from '../job-links.ts';
 import type { StoredOutput } from './worker-protocol.ts';
 
 type Provenance = NonNullable<SubmitRequest['provenance']>;

@@ -13,11 +13,10 @@ const COMPOSITING = {
 /** The nodes that lay pictures over one another, or handle their transparency. */
 export const COMPOSE_NODES: readonly NodeDef[] = [
   typedNode({
+    ...COMPOSITING,
     name: 'ImageCompositeMasked',
     displayName: 'Image Composite Masked',
-    category: 'image/compositing',
     pythonModule: 'comfy_extras.nodes_mask',
-    style: 'v3',
     required: {
       destination: ['IMAGE', {}],
       source: ['IMAGE', {}],

@@ -13,7 +13,7 @@ const COLOURS = ['red', 'green', 'blue'];
 /** The files that a user may choose are added when `/object_info` is answered for that user. */
 const UPLOADED: InputSpec = [[], { image_upload: true }];
 
-const LOADS = { pythonModule: 'nodes', fileInputs: ['image'] } as const;
+const LOADS = { category: 'image', pythonModule: 'nodes', fileInputs: ['image'] } as const;
 
 /** The nodes that read image files. */
 export const LOAD_NODES: readonly NodeDef[] = [
@@ -21,7 +21,6 @@ export const LOAD_NODES: readonly NodeDef[] = [
     ...LOADS,
     name: 'LoadImage',
     displayName: 'Load Image',
-    category: 'image',
     required: { image: UPLOADED },
     outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
     run: loadImage,
@@ -30,7 +29,6 @@ export const LOAD_NODES: readonly NodeDef[] = [
     ...LOADS,
     name: 'LoadImageMask',
     displayName: 'Load Image (as Mask)',
-    category: 'image',
     required: { image: UPLOADED, channel: [['alpha', ...COLOURS]] },
     outputs: [{ type: 'MASK' }],
     run: loadImageMask,
@@ -40,7 +38,6 @@ export const LOAD_NODES: readonly NodeDef[] = [
     name: 'LoadImageOutput',
     displayName: 'Load Image (from Outputs)',
     description: 'Reads back a picture that an earlier run saved.',
-    category: 'image',
     required: {
       image: [
         'COMBO',

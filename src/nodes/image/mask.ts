@@ -114,8 +114,8 @@ export const MASK_NODES: readonly NodeDef[] = [
   }),
   /** Combines a mask with another one that is laid over a part of it. */
   typedNode({
+    ...TO_MASK,
     name: 'MaskComposite',
-    ...MASK_EXTRAS,
     displayName: 'Combine Masks',
     required: {
       destination: ['MASK', {}],
@@ -124,7 +124,6 @@ export const MASK_NODES: readonly NodeDef[] = [
       y: OFFSET,
       operation: combo([...OPERATIONS.keys()]),
     },
-    outputs: [{ type: 'MASK' }],
     run({ source, x, y, ...inputs }, context) {
       const destination = copyOf(context, inputs.destination);
       // Other words can come through a link only. They change nothing, as in v1.
@@ -171,15 +170,14 @@ export const MASK_NODES: readonly NodeDef[] = [
   }),
   /** Grows or shrinks the area of a mask, pixel by pixel. */
   typedNode({
+    ...TO_MASK,
     name: 'GrowMask',
-    ...MASK_EXTRAS,
     displayName: 'Grow Mask',
     required: {
       mask: ['MASK', {}],
       expand: ['INT', { default: 0, min: -16384, max: 16384, step: 1 }],
       tapered_corners: ['BOOLEAN', { advanced: true, default: true }],
     },
-    outputs: [{ type: 'MASK' }],
     run({ mask, expand, tapered_corners: isTapered }, context) {
       const grown = newMask(context, mask);
       // To shrink is to grow the negative.

@@ -13,6 +13,8 @@ const COMPRESSION = { saved: 4, preview: 1 } as const;
 
 /** The properties of the nodes that write pictures and pass them on. */
 const SAVES = {
+  category: 'image',
+  pythonModule: 'nodes',
   hidden: { prompt: 'PROMPT', extra_pnginfo: 'EXTRA_PNGINFO' },
   outputs: [{ type: 'IMAGE', name: 'images' }],
   outputNode: true,
@@ -24,8 +26,6 @@ export const SAVE_NODES: readonly NodeDef[] = [
     name: 'SaveImage',
     displayName: 'Save Image',
     description: 'Keeps pictures as PNG files among the outputs.',
-    category: 'image',
-    pythonModule: 'nodes',
     required: { images: ['IMAGE', {}], filename_prefix: ['STRING', { default: 'ComfyUI' }] },
     ...SAVES,
     run: async ({ images, filename_prefix: prefix }, context) => ({
@@ -37,8 +37,6 @@ export const SAVE_NODES: readonly NodeDef[] = [
     name: 'PreviewImage',
     displayName: 'Preview Image',
     description: 'Shows pictures without keeping them.',
-    category: 'image',
-    pythonModule: 'nodes',
     required: { images: ['IMAGE'] },
     ...SAVES,
     run: async ({ images }, context) => ({
@@ -136,7 +134,6 @@ const EFFORT: { readonly [method: string]: number } = { default: 4, fastest: 0, 
 
 const ANIMATION = {
   ...SAVES,
-  category: 'image',
   pythonModule: 'comfy_extras.nodes_images',
   style: 'v3',
 } as const;

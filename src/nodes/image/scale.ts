@@ -5,6 +5,7 @@ import { combo, typedNode } from '../typed-node.ts';
 
 const COMMON = {
   category: 'image/upscaling',
+  pythonModule: 'nodes',
   outputs: [{ type: 'IMAGE' }],
 } as const;
 
@@ -14,7 +15,6 @@ export const SCALE_NODES: readonly NodeDef[] = [
     ...COMMON,
     name: 'ImageScale',
     displayName: 'Upscale Image',
-    pythonModule: 'nodes',
     required: {
       image: ['IMAGE'],
       upscale_method: [RESAMPLE_METHODS],
@@ -32,7 +32,6 @@ export const SCALE_NODES: readonly NodeDef[] = [
     ...COMMON,
     name: 'ImageScaleBy',
     displayName: 'Upscale Image By',
-    pythonModule: 'nodes',
     required: {
       image: ['IMAGE'],
       upscale_method: [RESAMPLE_METHODS],

@@ -56,11 +56,8 @@ type PlanJson = {
 };
 
 /** The members of a plan beside its submission. */
-type PlanDetails = {
+type PlanDetails = Pick<SubmissionPlan, 'outputs' | 'resolvedFiles' | 'traceparent'> & {
   readonly caller: Caller;
-  readonly outputs: readonly string[];
-  readonly resolvedFiles: readonly ResolvedFile[];
-  readonly traceparent: string | undefined;
 };
 
 export function createPlan(

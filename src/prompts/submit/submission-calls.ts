@@ -7,9 +7,16 @@ import { LeadershipLost } from '../prompt-event-log.ts';
 import { type Attempt, brokenOff, sendPlan } from './attempt.ts';
 import { untilAborted } from '../../lib/concurrency.ts';
 import type { PendingSubmission } from './pending-submission.ts';
-import { type SubmissionPlan, toStoredPlan } from './plan.ts';
-import { type Search, hasLabelOf, searchForJob } from './search.ts';
-import type { Input, SubmissionState } from './submission-table.ts';
+import { KEY_LABEL, type SubmissionPlan, toStoredPlan, workflowOf } from './plan.ts';
+import type { Input, SearchInput, SubmissionState } from './submission-table.ts';
+
+/** The result of one search for the job of a prompt. */
+type Search = {
+  readonly result: SearchInput;
+  readonly job?: Job | undefined;
+  /** True when the service does not know the list of jobs, so it may not remember keys either. */
+  readonly mayForgetKeys: boolean;
+};
 
 /** Calls the upstream for submissions: sends plans, searches for jobs, cancels late jobs. */
 export class SubmissionCalls {
@@ -83,7 +90,7 @@ export class SubmissionCalls {
     const { facts, plan, state } = submission;
     const { frames, policy } = this.#ports;
     const searched = await leftOnCancel(submission, this.#search(submission));
-    const isOurs = state !== 'done' || hasLabelOf(plan, searched.job);
+    const isOurs = state !== 'done' || searched.job?.metadata?.[KEY_LABEL] === plan.promptKey;
     // A job without the label may belong to another client with the same workflow.
     const shown = searched.job && !isOurs ? NOT_OURS : searched;
     submission.foundJob = shown.job;
@@ -100,7 +107,22 @@ export class SubmissionCalls {
     submission.leftCall = undefined;
     const job = await left?.catch(() => undefined);
     if (job) return { result: 'found', job, mayForgetKeys: false };
-    return searchForJob(this.#ports.jobs, this.#ports.records, submission);
+    const { jobs, records } = this.#ports;
+    const { caller, plan, createdAtMs } = submission;
+    const searched = await jobs.api.search(caller, {
+      workflow: workflowOf(plan),
+      metadata: { [KEY_LABEL]: plan.promptKey },
+      extraData: plan.secrets,
+      sentAtMs: createdAtMs,
+      isClaimed: (jobId) => records.prompts.hasJob(jobId),
+    });
+    if (searched.ok) {
+      const { kind, job: found, mayForgetKeys = false } = searched.value;
+      return { result: kind, job: found, mayForgetKeys };
+    }
+    const { engineDown, code } = searched.error;
+    const failure = code === 'upstream_unreachable' ? 'unreachable' : 'no answer';
+    return { result: engineDown ? 'engine down' : failure, mayForgetKeys: false };
   }
 
   /** Cancels a job that was found after the end of its prompt. True when it is gone. */

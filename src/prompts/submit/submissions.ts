@@ -30,7 +30,7 @@ export type ContinuedSubmission = {
  */
 export class Submissions {
   readonly #ports: PromptPorts;
-  readonly #outbox: Outbox;
+  readonly outbox: Outbox;
   readonly #actions: SubmissionActions;
   readonly #tasks = new BackgroundTasks();
   readonly #pending = new Map<string, PendingSubmission>();
@@ -38,24 +38,19 @@ export class Submissions {
 
   constructor(ports: PromptPorts, parts: FollowParts) {
     this.#ports = ports;
-    this.#outbox = new Outbox(ports.frames.livePrompts, ports.policy);
-    this.#actions = new SubmissionActions(ports, parts, this.#outbox);
-  }
-
-  /** Returns the number of prompts that wait in the outbox. */
-  outboxDepth(): number {
-    return this.#outbox.depth();
+    this.outbox = new Outbox(ports.frames.livePrompts, ports.policy);
+    this.#actions = new SubmissionActions(ports, parts, this.outbox);
   }
 
   /** Submits a checked prompt. Resolves with the answer for its client; rejects with a `V1Error`. */
   async submit(draft: SubmissionDraft): Promise<Accepted> {
     const { user } = draft.caller;
-    const isBehind = this.#outbox.hasWaiting(user);
-    if (isBehind && this.#outbox.isFull(user)) throw toV1Error(toRefusal(OUTBOX_FULL, draft.plan));
+    const isBehind = this.outbox.hasWaiting(user);
+    if (isBehind && this.outbox.isFull(user)) throw toV1Error(toRefusal(OUTBOX_FULL, draft.plan));
     const state = isBehind ? 'outbox' : 'submitting';
     const nowMs = this.#ports.policy.deadlineClock.now();
     const submission = new PendingSubmission({ draft }, draft.plan, state, nowMs);
-    if (isBehind) this.#outbox.add(submission);
+    if (isBehind) this.outbox.add(submission);
     await this.#record(submission, draft);
     return new Promise((resolve, reject) => {
       submission.client = { resolve, reject };
@@ -68,7 +63,7 @@ export class Submissions {
     const nowMs = this.#ports.policy.deadlineClock.now();
     const submission = new PendingSubmission({ prompt }, plan, state, nowMs);
     const mayBeSent = state !== 'unknown' && !plan.lacksSecrets && !prompt.cancelRequested;
-    if (mayBeSent) this.#outbox.add(submission);
+    if (mayBeSent) this.outbox.add(submission);
     submission.firstWaitMs = waitMs;
     await this.#start(submission);
   }
@@ -94,7 +89,7 @@ export class Submissions {
     try {
       await recordPrompt(toPromptRow(draft, submission.state), this.#ports);
     } catch (error) {
-      this.#outbox.remove(submission);
+      this.outbox.remove(submission);
       // Another process took the prompt over before it was recorded.
       throw error instanceof LeadershipLost ? toV1Error(serverStalled()) : error;
     }
@@ -105,7 +100,7 @@ export class Submissions {
   /** Starts the loop. Resolves when the prompt is in the outbox, if it waits there. */
   #start(submission: PendingSubmission): Promise<void> {
     this.#pending.set(submission.key, submission);
-    const entered = this.#outbox.has(submission)
+    const entered = this.outbox.has(submission)
       ? this.#actions.enterOutbox(submission)
       : Promise.resolve();
     void this.#tasks.run(
@@ -140,7 +135,7 @@ export class Submissions {
         nowMs: deadlineClock.now(),
         ageMs: clock.now() - createdAtMs,
         lacksSecrets: plan.lacksSecrets,
-        isOutboxFull: this.#outbox.isFull(user),
+        isOutboxFull: this.outbox.isFull(user),
       });
       next = await this.#perform(submission, nextAction(state, input, conditions), input);
     }

@@ -177,11 +177,3 @@ export function initialProgress(promptId: string, graph: Graph): ProgressState {
     endedAtMs: null,
   };
 }
-
-/**
- * True when some part of the run was reported. This is the difference between v1's `preparing` and
- * `executing`.
- */
-export function hasEvidence(state: ProgressState): boolean {
-  return state.runs.size > 0 || state.outputs.size > 0;
-}

@@ -115,7 +115,7 @@ test('a prompt that cannot be shown in the outbox is left to another process, an
   world.failingWrites.push('waits');
   await server.post('left', { number: 1 });
   await world.clock.advance(0);
-  expect([world.told.get('left'), server.submissions.outboxDepth()]).toEqual(['200', 1]);
+  expect([world.told.get('left'), server.submissions.outbox.depth()]).toEqual(['200', 1]);
   expect(world.faults).toEqual(['stopped leading left']);
 });
 
