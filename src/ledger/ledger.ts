@@ -165,7 +165,7 @@ export interface LabelStore extends SettingStore {
   remove(user: string, id: string): Promise<void>;
 }
 
-export type KeyKind = 'jobKeys' | 'assetKeys';
+type KeyKind = 'jobKeys' | 'assetKeys';
 
 /** Single-use idempotency keys. */
 export interface KeyStore {

@@ -22,7 +22,7 @@ export type PromptPorts = {
 };
 
 /** The upstream, and the keys with which it is called. */
-export type JobsPort = {
+type JobsPort = {
   readonly api: JobApi;
   readonly objectInfo: (caller: Caller) => Promise<ObjectInfo>;
   /**
