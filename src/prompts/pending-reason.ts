@@ -1,4 +1,4 @@
-import type { LivePrompt } from './live-prompt.ts';
+import type { JobStatus } from '../protocol/v2.ts';
 
 /** One reason to be pending, and where it is shown. */
 type PendingRow = {
@@ -136,9 +136,12 @@ export type JobQueueReason = keyof typeof QUEUE_REASONS;
 export type WaitReason = Exclude<keyof typeof PROMPT_REASONS, 'no_key'>;
 
 /** The members of a live prompt that decide its reason. */
-type PendingFacts = Readonly<
-  Pick<LivePrompt, 'status' | 'cancelRequested' | 'waitReason' | 'lacksCredential'>
->;
+type PendingFacts = {
+  readonly status: JobStatus | undefined;
+  readonly cancelRequested: boolean;
+  readonly waitReason: WaitReason;
+  readonly lacksCredential: boolean;
+};
 
 /** True when the prompt can be deleted from the queue: as far as known, no part of it runs. */
 export function isNotStarted({ status }: Pick<PendingFacts, 'status'>): boolean {
