@@ -59,21 +59,18 @@ const MAX_ROWS = 20;
 type Expanded = Generator<DeclaredInput<Json>>;
 
 /** How each kind of dynamic input is replaced. */
-const EXPANSIONS: {
-  readonly [type: string]: (input: DeclaredInput<Json>, given: JsonObject) => Expanded;
-} = {
-  [AUTOGROW]: expandAutogrow,
-  [COMBO]: expandCombo,
-  [SLOT]: expandSlot,
-  [GROUP]: expandGroup,
-};
+const EXPANSIONS = new Map([
+  [AUTOGROW, expandAutogrow],
+  [COMBO, expandCombo],
+  [SLOT, expandSlot],
+  [GROUP, expandGroup],
+]);
 
 function* expandGroups(groups: InputGroups<Json>, given: JsonObject, prefix: string): Expanded {
   for (const group of ['required', 'optional'] as const) {
     for (const [ownName, spec] of Object.entries(groups[group] ?? {})) {
       const input = { name: prefix + ownName, ownName, spec, required: group === 'required' };
-      const { type } = partsOf(spec);
-      const expand = Object.hasOwn(EXPANSIONS, type) ? EXPANSIONS[type] : undefined;
+      const expand = EXPANSIONS.get(partsOf(spec).type);
       if (expand) yield* expand(input, given);
       else yield input;
     }

@@ -40,18 +40,18 @@ export type FoundAsset = {
 export type FoundAssets = ReadonlyMap<string, FoundAsset>;
 
 /** The file inputs of classes that no node list describes. */
-const KNOWN_INPUTS: Readonly<Record<string, readonly string[]>> = {
-  LoadImage: ['image'],
-  LoadImageMask: ['image'],
-  LoadImageOutput: ['image'],
-  LoadAudio: ['audio'],
-  LoadVideo: ['file'],
-  Load3D: ['model_file'],
-  Load3DAnimation: ['model_file'],
-  VHS_LoadVideo: ['video'],
-  VHS_LoadVideoFFmpeg: ['video'],
-  VHS_LoadAudioUpload: ['audio'],
-};
+const KNOWN_INPUTS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['LoadImage', ['image']],
+  ['LoadImageMask', ['image']],
+  ['LoadImageOutput', ['image']],
+  ['LoadAudio', ['audio']],
+  ['LoadVideo', ['file']],
+  ['Load3D', ['model_file']],
+  ['Load3DAnimation', ['model_file']],
+  ['VHS_LoadVideo', ['video']],
+  ['VHS_LoadVideoFFmpeg', ['video']],
+  ['VHS_LoadAudioUpload', ['audio']],
+]);
 
 const KNOWN_SPEC: Json = ['COMBO', { file_upload: true }];
 
@@ -164,13 +164,10 @@ type FileInput = { readonly name: string; readonly spec: Json };
 function fileInputs(node: GraphNode, objectInfo: ObjectInfo): readonly FileInput[] {
   if (!isJsonObject(node as Json) || !isJsonObject(node.inputs as Json)) return [];
   const info = classInfo(node, objectInfo);
-  if (!info) return knownInputs(node.class_type).map((name) => ({ name, spec: KNOWN_SPEC }));
+  if (!info)
+    return (KNOWN_INPUTS.get(node.class_type) ?? []).map((name) => ({ name, spec: KNOWN_SPEC }));
   if (!mayNameFiles(info)) return [];
   return declaredInputs(info.input, node.inputs as JsonObject);
-}
-
-function knownInputs(className: string): readonly string[] {
-  return Object.hasOwn(KNOWN_INPUTS, className) ? (KNOWN_INPUTS[className] ?? []) : [];
 }
 
 /**

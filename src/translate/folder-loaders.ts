@@ -17,18 +17,16 @@ type FolderClass = {
 /** The input that names the folder. */
 export const FOLDER_INPUT = 'folder';
 
-const FOLDER_CLASSES: { readonly [className: string]: FolderClass } = {
-  LoadImageDataSetFromFolder: {
-    loader: 'LoadImage',
-    loaderInput: 'image',
-    files: /\.(png|jpe?g|webp)$/i,
-  },
-  LoadVideoDataSetFromFolder: {
-    loader: 'LoadVideo',
-    loaderInput: 'file',
-    files: /\.(mp4|webm|mkv|mov|avi)$/i,
-  },
-};
+const FOLDER_CLASSES: ReadonlyMap<string, FolderClass> = new Map([
+  [
+    'LoadImageDataSetFromFolder',
+    { loader: 'LoadImage', loaderInput: 'image', files: /\.(png|jpe?g|webp)$/i },
+  ],
+  [
+    'LoadVideoDataSetFromFolder',
+    { loader: 'LoadVideo', loaderInput: 'file', files: /\.(mp4|webm|mkv|mov|avi)$/i },
+  ],
+]);
 
 const LIST_CLASS = 'CreateList';
 /** The most inputs of such a node. */
@@ -43,7 +41,7 @@ type FolderMention = {
 
 /** True for a class that loads a folder, if the engine has the classes that load its files. */
 export function loadsFolder(className: string, has: (className: string) => boolean): boolean {
-  const known = folderClassOf(className);
+  const known = FOLDER_CLASSES.get(className);
   return known !== undefined && [className, known.loader, LIST_CLASS].every(has);
 }
 
@@ -52,7 +50,7 @@ export function folderMentions(graph: Graph, info: ObjectInfo): readonly FolderM
   return Object.entries(graph).flatMap(([nodeId, node]) => {
     const { class_type: name, inputs } = node as Partial<GraphNode>;
     const folder = isJsonObject(inputs as Json) ? inputs?.[FOLDER_INPUT] : undefined;
-    const known = typeof name === 'string' ? folderClassOf(name) : undefined;
+    const known = typeof name === 'string' ? FOLDER_CLASSES.get(name) : undefined;
     if (!known || typeof folder !== 'string') return [];
     if (!loadsFolder(String(name), (each) => Object.hasOwn(info, each))) return [];
     return [{ nodeId, folder, files: known.files }];
@@ -67,7 +65,7 @@ export function withFileLoaders(
   if (refsByNode.size === 0) return graph;
   return objectInOrder(
     entriesInOrder(graph).flatMap(([id, node]) => {
-      const known = folderClassOf(node.class_type);
+      const known = FOLDER_CLASSES.get(node.class_type);
       const refs = refsByNode.get(id);
       return known && refs ? fileLoaders(id, refs, known) : [[id, node] as const];
     }),
@@ -98,8 +96,4 @@ function fileLoaders(
 
 function listInputs(ids: readonly string[]): GraphNode['inputs'] {
   return Object.fromEntries(ids.map((from, index) => [`inputs.input${index}`, [from, 0]]));
-}
-
-function folderClassOf(className: string): FolderClass | undefined {
-  return Object.hasOwn(FOLDER_CLASSES, className) ? FOLDER_CLASSES[className] : undefined;
 }

@@ -16,12 +16,12 @@ export type Coerced =
   | { readonly ok: false; readonly reason: string };
 
 /** The types that v1 converts. Any other literal stays unchanged. */
-const COERCIONS: { readonly [type: string]: (value: Json) => Coerced } = {
-  INT: toInt,
-  FLOAT: toFloat,
-  STRING: (value) => ({ ok: true, value: pythonStr(value) }),
-  BOOLEAN: (value) => ({ ok: true, value: isTruthyInPython(value) }),
-};
+const COERCIONS = new Map<Json, (value: Json) => Coerced>([
+  ['INT', toInt],
+  ['FLOAT', toFloat],
+  ['STRING', (value) => ({ ok: true, value: pythonStr(value) })],
+  ['BOOLEAN', (value) => ({ ok: true, value: isTruthyInPython(value) })],
+]);
 
 /** Python has the same limit: the time to parse an integer grows with the square of its length. */
 const MAX_INT_DIGITS = 4300;
@@ -31,9 +31,7 @@ const TOO_MANY_DIGITS = `Exceeds the limit (${MAX_INT_DIGITS} digits) for intege
 export function coerce(type: Json, value: Json): Coerced {
   const plain = unwrap(value);
   if (isAssetRef(plain)) return { ok: true, value: plain };
-  const convert =
-    typeof type === 'string' && Object.hasOwn(COERCIONS, type) ? COERCIONS[type] : undefined;
-  return convert ? convert(plain) : { ok: true, value: plain };
+  return COERCIONS.get(type)?.(plain) ?? { ok: true, value: plain };
 }
 
 function toInt(value: Json): Coerced {

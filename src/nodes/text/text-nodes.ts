@@ -3,24 +3,25 @@ import { combo, typedNode } from '../typed-node.ts';
 import { MULTILINE, PREVIEW_ANY, TEXT } from './text-node.ts';
 import { countChars, createTextPieces, offsetOf, reserveText } from './pieces.ts';
 
-const TRIM: { readonly [mode: string]: (text: string) => string } = {
-  Both: (text) => trimEnd(trimStart(text)),
-  Left: trimStart,
-  Right: trimEnd,
-};
+// v1 accepts any text as a mode.
+const TRIM = new Map<string, (text: string) => string>([
+  ['Both', (text) => trimEnd(trimStart(text))],
+  ['Left', trimStart],
+  ['Right', trimEnd],
+]);
 /** The most characters that one becomes in the other case. */
 const CASED_CHARS = 3;
-const CASE: { readonly [mode: string]: (text: string) => string } = {
-  UPPERCASE: (text) => text.toUpperCase(),
-  lowercase: (text) => text.toLowerCase(),
-  Capitalize: capitalised,
-  'Title Case': (text) => text.replaceAll(/\p{Cased}+/gu, capitalised),
-};
-const COMPARE: { readonly [mode: string]: (a: string, b: string) => boolean } = {
-  'Starts With': (a, b) => a.startsWith(b),
-  'Ends With': (a, b) => a.endsWith(b),
-  Equal: (a, b) => a === b,
-};
+const CASE = new Map<string, (text: string) => string>([
+  ['UPPERCASE', (text) => text.toUpperCase()],
+  ['lowercase', (text) => text.toLowerCase()],
+  ['Capitalize', capitalised],
+  ['Title Case', (text) => text.replaceAll(/\p{Cased}+/gu, capitalised)],
+]);
+const COMPARE = new Map<string, (a: string, b: string) => boolean>([
+  ['Starts With', (a, b) => a.startsWith(b)],
+  ['Ends With', (a, b) => a.endsWith(b)],
+  ['Equal', (a, b) => a === b],
+]);
 
 /** The nodes that make texts from texts. Characters are code points, as in Python. */
 export const TEXT_NODES: readonly NodeDef[] = [
@@ -68,18 +69,18 @@ export const TEXT_NODES: readonly NodeDef[] = [
     ...TEXT,
     name: 'CaseConverter',
     displayName: 'Convert Text Case',
-    required: { string: MULTILINE, mode: combo(Object.keys(CASE)) },
+    required: { string: MULTILINE, mode: combo([...CASE.keys()]) },
     run({ string, mode }, context) {
       reserveText(context, string.length * CASED_CHARS);
-      return { outputs: [chosen(mode, CASE)?.(string) ?? string] };
+      return { outputs: [CASE.get(mode)?.(string) ?? string] };
     },
   }),
   typedNode({
     ...TEXT,
     name: 'StringTrim',
     displayName: 'Trim Text',
-    required: { string: MULTILINE, mode: combo(Object.keys(TRIM)) },
-    run: ({ string, mode }) => ({ outputs: [chosen(mode, TRIM)?.(string) ?? string] }),
+    required: { string: MULTILINE, mode: combo([...TRIM.keys()]) },
+    run: ({ string, mode }) => ({ outputs: [TRIM.get(mode)?.(string) ?? string] }),
   }),
   typedNode({
     ...TEXT,
@@ -111,13 +112,13 @@ export const TEXT_NODES: readonly NodeDef[] = [
     required: {
       string_a: MULTILINE,
       string_b: MULTILINE,
-      mode: combo(Object.keys(COMPARE)),
+      mode: combo([...COMPARE.keys()]),
       case_sensitive: ['BOOLEAN', { advanced: true, default: true }],
     },
     outputs: [{ type: 'BOOLEAN' }],
     run({ string_a: one, string_b: other, mode, case_sensitive: isExact }, context) {
       const [a, b] = isExact ? [one, other] : lowered([one, other], context);
-      return { outputs: [chosen(mode, COMPARE)?.(a, b) ?? false] };
+      return { outputs: [COMPARE.get(mode)?.(a, b) ?? false] };
     },
   }),
   PREVIEW_ANY,
@@ -137,11 +138,6 @@ function capitalised(text: string): string {
   // The whole is lowered: a sigma at the end depends on what is before it.
   const rest = text.toLowerCase().slice(first.toLowerCase().length);
   return head + tail.join('').toLowerCase() + rest;
-}
-
-/** Returns the entry of the mode. v1 accepts any text as a mode. */
-function chosen<T>(mode: string, table: { readonly [mode: string]: T }): T | undefined {
-  return Object.hasOwn(table, mode) ? table[mode] : undefined;
 }
 
 /** Replaces a text. An empty one is before, between and behind all characters, as in Python. */

@@ -44,7 +44,7 @@ export class SubmissionActions {
   readonly #calls: SubmissionCalls;
   readonly #answers: ClientAnswers;
 
-  readonly #acts = {
+  readonly acts: Readonly<Record<Action, Act>> = {
     continue: (submission) => this.#continue(submission),
     send: (submission) => this.#calls.send(submission),
     'send with new key': (submission) => this.#sendWithNewKey(submission),
@@ -60,7 +60,7 @@ export class SubmissionActions {
     cancel: (submission) => this.#end(submission, { kind: 'canceled' }),
     'cancel job': (submission, input) => this.#cancelJob(submission, input),
     stop: async () => undefined,
-  } as const satisfies Record<Action, Act>;
+  };
 
   constructor(ports: PromptPorts, parts: FollowParts, outbox: Outbox) {
     this.#ports = ports;
@@ -69,10 +69,6 @@ export class SubmissionActions {
     this.#outbox = outbox;
     this.#calls = new SubmissionCalls(ports);
     this.#answers = new ClientAnswers(ports.records, parts.follower);
-  }
-
-  perform(action: Action, submission: PendingSubmission, input: Input): Next {
-    return this.#acts[action](submission, input);
   }
 
   /** Shows that the prompt waits in the outbox, and answers its client. */

@@ -153,7 +153,7 @@ export class Submissions {
     const { signal } = submission.wake;
     let next: Input | undefined;
     const act = async (): Promise<void> => {
-      next = await this.#actions.perform(action, submission, input);
+      next = await this.#actions.acts[action](submission, input);
     };
     const onError = (error: unknown): void => {
       if (this.#isClosed || signal.aborted || error instanceof LeadershipLost) throw error;
