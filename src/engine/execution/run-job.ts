@@ -17,13 +17,7 @@ import { execute, NodeCallError } from './execute-plan.ts';
 import { jobError, publicMessage, toJobError } from '../jobs/job-error.ts';
 import { createMemoryMeter } from './memory-meter.ts';
 import { type RunPlan, type PlannedNode, createRunPlan } from './run-plan.ts';
-import type {
-  AskMainThread,
-  FromWorker,
-  ReadableFiles,
-  RunEnd,
-  RunRequest,
-} from '../jobs/worker-protocol.ts';
+import type { AskMainThread, ReadableFiles, RunEnd, RunRequest } from '../jobs/worker-protocol.ts';
 import { describeInputs } from './node-values.ts';
 
 /**
@@ -32,12 +26,9 @@ import { describeInputs } from './node-values.ts';
  */
 const MAX_UI_CHARS = 4 * 2 ** 20;
 
-export type RunServices = {
+export type RunServices = Pick<CallContextOptions, 'ask' | 'post' | 'spoolDir'> & {
   readonly nodes: ReadonlyMap<string, NodeDef>;
   readonly cache: NodeCache;
-  readonly ask: AskMainThread;
-  readonly post: (message: FromWorker) => void;
-  readonly spoolDir: string;
 };
 
 /** Runs one job to its end inside a worker thread. Every outcome is returned as a value. */

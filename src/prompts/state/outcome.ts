@@ -1,7 +1,11 @@
 import { runInSteps } from '../../lib/event-loop.ts';
 import type { PromptOutcome } from '../../ledger/ledger.ts';
-import { type Submitted, type SubmittedTexts, historySteps } from '../../translate/history.ts';
-import { withinLimit } from '../../translate/history.ts';
+import {
+  type Submitted,
+  type SubmittedTexts,
+  historySteps,
+  withinLimit,
+} from '../../translate/history.ts';
 import type { ProgressState } from '../../translate/progress/progress-state.ts';
 import { nodeTimesJson } from '../node-times.ts';
 import { endWord } from '../../translate/status.ts';
