@@ -90,8 +90,3 @@ export function pollDelayMs(
   const { first, last } = limits.pollMs[job.status === 'queued' ? 'queued' : running];
   return Math.min(last, first * POLL_GROWTH ** Math.min(job.polls, 20));
 }
-
-/** Varies a wait by a fifth, so that many calls do not continue at the same time. */
-export function jittered(ms: number): number {
-  return ms * (0.8 + Math.random() * 0.4);
-}

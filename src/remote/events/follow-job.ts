@@ -1,6 +1,7 @@
+import { withJitter } from '../../lib/retry.ts';
 import { type JobEvent, isGone } from '../../protocol/job-api.ts';
 import { IS_TERMINAL, type Job } from '../../protocol/v2.ts';
-import { jittered, pollDelayMs } from '../limits.ts';
+import { pollDelayMs } from '../limits.ts';
 import { type StreamCandidate, RANK } from './stream-slots.ts';
 import { type FollowOptions, type FollowedJob, JobReads } from './job-reads.ts';
 import { SilenceWatch } from './silence-watch.ts';
@@ -89,7 +90,7 @@ export class JobFollower implements StreamCandidate {
   #waitMs(reconnectMs: number | undefined): number {
     const waitsMs = [reconnectMs, this.#failedReadMs()].filter((ms) => ms !== undefined);
     const nextMs = waitsMs.length > 0 ? Math.min(...waitsMs) : this.#nextPollMs();
-    return Math.max(jittered(nextMs), this.#reads.refusedForMs());
+    return Math.max(withJitter(nextMs), this.#reads.refusedForMs());
   }
 
   /** Reads the job now: another call has reported its end. */
@@ -198,7 +199,7 @@ export class JobFollower implements StreamCandidate {
     const startedAtMs = clock.now();
     const requestTurn = (begin: () => void) => this.#reads.requestTurn(begin);
     const silence: SilenceWatch = new SilenceWatch(
-      { ...limits.streamCheckMs, requestTurn, jitter: jittered },
+      { ...limits.streamCheckMs, requestTurn, jitter: withJitter },
       () => this.#readBesideStream(current, silence),
     );
     try {
