@@ -6,7 +6,7 @@ import { stringifyJson } from '../protocol/json.ts';
 import { isTruthyInPython } from '../protocol/python-text.ts';
 import { readJson, integerParam, readNamedIds, requireObject } from './routing/body.ts';
 import { rulesFor } from '../dialects/dialect.ts';
-import { V1Error, plainError, sendEmpty, sendJson } from '../dialects/errors.ts';
+import { V1Error, plainError, sendEmpty } from '../dialects/errors.ts';
 import type { MarkFetched } from '../prompts/mark-fetched.ts';
 import { sendJsonPieces } from '../http/json-stream.ts';
 import { findEndedPrompt, latestRuns } from './job-view.ts';
@@ -69,7 +69,8 @@ export const historyRoutes = routesFor<HistoryServices>({
     const row = await fetchEnded(services, request);
     if (!row)
       throw new V1Error(404, plainError('not_found', `No finished prompt has the id ${id}.`));
-    sendJson(ctx, { [id]: historyV2Detail(parseEntry(row, rulesFor(ctx).results)) });
+    const detail = historyV2Detail(parseEntry(row, rulesFor(ctx).results));
+    await sendJsonPieces(ctx, [stringifyJson({ [id]: detail })].values());
   },
 });
 

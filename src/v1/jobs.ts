@@ -1,6 +1,7 @@
 import type { BodyReader } from '../http/json-body.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { type Json, isJsonObject } from '../protocol/json.ts';
+import { type Json, isJsonObject, stringifyJson } from '../protocol/json.ts';
+import { sendJsonPieces } from '../http/json-stream.ts';
 import { pythonStr } from '../protocol/python-text.ts';
 import { type JobView, jobDetail, jobStatus } from '../translate/job-views.ts';
 import type { LivePrompts } from '../prompts/live-prompts.ts';
@@ -36,7 +37,7 @@ export const jobRoutes = routesFor<JobServices>({
     const { ctx } = request;
     const view = await fetchView(services, request);
     if (!view) throw jobNotFound();
-    sendJson(ctx, jobDetail(view));
+    await sendJsonPieces(ctx, [stringifyJson(jobDetail(view))].values());
   },
   /** Deletes a job that has ended, as `POST /history` does. */
   async 'DELETE /api/jobs/:id'(

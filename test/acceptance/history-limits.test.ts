@@ -44,6 +44,11 @@ test('a history beyond its limit of bytes loses its oldest entries, never the ne
   await expect
     .poll(async () => Object.keys(await getJson(`${server.url}/history`)))
     .toEqual(ids.slice(-1));
+  const large = await run(server, PICTURE.repeat(4));
+  for (const path of ['history', 'api/history_v2', 'api/jobs']) {
+    const { status, headers } = await fetch(`${server.url}/${path}/${large}`);
+    expect([status, headers.get('content-length')], path).toEqual([200, null]);
+  }
 });
 
 test('a history of more than a megabyte is what its entries are, one by one and in all forms', async () => {
