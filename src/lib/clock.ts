@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 
 export type TimeSource = {
@@ -23,6 +24,8 @@ function callAfter(ms: number, act: () => void): () => void {
 }
 
 async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  // Node warns of more than ten, and any number may wait for one signal.
+  if (signal) setMaxListeners(0, signal);
   await delay(ms, undefined, signal && { signal });
 }
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { systemClock } from '../../src/lib/clock.ts';
 import { retry } from '../../src/lib/retry.ts';
 
 const WAIT_MS = { first: 100, last: 300 } as const;
@@ -57,4 +58,14 @@ test('a signal ends the wait', async () => {
     onError() {},
   });
   await expect(attempts).rejects.toThrow(/abort/);
+});
+
+test('twelve waits for one signal are no leak that Node warns of', async () => {
+  const warnings: Error[] = [];
+  const note = (warning: Error) => warnings.push(warning);
+  process.on('warning', note);
+  const { signal } = new AbortController();
+  await Promise.all(Array.from({ length: 12 }, () => systemClock.sleep(1, signal)));
+  process.off('warning', note);
+  expect(warnings).toEqual([]);
 });
