@@ -93,8 +93,12 @@ export class JobFollower implements StreamCandidate {
     return Math.max(withJitter(nextMs), this.#reads.refusedForMs());
   }
 
-  /** Reads the job now: another call has reported its end. */
+  /**
+   * Reads the job now: another call has reported its end. Not while the stream reports it: outputs
+   * may follow, and the answer may be older than they are.
+   */
   reportEnd(): void {
+    if (this.#isEndStreamed) return;
     this.#mayUseSnapshot = true;
     this.#endWait();
   }
@@ -116,7 +120,7 @@ export class JobFollower implements StreamCandidate {
    * stream has just reported its end. True when it has ended.
    */
   async #readUnlessFresh(): Promise<boolean> {
-    let known = this.#knownJob();
+    let known = this.#isEndStreamed ? undefined : this.#knownJob();
     if (!known && !this.#isEndStreamed) {
       await this.#reads.waitForTurn();
       known = this.#knownJob();
@@ -146,9 +150,8 @@ export class JobFollower implements StreamCandidate {
   async #readAndShow(): Promise<boolean> {
     const eventsBefore = this.#events;
     const read = await this.#reads.read();
-    if (read === undefined) return false;
+    if (read === undefined || this.#events !== eventsBefore) return false;
     if (!read.ok) return isGone(read.error);
-    if (this.#events !== eventsBefore && !IS_TERMINAL[read.value.status]) return false;
     const before = this.#subscribers.status();
     const hasEnded = this.#show(read.value);
     if (this.#subscribers.status() !== before) this.#polls = 0;

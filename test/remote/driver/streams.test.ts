@@ -37,10 +37,9 @@ const statuses = (events: readonly JobEvent[]): readonly string[] =>
 
 describe('the end of a job', () => {
   test('the end is announced when the stream says it, and reported when the job does', async () => {
-    const opened = await openRemote();
-    const { upstream, remote } = opened;
+    const { upstream, remote } = await openRemote();
     upstream.always('events', doneThen(fault.sse(STATUS.running + STATUS.succeeded)));
-    const events = await collect(remote, running(opened), CALLER);
+    const events = await collect(remote, running({ upstream, remote }), CALLER);
     expect(events.filter(({ event }) => event === 'status').map(({ data }) => data)).toEqual([
       { status: 'running' },
       { status: 'running', x_ends: true },
@@ -88,10 +87,13 @@ test('outputs that a service adds while it ends its stream are in the job', asyn
   const streamCheckMs = { opening: 20, first: 20, last: 20 };
   const opened = await openRemote({ limits: { streamCheckMs, afterTerminalMs: 5_000 } });
   const { upstream, remote } = opened;
+  upstream.always('get', (exchange) => sleep(60).then(() => exchange.honestly()));
   upstream.always('events', async ({ res, server, id }) => {
     startSse(res);
+    res.write(STATUS.running);
+    await asked(upstream, 'get', 2); // This read is answered after the end was streamed.
     server.change(id, { status: 'succeeded' });
-    res.write(STATUS.running + STATUS.succeeded);
+    res.write(STATUS.succeeded);
     await sleep(150);
     server.change(id, DONE);
     res.end(frame('output', output()));
@@ -100,12 +102,8 @@ test('outputs that a service adds while it ends its stream are in the job', asyn
 });
 
 test('a job that ends right after the first state of its stream is read soon', async () => {
-  const opened = await openRemote({
-    limits: {
-      streamCheckMs: { opening: 60, first: 600_000, last: 600_000 },
-      streamIdleTimeoutMs: 600_000,
-    },
-  });
+  const streamCheckMs = { opening: 60, first: 600_000, last: 600_000 };
+  const opened = await openRemote({ limits: { streamCheckMs, streamIdleTimeoutMs: 600_000 } });
   const { upstream, remote } = opened;
   upstream.always('events', ({ res, server, id }) => {
     startSse(res);
