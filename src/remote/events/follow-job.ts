@@ -120,8 +120,9 @@ export class JobFollower implements StreamCandidate {
    * stream has just reported its end. True when it has ended.
    */
   async #readUnlessFresh(): Promise<boolean> {
-    let known = this.#isEndStreamed ? undefined : this.#knownJob();
-    if (!known && !this.#isEndStreamed) {
+    let known = this.#knownJob();
+    if (this.#isEndStreamed) known = undefined;
+    else if (!known) {
       await this.#reads.waitForTurn();
       known = this.#knownJob();
     }
@@ -183,7 +184,7 @@ export class JobFollower implements StreamCandidate {
       (isOver) => {
         const failedMs = this.#failedReadMs();
         if (isOver) current.abort();
-        else if (failedMs !== undefined && !current.signal.aborted)
+        else if (failedMs !== undefined && !current.signal.aborted && !this.#isEndStreamed)
           silence.checkAgainIn(Math.max(failedMs, this.#reads.refusedForMs()));
       },
       (error: unknown) =>
