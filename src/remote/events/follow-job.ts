@@ -28,7 +28,10 @@ export class JobFollower implements StreamCandidate {
   #polls = 0;
   /** The number of events that streams have brought. */
   #events = 0;
-  /** True at first, and when another call has reported the end of the job: it has just read it. */
+  /**
+   * True at first, and when another call has reported the end of the job: it has just read it. False
+   * when the stream has reported the end.
+   */
   #mayUseSnapshot = true;
   /** True when the stream has reported the end of the job alone. */
   #isEndStreamed = false;
@@ -121,8 +124,7 @@ export class JobFollower implements StreamCandidate {
    */
   async #readUnlessFresh(): Promise<boolean> {
     let known = this.#knownJob();
-    if (this.#isEndStreamed) known = undefined;
-    else if (!known) {
+    if (!known && !this.#isEndStreamed) {
       await this.#reads.waitForTurn();
       known = this.#knownJob();
     }
@@ -174,6 +176,7 @@ export class JobFollower implements StreamCandidate {
     if (job?.id === jobId && status !== 'expired') this.#options.snapshots.store(account, job);
     else {
       this.#isEndStreamed = true;
+      this.#mayUseSnapshot = false;
       this.#subscribers.publishEnding();
     }
   }
@@ -184,7 +187,7 @@ export class JobFollower implements StreamCandidate {
       (isOver) => {
         const failedMs = this.#failedReadMs();
         if (isOver) current.abort();
-        else if (failedMs !== undefined && !current.signal.aborted && !this.#isEndStreamed)
+        else if (failedMs !== undefined)
           silence.checkAgainIn(Math.max(failedMs, this.#reads.refusedForMs()));
       },
       (error: unknown) =>
@@ -228,7 +231,7 @@ export class JobFollower implements StreamCandidate {
         this.#handleEvent(event);
         // After the reported end outputs may follow, so the job is read when the stream has ended.
         if (this.#isEndStreamed) silence.close();
-        else silence.noteActivity();
+        silence.noteActivity();
       },
       secrets: snapshots.secretsOf(account, jobId),
     });

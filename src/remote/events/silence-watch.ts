@@ -24,6 +24,7 @@ export class SilenceWatch {
   #timer: NodeJS.Timeout | undefined;
   #cancelTurn = (): void => {};
   #events = 0;
+  #isClosed = false;
 
   constructor(options: SilenceOptions, onSilence: () => void) {
     this.#options = options;
@@ -41,11 +42,18 @@ export class SilenceWatch {
 
   /** Calls `onSilence` after this time, not at the time that was set before. */
   checkAgainIn(ms: number): void {
-    this.close();
+    if (this.#isClosed) return;
+    this.#cancelCheck();
     this.#timer = setTimeout(() => this.#scheduleCheck(), this.#options.jitter(ms));
   }
 
+  /** Ends the watch: later calls do nothing. */
   close(): void {
+    this.#isClosed = true;
+    this.#cancelCheck();
+  }
+
+  #cancelCheck(): void {
     clearTimeout(this.#timer);
     this.#cancelTurn();
   }

@@ -83,23 +83,32 @@ describe('the end of a job', () => {
   });
 });
 
-test('outputs that a service adds while it ends its stream are in the job', async () => {
-  const streamCheckMs = { opening: 20, first: 20, last: 20 };
-  const opened = await openRemote({ limits: { streamCheckMs, afterTerminalMs: 5_000 } });
-  const { upstream, remote } = opened;
-  upstream.always('get', (exchange) => sleep(60).then(() => exchange.honestly()));
-  upstream.always('events', async ({ res, server, id }) => {
-    startSse(res);
-    res.write(STATUS.running);
-    await asked(upstream, 'get', 2); // This read is answered after the end was streamed.
-    server.change(id, { status: 'succeeded' });
-    res.write(STATUS.succeeded);
-    await sleep(150);
-    server.change(id, DONE);
-    res.end(frame('output', output()));
-  });
-  expect(words(await collect(remote, running(opened), CALLER))).toContain('output 9');
-});
+test.each(['answered', 'refused'])(
+  'outputs that a service adds while it ends its stream are in the job, when a read meanwhile is %s',
+  async (kind) => {
+    const streamCheckMs = { opening: 20, first: 20, last: 20 };
+    const opened = await openRemote({ limits: { streamCheckMs, afterTerminalMs: 5_000 } });
+    const { upstream, remote } = opened;
+    upstream.always('get', async (exchange) => {
+      if (upstream.requests('get').length !== 2) return exchange.honestly();
+      await sleep(40);
+      return kind === 'answered'
+        ? exchange.honestly()
+        : fault.refuse(500, 'internal_error')(exchange);
+    });
+    upstream.always('events', async ({ res, server, id }) => {
+      startSse(res);
+      res.write(STATUS.running);
+      await asked(upstream, 'get', 2); // This read is answered after the end was streamed.
+      server.change(id, { status: 'succeeded' });
+      res.write(STATUS.succeeded);
+      await sleep(150);
+      server.change(id, DONE);
+      res.end(frame('output', output()));
+    });
+    expect(words(await collect(remote, running(opened), CALLER))).toContain('output 9');
+  },
+);
 
 test('a job that ends right after the first state of its stream is read soon', async () => {
   const streamCheckMs = { opening: 60, first: 600_000, last: 600_000 };
