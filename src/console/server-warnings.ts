@@ -1,3 +1,4 @@
+import { isoTime } from '../lib/clock.ts';
 import type { Config } from '../config/config.ts';
 import type { ServerAnswer } from './api-types.ts';
 import type { Limit } from './server-limits.ts';
@@ -101,8 +102,8 @@ function brownoutWarnings({ config, nowMs }: WarningSources): readonly Warning[]
     .filter(({ toMs }) => toMs === undefined || toMs > nowMs)
     .map(({ fromMs, toMs }) => {
       const isOn = fromMs === undefined || fromMs <= nowMs;
-      const from = fromMs === undefined ? '' : ` from ${new Date(fromMs).toISOString()}`;
-      const to = toMs === undefined ? '' : ` until ${new Date(toMs).toISOString()}`;
+      const from = fromMs === undefined ? '' : ` from ${isoTime(fromMs)}`;
+      const to = toMs === undefined ? '' : ` until ${isoTime(toMs)}`;
       return {
         code: 'brownout',
         text: isOn ? `A brownout of v1 is on${to}.` : `A brownout of v1 is planned${from}${to}.`,

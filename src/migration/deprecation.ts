@@ -1,3 +1,4 @@
+import { isoTime } from '../lib/clock.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import { V1_ROUTES, type V1RouteName, successorLink } from './v1-routes.ts';
 import type { DeprecationSettings } from '../config/deprecation.ts';
@@ -74,7 +75,7 @@ function brownoutError(route: V1RouteName, untilMs: number, nowMs: number): V1Er
   const { call } = V1_ROUTES[route];
   const instead = call === null ? 'v2 has nothing in its place yet' : `v2 has ${call} in its place`;
   const message =
-    `A brownout is on until ${new Date(untilMs).toISOString()}: the end of the v1 API is being ` +
+    `A brownout is on until ${isoTime(untilMs)}: the end of the v1 API is being ` +
     `rehearsed, and ${route} is refused on purpose; ${instead}.`;
   const seconds = Math.max(1, Math.ceil((untilMs - nowMs) / 1000));
   return new V1Error(503, plainError('brownout', message), {

@@ -1,3 +1,4 @@
+import { isoTime } from '../lib/clock.ts';
 import { LRUCache } from 'lru-cache';
 import type { JsonObject } from '../protocol/json.ts';
 import { withUserLines } from './log-lines.ts';
@@ -112,7 +113,7 @@ export class LogPanel {
   }
 
   #entryOf(text: string): LogEntry {
-    return { t: new Date(this.#options.now()).toISOString(), m: `${text}\n` };
+    return { t: isoTime(this.#options.now()), m: `${text}\n` };
   }
 
   #record(user: string, entry: LogEntry): void {

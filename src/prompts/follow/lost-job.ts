@@ -1,3 +1,4 @@
+import { isoTime } from '../../lib/clock.ts';
 import type { Job } from '../../protocol/v2.ts';
 import type { LivePrompt } from '../live-prompt.ts';
 
@@ -24,7 +25,7 @@ export function wasLostWhileQueued({ status, error, started_at: startedAt }: Job
 
 /** Returns a job that stands for one that was never made, or is gone. */
 export function placeholderJob({ key, createdAtMs }: LivePrompt): Job {
-  const createdAt = new Date(createdAtMs).toISOString();
+  const createdAt = isoTime(createdAtMs);
   return {
     id: key,
     status: 'canceled',

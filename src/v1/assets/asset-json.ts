@@ -1,3 +1,4 @@
+import { isoTime } from '../../lib/clock.ts';
 import type Koa from 'koa';
 import { rulesFor } from '../../dialects/dialect.ts';
 import {
@@ -46,9 +47,9 @@ export async function assetJson(
     ...(hasPreview && { preview_url: `${root ?? ''}${viewPathOf(shown)}` }),
     ...(labels.previewId !== undefined && { preview_id: labels.previewId }),
     user_metadata: labels.metadata ?? {},
-    created_at: new Date(row.modifiedAtMs).toISOString(),
-    updated_at: new Date(updatedAtMs(asset)).toISOString(),
-    last_access_time: new Date(row.modifiedAtMs).toISOString(),
+    created_at: isoTime(row.modifiedAtMs),
+    updated_at: isoTime(updatedAtMs(asset)),
+    last_access_time: isoTime(row.modifiedAtMs),
   };
 }
 
