@@ -31,6 +31,7 @@ export function createLogSync(
   databasePath: string,
   { clock = systemClock, syncFile = fdatasync }: Partial<LogSyncOptions> = {},
 ): LogSync {
+  const syncOpened = promisify(syncFile);
   let file: number | undefined;
   const files: FilesOnDisk[] = [];
   let last = Promise.resolve();
@@ -46,7 +47,7 @@ export function createLogSync(
     cancelTimer = undefined;
     await Promise.all(filesAreOnDisk());
     file ??= openLog(databasePath);
-    await promisify(syncFile)(file);
+    await syncOpened(file);
   });
 
   const sync = (): Promise<void> => (last = beginSync());
