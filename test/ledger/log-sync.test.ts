@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { SOON_MS } from '../../src/lib/durability.ts';
 import { createLogSync } from '../../src/ledger/sqlite/log-sync.ts';
@@ -18,7 +19,7 @@ beforeEach(async () => {
 function open() {
   syncs.length = 0;
   const clock = createFakeClock();
-  const syncFile = (_file: number, done: Callback): void => void syncs.push(done);
+  const syncFile = promisify((_file: number, done: Callback) => void syncs.push(done));
   return { clock, log: createLogSync(path.join(dir, 'db'), { clock, syncFile }) };
 }
 

@@ -19,7 +19,7 @@ export type LogSync = {
 
 type LogSyncOptions = {
   readonly clock: Clock;
-  readonly syncFile: (file: number, done: (error: Error | null) => void) => void;
+  readonly syncFile: (file: number) => Promise<void>;
 };
 
 /**
@@ -29,9 +29,8 @@ type LogSyncOptions = {
  */
 export function createLogSync(
   databasePath: string,
-  { clock = systemClock, syncFile = fdatasync }: Partial<LogSyncOptions> = {},
+  { clock = systemClock, syncFile = promisify(fdatasync) }: Partial<LogSyncOptions> = {},
 ): LogSync {
-  const syncOpened = promisify(syncFile);
   let file: number | undefined;
   const files: FilesOnDisk[] = [];
   let last = Promise.resolve();
@@ -47,7 +46,7 @@ export function createLogSync(
     cancelTimer = undefined;
     await Promise.all(filesAreOnDisk());
     file ??= openLog(databasePath);
-    await syncOpened(file);
+    await syncFile(file);
   });
 
   const sync = (): Promise<void> => (last = beginSync());
