@@ -67,9 +67,10 @@ describe.skipIf(redisMissing() !== '')(`two replicas${redisMissing()}`, () => {
 
   function expectFrameOnce(recorder: Recorder, promptId: string): void {
     const heard = recorder.outline(promptId);
-    expect(heard.filter((name) => name.startsWith('progress:'))).toEqual(
-      Array.from({ length: STEPS }, (_, i) => `progress:${i + 1}/${STEPS}`),
-    );
+    expect(
+      heard.filter((name) => name.startsWith('progress:')),
+      heard.join(' '),
+    ).toEqual(Array.from({ length: STEPS }, (_, i) => `progress:${i + 1}/${STEPS}`));
     for (const word of ['execution_start', 'execution_success', 'executing:null']) {
       expect(heard.filter((name) => name === word)).toHaveLength(1);
     }
