@@ -9,6 +9,9 @@ import { type StreamAttempt, readStreamOnce } from './read-stream.ts';
 import { Subscribers } from './subscribers.ts';
 import { InterruptibleSleep } from './interruptible-sleep.ts';
 
+/** A read may overtake events that the service has sent before it: so long they may still arrive. */
+const STREAM_LAG_MS = 100;
+
 /**
  * Publishes everything about a job until it ends: from a stream when a slot is free, else from
  * polls. When a stream reports the end by a status alone, the job is read. The only state is the
@@ -97,11 +100,19 @@ export class JobFollower implements StreamCandidate {
   }
 
   /**
-   * Reads the job now: another call has reported its end. Not while the stream reports it: outputs
-   * may follow, and the answer may be older than they are.
+   * Ends the job: a call has reported its end. Not while the stream reports it: outputs may follow,
+   * and the answer may be older than they are.
    */
   reportEnd(): void {
     if (this.#isEndStreamed) return;
+    if (!this.#stream) return this.#endFromSnapshot();
+    const eventsBefore = this.#events;
+    this.#options.clock.callAfter(STREAM_LAG_MS, () => {
+      if (this.#events === eventsBefore) this.#endFromSnapshot();
+    });
+  }
+
+  #endFromSnapshot(): void {
     this.#mayUseSnapshot = true;
     this.#endWait();
   }
@@ -148,13 +159,14 @@ export class JobFollower implements StreamCandidate {
 
   /**
    * Reads the job and shows it. True when it has ended. An answer is out of date when an event
-   * arrives before it.
+   * arrives before it. `reportEnd` ends a job whose stream is open.
    */
   async #readAndShow(): Promise<boolean> {
     const eventsBefore = this.#events;
     const read = await this.#reads.read();
     if (read === undefined || this.#events !== eventsBefore) return false;
     if (!read.ok) return isGone(read.error);
+    if (this.#stream && IS_TERMINAL[read.value.status]) return false;
     const before = this.#subscribers.status();
     const hasEnded = this.#show(read.value);
     if (this.#subscribers.status() !== before) this.#polls = 0;
@@ -173,8 +185,10 @@ export class JobFollower implements StreamCandidate {
     const { status, job } = event.data;
     if (!IS_TERMINAL[status]) return this.#subscribers.publish(event);
     // `expired` is checked: one server sends it for a job that it moves between two lists.
-    if (job?.id === jobId && status !== 'expired') this.#options.snapshots.store(account, job);
-    else {
+    if (job?.id === jobId && status !== 'expired') {
+      this.#options.snapshots.store(account, job);
+      this.#endFromSnapshot();
+    } else {
       this.#isEndStreamed = true;
       this.#mayUseSnapshot = false;
       this.#subscribers.publishEnding();

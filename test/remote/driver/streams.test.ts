@@ -110,6 +110,22 @@ test.each(['answered', 'refused'])(
   },
 );
 
+test('a read that overtakes the last events of a stream does not end the job without them', async () => {
+  const streamCheckMs = { opening: 20, first: 20, last: 20 };
+  const opened = await openRemote({ limits: { streamCheckMs } });
+  const { upstream, remote } = opened;
+  upstream.always('events', async ({ res, server, id }) => {
+    startSse(res);
+    res.write(STATUS.running);
+    server.change(id, DONE);
+    await asked(upstream, 'get', 2);
+    await sleep(30);
+    res.end(frame('progress', { value: 1, nodes_done: 2, nodes_total: 2 }) + STATUS.succeeded);
+  });
+  const events = await collect(remote, running(opened), CALLER);
+  expect(words(events)).toContain('progress 2/2 - -');
+});
+
 test('a job that ends right after the first state of its stream is read soon', async () => {
   const streamCheckMs = { opening: 60, first: 600_000, last: 600_000 };
   const opened = await openRemote({ limits: { streamCheckMs, streamIdleTimeoutMs: 600_000 } });
