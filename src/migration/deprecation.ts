@@ -1,5 +1,5 @@
-import { isoTime } from '../lib/clock.ts';
 import { setTimeout as delay } from 'node:timers/promises';
+import { isoTime } from '../lib/clock.ts';
 import { V1_ROUTES, type V1RouteName, successorLink } from './v1-routes.ts';
 import type { DeprecationSettings } from '../config/deprecation.ts';
 import {

@@ -1,5 +1,5 @@
-import { isoTime } from '../lib/clock.ts';
 import { LRUCache } from 'lru-cache';
+import { isoTime } from '../lib/clock.ts';
 import type { JsonObject } from '../protocol/json.ts';
 import { withUserLines } from './log-lines.ts';
 import type { Logger } from './log.ts';

@@ -245,7 +245,7 @@ export class JobFollower implements StreamCandidate {
         this.#handleEvent(event);
         // After the reported end outputs may follow, so the job is read when the stream has ended.
         if (this.#isEndStreamed) silence.close();
-        silence.noteActivity();
+        else silence.noteActivity();
       },
       secrets: snapshots.secretsOf(account, jobId),
     });

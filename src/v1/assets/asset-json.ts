@@ -1,5 +1,5 @@
-import { isoTime } from '../../lib/clock.ts';
 import type Koa from 'koa';
+import { isoTime } from '../../lib/clock.ts';
 import { rulesFor } from '../../dialects/dialect.ts';
 import {
   type AssetCatalog,
